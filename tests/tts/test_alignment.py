@@ -142,21 +142,21 @@ def test_words_are_in_order_and_within_the_clause(
 
 def test_words_of_known_times_are_told_once_they_have_sounded() -> None:
     words = TimedWords([SpokenWord(10, 20, 0), SpokenWord(25, 40, 1), SpokenWord(45, 99, 2)])
-    assert words.told(10, 9, last=False) == ()
-    assert words.told(10, 30, last=False) == (SpokenWord(0, 10, 0), SpokenWord(15, 30, 1))
-    assert words.told(10, 50, last=True) == (SpokenWord(35, 50, 2),)
+    assert words.ended_words(10, 9, last=False) == ()
+    assert words.ended_words(10, 30, last=False) == (SpokenWord(0, 10, 0), SpokenWord(15, 30, 1))
+    assert words.ended_words(10, 50, last=True) == (SpokenWord(35, 50, 2),)
 
 
 def test_words_of_unknown_times_are_told_by_a_pace_and_share_the_rest() -> None:
     text = "some words at last"  # of 4, 5, 2 and 4 letters
     words = PacedWords(text, spans(text), rate=1200, speed=2.0)  # a letter is 50 samples
-    assert words.told(0, 199, last=False) == ()
-    assert words.told(0, 300, last=False) == (SpokenWord(0, 200, 0),)
-    assert words.told(0, 520, last=True) == (
+    assert words.ended_words(0, 199, last=False) == ()
+    assert words.ended_words(0, 300, last=False) == (SpokenWord(0, 200, 0),)
+    assert words.ended_words(0, 520, last=True) == (
         SpokenWord(200, 400, 1),
         SpokenWord(400, 440, 2),
         SpokenWord(440, 520, 3),
     )
     alone = PacedWords(text, spans(text), rate=1200, speed=1.0)
-    assert [word.end for word in alone.told(0, 150, last=True)] == [40, 90, 110, 150]
-    assert PacedWords("", [], rate=1200, speed=1.0).told(0, 100, last=True) == ()
+    assert [word.end for word in alone.ended_words(0, 150, last=True)] == [40, 90, 110, 150]
+    assert PacedWords("", [], rate=1200, speed=1.0).ended_words(0, 100, last=True) == ()

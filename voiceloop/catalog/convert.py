@@ -1,8 +1,8 @@
-"""What is made of fetched files once, so that engines load them as they are.
+"""Conversion of fetched files, which is done once, so that engines can load them.
 
-A GGUF file gets a folder with configuration, tokenizer and chat template as transformers reads
-them, and the file itself, which llama.cpp runs; `widen` makes 16-bit weights of it where torch is
-to run it. A Piper voice becomes two graphs, so that its vocoder can run in pieces.
+A GGUF file gets a folder with configuration, tokenizer and chat template in the format of
+transformers, and with the file itself, which llama.cpp runs. `widen` adds 16-bit weights if torch
+is to run the model. A Piper voice becomes two graphs, so that its vocoder can run in windows.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from voiceloop.catalog.store import explained
 from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
 
 NEEDS = {"gguf": ("gguf", "accelerate"), "piper": ("onnx",)}
-"""The packages of the extra `convert` that a conversion takes."""
+"""Packages of the extra `convert` that each conversion needs."""
 GGUF, WEIGHTS = "model.gguf", "model.safetensors"
-"""The files of a model's weights: as it was published, and as torch takes them."""
+"""File names of a model's weights: as published, and for torch."""
 FIRST_HALF, VOCODER, VOICE = "voice.onnx", "vocoder.onnx", "voice.json"
-"""The files of a Piper voice."""
+"""File names of a Piper voice."""
 
 
 def require(conversion: Conversion) -> None:
-    """Raise MissingExtra unless what a conversion takes is installed."""
+    """Raise MissingExtra unless the packages that a conversion needs are installed."""
     if not all(find_spec(package) for package in NEEDS.get(conversion, ())):
         raise MissingExtra(f"what converts {conversion} files", "convert")
 
 
 def convert(conversion: Conversion, source: Path, target: Path) -> None:
-    """Make of the files in `source` those of the new folder `target`.
+    """Convert the files in `source` into those of the new folder `target`.
 
-    Raises MissingExtra, ModelCorrupt for files that cannot be read, ModelNotFound where one is not
-    there that belongs to another, EngineError for models that are not known, OutOfMemory, and
-    VoiceloopError where the disk is full.
+    Raises MissingExtra, ModelCorrupt for files that cannot be read, ModelNotFound if a second file
+    that is needed is missing, EngineError for unknown models, OutOfMemory, and VoiceloopError if
+    the disk is full.
     """
     require(conversion)
     with explained(target.parent):
@@ -60,13 +60,13 @@ def convert(conversion: Conversion, source: Path, target: Path) -> None:
 
 
 def convert_gguf(file: Path, target: Path) -> None:
-    """Make the folder of a GGUF file, which moves into it, or the link to it does."""
+    """Make the folder of a GGUF file, and move the file, or the link to it, into that folder."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoTokenizer
 
     with _readable(file):
         settings = read_settings(file)
     split = _split(file, settings)
-    # transformers draws a bar of its own here, which nothing switches off.
+    # transformers draws a progress bar here, which nothing switches off.
     with _readable(file), redirect_stderr(StringIO()):
         config = cast(Any, AutoConfig).from_pretrained(file.parent, gguf_file=file.name)
         tokenizer = cast(Any, AutoTokenizer).from_pretrained(file.parent, gguf_file=file.name)
@@ -80,9 +80,9 @@ def convert_gguf(file: Path, target: Path) -> None:
         shutil.move(file, target / GGUF)
 
 
-def _ends(told: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
-    """The tokens that end a reply: those of texts, of turns, and of messages."""
-    found = told if isinstance(told, list) else [] if told is None else [told]
+def _ends(ids: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
+    """Return `ids` with the tokens that end a text, a turn and a message."""
+    found = ids if isinstance(ids, list) else [] if ids is None else [ids]
     for kind in ("eos", "eot", "eom"):
         index = settings.get(f"tokenizer.ggml.{kind}_token_id")
         if isinstance(index, int) and index not in found:
@@ -91,7 +91,7 @@ def _ends(told: int | list[int] | None, settings: Mapping[str, Setting]) -> int 
 
 
 def widen(folder: Path) -> None:
-    """Have weights in 16 bits in the folder of a GGUF file, rounded to bfloat16 once.
+    """Write 16-bit weights, rounded to bfloat16, into the folder of a GGUF file that has none.
 
     Raises what `convert` raises.
     """
@@ -112,14 +112,14 @@ def widen(folder: Path) -> None:
             dtype=torch.bfloat16,
             quantization_config=GgufConfig(dequantize=True),
         )
-    # Beside the folder's own files, which stay as they are, and only once it is whole.
+    # The weights get their name once they are complete; the folder's own files stay as they are.
     with _written(folder), TemporaryDirectory(dir=folder) as made:
         model.save_pretrained(made, max_shard_size="1TB")
         (Path(made) / WEIGHTS).rename(folder / WEIGHTS)
 
 
 def split_piper(file: Path, target: Path) -> None:
-    """Write the graph of a Piper voice in two: up to the vocoder's input, and the vocoder."""
+    """Split the graph of a Piper voice into two: up to the vocoder's input, and the vocoder."""
     import onnx
 
     from voiceloop.catalog.piper import split
@@ -139,9 +139,9 @@ def split_piper(file: Path, target: Path) -> None:
 
 
 def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
-    """How the tokenizer of a GGUF file splits text; None where it has no such step.
+    """Return how the tokenizer of a GGUF file splits text; None if it has no such step.
 
-    transformers knows fewer ways, and takes GPT-2's for others, which their words do not fit.
+    transformers knows fewer ways, and uses GPT-2's for the others, which is wrong.
     """
     architecture = str(settings.get("general.architecture", ""))
     if not _knows(architecture):
@@ -163,7 +163,7 @@ def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
 
 
 def _knows(architecture: str) -> bool:
-    """Whether transformers makes a configuration of such a file; it spells some kinds otherwise."""
+    """Return whether transformers can configure this architecture, in its own spelling."""
     from transformers.integrations.gguf.gguf_config_mapping import GGUF_CONFIG_ARCHS
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
@@ -176,11 +176,11 @@ def _knows(architecture: str) -> bool:
 
 @contextmanager
 def _written(folder: Path) -> Iterator[None]:
-    """Say in one line why files cannot be written, by libraries that raise errors of their own."""
+    """Explain in one line why files cannot be written, also for errors of libraries."""
     with explained(folder):
         try:
             yield
-        except Exception as error:  # safetensors and tokenizers tell of the system's in words alone
+        except Exception as error:  # safetensors and tokenizers put the system's error in text
             if f"os error {ENOSPC}" in str(error):
                 raise OSError(ENOSPC, str(error)) from error
             raise
@@ -188,14 +188,14 @@ def _written(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
-    """Say in one line what is wrong with a file that cannot be read."""
+    """Explain in one line why a file cannot be read."""
     try:
         yield
     except MemoryError as error:
         raise OutOfMemory(
             f"{file.name} does not fit into memory", "choose a smaller model"
         ) from error
-    except Exception as error:  # readers of other people's files raise anything
+    except Exception as error:  # readers of foreign files raise anything
         said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelCorrupt(
             f"{file.name} is damaged, or of a kind that is not known: {said}",

@@ -1,6 +1,6 @@
-"""Fetching one file: resumed where it broke off, checked before it counts.
+"""Fetching of one file: it is resumed where it broke off, and checked before it counts.
 
-Knows URLs, byte ranges and checksums, and nothing of models.
+This module knows URLs, byte ranges and checksums, and nothing of models.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from voiceloop.errors import EngineError, ModelCorrupt
 T = TypeVar("T")
 
 ANSWER_S = 4.5
-"""A server that has not answered its first question by then counts as out of reach."""
+"""Seconds after which a server that has not answered its first request counts as unreachable."""
 SILENCE_S = 30.0
-"""A download that gives nothing for so long is broken off, and tried again."""
+"""Seconds without data after which a download is broken off and tried again."""
 TRIES = 5
-"""Times in a row that a download may break off without having given anything."""
+"""Attempts in a row without any data after which a download is given up."""
 
 
 class Unreachable(EngineError):
-    """A server that does not answer."""
+    """The error for a server that does not answer."""
 
     def __init__(self, host: str, why: str) -> None:
         super().__init__(
@@ -39,14 +39,14 @@ class Unreachable(EngineError):
 
 
 class ProgressBar(Protocol):
-    """What is told of progress."""
+    """A receiver of the progress of downloads."""
 
     def advance(self, count: int) -> None:
-        """So many bytes more are done; less, where some are thrown away."""
+        """Add `count` to the bytes that are done. It is negative if some are thrown away."""
         ...
 
     def note(self, text: str) -> None:
-        """A line for the user."""
+        """Show a line to the user."""
         ...
 
 
@@ -58,11 +58,11 @@ class Wanted:
     url: str
     bytes: int
     digest: str
-    """`sha256:` or `git:` (the id of a git blob), and hexadecimal digits."""
+    """`sha256:` or `git:` (the id of a git blob), followed by hexadecimal digits."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def matches(self, path: Path) -> bool:
-        """Whether the file at `path` is this one."""
+        """Return whether the file at `path` is this one, by its digest."""
         kind, _, digits = self.digest.partition(":")
         if kind == "git":
             digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
@@ -75,18 +75,18 @@ class Wanted:
 
 
 def fetch(wanted: Wanted, folder: Path, bar: ProgressBar) -> Path:
-    """Have the file in `folder`, going on where an earlier try ended.
+    """Fetch a file into `folder`, or continue an earlier attempt. Returns its path.
 
-    What arrives damaged is named and fetched once more. Raises Unreachable, VoiceloopError for a
-    disk that is full, and ModelCorrupt for a file that arrives damaged twice.
+    A file that arrives damaged is reported and fetched once more. Raises Unreachable,
+    VoiceloopError if the disk is full, and ModelCorrupt for a file that arrives damaged twice.
     """
     path = folder / wanted.name
     with explained(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
     for last in (False, True):
-        there = path.stat().st_size if path.is_file() else 0
-        bar.advance(min(there, wanted.bytes))
-        if there < wanted.bytes:
+        present = path.stat().st_size if path.is_file() else 0
+        bar.advance(min(present, wanted.bytes))
+        if present < wanted.bytes:
             _complete(wanted, path, bar)
         if path.stat().st_size == wanted.bytes and wanted.matches(path):
             return path
@@ -101,7 +101,7 @@ def fetch(wanted: Wanted, folder: Path, bar: ProgressBar) -> Path:
 
 
 class Question(Generic[T]):
-    """A call in a thread of its own: some wait for a name server for minutes, without an end."""
+    """A call on a thread of its own, because some calls wait minutes for a name server."""
 
     def __init__(self, job: Callable[[], T]) -> None:
         self._job = job
@@ -111,7 +111,7 @@ class Question(Generic[T]):
         self._thread.start()
 
     def answer(self, seconds: float, host: str) -> T:
-        """What the call returns or raises; Unreachable where that takes longer than `seconds`."""
+        """Return or raise what the call does. Raises Unreachable after some `seconds`."""
         self._thread.join(seconds)
         if self._errors:
             raise self._errors[0]
@@ -122,7 +122,7 @@ class Question(Generic[T]):
     def _run(self) -> None:
         try:
             self._results.append(self._job())
-        except BaseException as error:  # raised again where the answer is asked for
+        except BaseException as error:  # raised again by `answer`
             self._errors.append(error)
 
 
@@ -138,7 +138,7 @@ def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
     while failures < TRIES:
         before = path.stat().st_size if path.is_file() else 0
         try:
-            return _continue(wanted, path, before, bar)
+            return _append_once(wanted, path, before, bar)
         except ConnectionError as error:
             after = path.stat().st_size if path.is_file() else 0
             failures = 1 if after > before else failures + 1
@@ -146,9 +146,9 @@ def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
     raise Unreachable(host_of(wanted.url), why)
 
 
-def _continue(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
-    """Append what one connection gives; ConnectionError where it breaks off, Unreachable where
-    there is none."""
+def _append_once(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
+    """Append what one connection gives. Raises ConnectionError if it breaks off, and Unreachable if
+    none can be made."""
     import httpx2
 
     headers = {**wanted.headers, "Accept-Encoding": "identity"}
@@ -171,7 +171,7 @@ def _continue(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
                 start = 0
             with explained(path.parent), path.open("ab" if start else "wb") as file:
                 left = wanted.bytes - start
-                # Pieces as they come: larger ones would be lost in part where it breaks off.
+                # Pieces are written as they come: of larger ones, a part would be lost in a break.
                 for block in answer.iter_raw():
                     # No more than was announced is written, whatever is sent.
                     file.write(block[:left])
@@ -187,5 +187,5 @@ def _continue(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
 
 
 def host_of(url: str) -> str:
-    """The server of a URL, without whatever password."""
+    """Return the server of a URL, without user and password."""
     return urlsplit(url).netloc.rpartition("@")[2]

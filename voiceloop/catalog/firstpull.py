@@ -1,4 +1,4 @@
-"""The first time nothing has been pulled, and whoever sits at the terminal chooses what to pull."""
+"""The first start, when no model has been pulled: the user at the terminal chooses what to pull."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from voiceloop.catalog.store import ModelStore
 from voiceloop.presets import STARTER, Machine, Preset
 
 BITS_PER_S = 50e6
-"""Of the network that the rough times are for."""
+"""Network speed in bits per second, for rough download times."""
 
 
 def choose(
@@ -23,7 +23,7 @@ def choose(
         ModelsPull(names=(preset,)), agreed=True
     ),
 ) -> str | None:
-    """Show the presets, have one chosen, and pull it; None for the starter.
+    """Let the user choose a preset, pull it, and return its name; None for the starter.
 
     `ask` shows a text and returns a line. Raises what pulling raises.
     """
@@ -45,7 +45,7 @@ def choose(
 
 
 def ask_terminal(question: str) -> str:
-    """Ask whoever sits there. At the end of the input they leave, as with Ctrl-C."""
+    """Return the user's line. Raises KeyboardInterrupt if the input ends, as for Ctrl-C."""
     sys.stderr.write(question)
     sys.stderr.flush()
     try:
@@ -58,7 +58,7 @@ def ask_terminal(question: str) -> str:
 
 
 def _question(presets: Sequence[Preset], store: ModelStore) -> Iterator[str]:
-    """The lines that show what can be chosen; the first of the presets is recommended."""
+    """Yield the lines that show what can be chosen. The first of the presets is recommended."""
     yield "nothing has been pulled yet to talk to:"
     for number, preset in enumerate(presets, 1):
         download = sum(card.download for card in absent(preset, {}, store))

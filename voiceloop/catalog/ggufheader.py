@@ -1,7 +1,7 @@
-"""What stands at the beginning of a GGUF file: its settings, read within the bounds of the file.
+"""The settings at the beginning of a GGUF file, read within the bounds of the file.
 
-Whoever reads a file's arrays as long as it says they are goes on for days where one says that it
-has 2**60 entries; so this comes first. The format is that of ggml's docs/gguf.md.
+Other readers trust the length that a file gives for an array, and would work for days on an array
+of 2**60 entries. So this module reads the file first. The format is that of ggml's docs/gguf.md.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 _NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
-"""Types of settings that are numbers."""
+"""Formats of `struct` for the types of settings that are numbers."""
 _TEXT, _ARRAY = 8, 9
 MOST_SETTINGS, MOST_TENSORS, MOST_ENTRIES = 1 << 16, 1 << 17, 1 << 21
-"""Bounds far beyond any model: of its settings, its tensors, and the entries of an array."""
+"""Bounds far beyond any model: of settings, of tensors, and of entries of an array."""
 
 Setting = str | int | float
 
 
 def read_settings(file: Path) -> dict[str, Setting]:
-    """The settings of a GGUF file by name, without those that are arrays.
+    """Return the settings of a GGUF file by name, without those that are arrays.
 
-    Raises ValueError for a file that is none, or ends within its header, and OSError.
+    Raises ValueError for a file that is not GGUF, or that ends within its header, and OSError.
     """
     with file.open("rb") as opened:
         if opened.read(4) != b"GGUF":
@@ -35,11 +35,11 @@ def read_settings(file: Path) -> dict[str, Setting]:
 
 
 class _HeaderReader:
-    """Goes through a header."""
+    """A reader that goes through a header from its beginning."""
 
     def __init__(self, view: mmap) -> None:
         self._view, self._at, self._order = view, 4, "<"
-        if self._number("I") >= 1 << 16:  # the version, in the other order of bytes
+        if self._number("I") >= 1 << 16:  # so large a version was read in the wrong byte order
             self._order = ">"
 
     def settings(self) -> dict[str, Setting]:

@@ -1,6 +1,6 @@
-"""What the hub has: the files of a repository at a commit, with the checksums that the hub gives.
+"""The files of a repository on the hub at a commit, with the checksums that the hub gives.
 
-Knows huggingface_hub; does not know how files are fetched or kept.
+This module knows huggingface_hub. It does not know how files are fetched or kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WANTED = {
     r"|added_tokens\.json|model[\w.-]*\.safetensors(\.index\.json)?|merges\.txt|tokenizer\.model"
     r"|chat_template\.(jinja|json)",
 }
-"""What a repository's files are called that make a model; never a pickle."""
+"""Patterns of the file names that make up a model, by kind. No pickle is among them."""
 WEIGHTS = {"asr": r"model\.bin", "llm": r"model[\w.-]*\.safetensors"}
 
 
@@ -31,26 +31,26 @@ class Listing:
 
     repo: str
     revision: str
-    """The commit."""
+    """Commit of the repository."""
     files: tuple[Wanted, ...]
 
 
 def list_card(card: Card) -> Listing:
-    """The files of a hub card, as the hub has them at the card's commit.
+    """List the files of a hub card, as the hub has them at the card's commit.
 
-    Raises Unreachable, ModelNotFound, and ModelCorrupt where hub and card do not agree.
+    Raises Unreachable, ModelNotFound, and ModelCorrupt if hub and card do not agree.
     """
-    revision, there = _files(card.repo, card.revision)
+    revision, entries = _files(card.repo, card.revision)
     files: list[Wanted] = []
     for file in card.files:
         path = f"{card.folder}/{file.name}".lstrip("/")
-        if path not in there:
+        if path not in entries:
             raise ModelNotFound(
                 f"{card.repo} on the hub has no {path}", "a newer voiceloop may know more"
             )
-        found = _wanted(card.repo, revision, file.name, path, there[path])
+        found = _wanted(card.repo, revision, file.name, path, entries[path])
         digest = f"sha256:{file.sha256}" if file.sha256 else found.digest
-        # Of small files the hub tells git's blob id alone, which no card has.
+        # For small files the hub gives only git's blob id, which no card has.
         other = found.digest.startswith("sha256:") and found.digest != digest
         if other or file.bytes not in (None, found.bytes):
             raise ModelCorrupt(
@@ -62,27 +62,27 @@ def list_card(card: Card) -> Listing:
 
 
 def list_repo(repo: str, kind: Kind) -> Listing:
-    """The files of a model of this kind in a repository, as its main branch has them now.
+    """List the files of a model of this kind in a repository, as its main branch has them now.
 
-    Raises Unreachable, and ModelNotFound for a repository that is not there or has no such model.
+    Raises Unreachable, and ModelNotFound for a repository that does not exist or has no such model.
     """
-    revision, there = _files(repo, None)
-    names = [name for name in there if re.fullmatch(WANTED[kind], name)]
+    revision, entries = _files(repo, None)
+    names = [name for name in entries if re.fullmatch(WANTED[kind], name)]
     if not any(re.fullmatch(WEIGHTS[kind], name) for name in names):
         what = "CTranslate2 Whisper model (model.bin)" if kind == "asr" else "safetensors weights"
-        single = any(name.endswith(".gguf") for name in there) and kind == "llm"
+        single = any(name.endswith(".gguf") for name in entries) and kind == "llm"
         hint = (
             "download one of its .gguf files, and name that"
             if single
             else "name another repository"
         )
         raise ModelNotFound(f"{repo} on the hub has no {what}", hint)
-    files = (_wanted(repo, revision, name, name, there[name]) for name in names)
+    files = (_wanted(repo, revision, name, name, entries[name]) for name in names)
     return Listing(repo, revision, tuple(files))
 
 
 def cached(repo: str, kind: Kind) -> Path | None:
-    """The folder in which huggingface_hub's own cache has the model already; None if it has not."""
+    """Return the folder of the model in huggingface_hub's own cache; None if it is not there."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -95,7 +95,7 @@ def cached(repo: str, kind: Kind) -> Path | None:
 
 
 def _files(repo: str, revision: str | None) -> tuple[str, dict[str, Any]]:
-    """The commit, and what the hub says of each file by path."""
+    """Return the commit, and the hub's description of each file, by path."""
     import httpx2
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled

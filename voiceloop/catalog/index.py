@@ -1,7 +1,7 @@
-"""Where the package index that pip is configured with has a wheel.
+"""The place of a wheel in the package index that pip is configured with.
 
-pip is asked for its configuration alone: some of its versions fetch a whole wheel, in silence and
-from the beginning, before they tell where it is.
+pip is asked only for its configuration: some of its versions download a whole wheel, without a
+progress bar and from the beginning, before they tell where it is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where pip looks."""
+    """The places where pip looks for packages."""
 
     indexes: tuple[str, ...]
     """URLs under which each package has a page."""
@@ -37,7 +37,7 @@ class Sources:
 
 
 def configured() -> Sources:
-    """Where pip looks. Raises EngineError where there is no pip."""
+    """Return where pip looks for packages. Raises EngineError if pip is not installed."""
     if find_spec("pip") is None:
         raise EngineError(
             "packages are taken from pip's index, and this Python has no pip",
@@ -49,7 +49,7 @@ def configured() -> Sources:
     for line in listed.splitlines():
         key, _, value = line.partition("=")
         section, _, name = key.rpartition(".")
-        # The environment wins over files, and what is said of one command over what is of all.
+        # The environment wins over files, and settings of `install` over global ones.
         if section in (":env:", "install", "global") and name not in settings:
             settings[name] = str(ast.literal_eval(value))
     first = (
@@ -64,10 +64,10 @@ def configured() -> Sources:
 
 
 def locate(wheels: Sequence[Wheel], sources: Sources | None = None) -> list[Wanted]:
-    """Where these wheels are.
+    """Find the URLs of wheels.
 
-    Raises EngineError where there is no pip, Unreachable, and ModelNotFound for a wheel that is
-    nowhere.
+    Raises EngineError if pip is not installed, Unreachable, and ModelNotFound for a wheel that no
+    index has.
     """
     sources = sources or configured()
     found: list[Wanted] = []
@@ -79,7 +79,7 @@ def locate(wheels: Sequence[Wheel], sources: Sources | None = None) -> list[Want
 
 
 def _find(wheel: Wheel, sources: Sources) -> str:
-    """The URL of a wheel."""
+    """Return the URL of a wheel."""
     import httpx2
 
     unreachable: Unreachable | None = None
@@ -102,7 +102,7 @@ def _find(wheel: Wheel, sources: Sources) -> str:
 
 
 def _links(page: str) -> Iterator[str]:
-    """The files that a page or a folder links to, with the checksums it tells."""
+    """Yield the files that a page or a folder links to, with the checksums that it gives."""
     import httpx2
 
     if urlsplit(page).scheme not in ("http", "https"):
@@ -126,7 +126,7 @@ def _links(page: str) -> Iterator[str]:
 
 
 def _with_password(link: str, page: str) -> str:
-    """A link with the password of its page, if both are on one server."""
+    """Return a link with the password of its page, if both are on one server."""
     to, of = urlsplit(link), urlsplit(page)
     password = of.netloc.rpartition("@")[0]
     if password and to.netloc == of.netloc.rpartition("@")[2]:
@@ -135,7 +135,7 @@ def _with_password(link: str, page: str) -> str:
 
 
 class _Anchors(HTMLParser):
-    """The targets of a page's links."""
+    """A parser that collects the targets of a page's links."""
 
     def __init__(self) -> None:
         super().__init__()

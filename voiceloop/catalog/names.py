@@ -1,7 +1,7 @@
-"""From the name of a model to its folder: the one place that knows what a name may be.
+"""The folder of a model, from its name. Only this module knows what a name may be.
 
-A model that has been pulled, a folder, a GGUF or ONNX file, a card (which says how to pull it), or
-a repository of the hub, in this order.
+A name is looked up in this order: a model that has been pulled, a folder, a GGUF or ONNX file, a
+card (which says how to pull the model), a repository of the hub.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ FOLDERS = {
     "kokoro": "name a folder that holds kokoro-v1.0.onnx and voices-v1.0.bin",
     "turn": "voiceloop models pull fetches it",
 }
-"""What a path should lead to."""
+"""Hints for a path that leads to no model, by kind of model."""
 FILES: Mapping[str, tuple[Kind, Conversion]] = {
     ".gguf": ("llm", "gguf"),
     ".onnx": ("piper", "piper"),
 }
-"""Files that are converted when they are asked for, by their ending."""
+"""Kind and conversion of files that are converted when they are used, by suffix."""
 PIPER = "en_US-joe-medium"
-"""The voice of Piper that speaks unless another is asked for."""
+"""The voice of Piper that speaks unless another is configured."""
 KOKORO = "kokoro-82m"
-"""The model of Kokoro, likewise."""
+"""The model of Kokoro that speaks unless another is configured."""
 VOICES: Mapping[str, tuple[Kind, str]] = {"piper": ("piper", PIPER), "kokoro": ("kokoro", KOKORO)}
-"""By engine: the kind of model that it speaks with, and which unless another is asked for."""
+"""Kind and default of the model that an engine speaks with, by engine."""
 KINDS: Mapping[Kind, str] = {
     "asr": "a recogniser",
     "llm": "a language model",
@@ -55,17 +55,17 @@ HEADINGS: Mapping[Kind, str] = {
     "kokoro": "voices for --tts.engine kokoro",
     "turn": "models that hear whether a turn is over",
 }
-"""Above a list of each."""
+"""Headings of lists of models, by kind."""
 NO_MODEL = ("starter", "auto", "ngram", "none")
-"""Words that stand where a model is named and are none to be fetched."""
+"""Words that may stand in place of a model's name but name no model to fetch."""
 
 
 def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool = True) -> Path:
-    """The folder of the model called `name`; what is asked for by repository or file is made now.
+    """Return the folder of the model called `name`. Fetch or convert it first, if that is needed.
 
-    Raises ModelNotFound with what to do about it, also where something would have to be made and
-    `make` is false; Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError where the disk is
-    full.
+    Only repositories are fetched, and only files converted. Raises ModelNotFound with a hint, also
+    if something would have to be made and `make` is false. Raises Unreachable, ModelCorrupt,
+    MissingExtra, and VoiceloopError if the disk is full.
     """
     store = store or ModelStore()
     of_kind = variants(cards(), name, kind)
@@ -79,7 +79,7 @@ def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool =
         return _converted(path.resolve(), of_file[1], store, make)
     if path.exists():
         raise ModelNotFound(f"{name} is a file, not the folder of a model", FOLDERS[kind])
-    # What is written like a path is never looked up elsewhere.
+    # A name that is written like a path is never looked up elsewhere.
     written = name.startswith((".", "~")) or name.endswith("/") or "\\" in name
     if written or path.is_absolute() or name.count("/") > 1 or of_file:
         what = "file" if of_file else "folder"
@@ -105,7 +105,7 @@ def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool =
 
 
 def named(config: Config) -> dict[str, tuple[Kind, str]]:
-    """The models that `config` names, by setting."""
+    """Return the models that `config` names, by setting."""
     found: dict[str, tuple[Kind, str]] = {}
     if config.asr.engine == "whisper":
         found["asr.model"] = "asr", config.asr.model
@@ -121,7 +121,7 @@ def named(config: Config) -> dict[str, tuple[Kind, str]]:
 def prepare(config: Config, store: ModelStore | None = None) -> None:
     """Have every model that `config` names on this machine, before anything is loaded.
 
-    What has to be pulled first is named all at once; repositories and files are fetched and
+    One error names all models that have to be pulled first. Repositories and files are fetched and
     converted now. Raises what `find` raises.
     """
     store = store or ModelStore()
@@ -149,16 +149,16 @@ def prepare(config: Config, store: ModelStore | None = None) -> None:
 
 
 def voice_model(config: TtsConfig) -> str:
-    """The model that `config` has speak, by name or as a path; for an engine of `VOICES`.
+    """Return the name or path of the model that speaks with `config`, for an engine of `VOICES`.
 
-    A voice of Piper is a model or a speaker in it, and its name tells which.
+    For Piper, the name of a voice contains the name of its model.
     """
     named = config.voice.partition("/")[0] if config.engine == "piper" else ""
     return config.model or named or VOICES[config.engine][1]
 
 
 def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFound:
-    """Cards that have not been pulled or are damaged, and the word that pulls them."""
+    """Return the error for cards that are not pulled or damaged. Its hint is to pull `word`."""
     damaged = [
         card.title
         for card in absent
@@ -178,7 +178,7 @@ def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFou
 
 
 def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
-    """A model of the hub, fetched now unless huggingface_hub's cache has it."""
+    """Return the folder of a hub model. Fetch it unless huggingface_hub's cache has it."""
     if folder := hub.cached(repo, kind):
         return folder
     if not make:
@@ -193,9 +193,10 @@ def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
 
 
 def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool) -> Path:
-    """A file, converted once: it is known again by its checksum, or by path, size and time.
+    """Return the folder of a model file, and convert the file if that has not been done.
 
-    What lies beside it and belongs to it is a part of it.
+    The file is recognised by path, size and time, or by checksum. A JSON file beside it, of the
+    same name, is a part of it.
     """
     parts = [path for path in (file, file.with_name(f"{file.name}.json")) if path.is_file()]
     stats = [path.stat() for path in parts]
@@ -226,7 +227,7 @@ def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool
                     (alone / part.name).symlink_to(part)
             try:
                 convert(conversion, alone, shop / "made")
-            except ModelCorrupt:  # nothing of it is of use to another try
+            except ModelCorrupt:  # another try can use nothing of it
                 shutil.rmtree(shop)
                 raise
         with explained(shop):

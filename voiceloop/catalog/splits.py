@@ -1,7 +1,7 @@
-"""How tokenizers of byte pairs split text before they merge, by the names that GGUF files have.
+"""Ways in which byte-pair tokenizers split text before they merge, by their names in GGUF files.
 
-A GGUF file has a tokenizer's words and merges, and of the rest a name: `tokenizer.ggml.pre`. What
-stands for each is written here as it is in the tokenizer.json that the model was published with.
+A GGUF file has a tokenizer's vocabulary and merges, but only a name for the split:
+`tokenizer.ggml.pre`. Each split is written here as in the tokenizer.json of the original model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DIGITS = "digits"
-"""A step that takes each digit by itself; the others are expressions."""
+"""A step that isolates each digit. All other steps are regular expressions."""
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _REST = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -29,23 +29,23 @@ CASED = (
     "\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-\U00010cb2"
     "\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943"
 )
-"""Letters that have a case, as DeepSeek's first tokenizer knows them."""
+"""Letters that have a case, as in DeepSeek's first tokenizer."""
 _MARKS = r"\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"
 _EASTERN = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
 
 @dataclass(frozen=True, slots=True)
 class TextSplit:
-    """What happens to a text before its pieces are merged."""
+    """How a text is split before its pieces are merged."""
 
     steps: tuple[str, ...]
-    """Expressions, each of which cuts what the last has left."""
+    """Steps, each of which splits the pieces of the step before it."""
     own_words: bool = True
-    """The steps say all. Else the pieces are cut once more, as GPT-2's are."""
+    """True if there are no further steps. Otherwise the pieces are then split as in GPT-2."""
     composed: bool = False
-    """Letters and their accents become one character first (NFC)."""
+    """True if letters and their accents first become one character (NFC)."""
     whole: bool = False
-    """A piece that is a token is that token, whatever merges would make of it."""
+    """True if a piece that is a token becomes that token, whatever the merges would give."""
 
 
 _LLAMA_3 = TextSplit(
@@ -112,17 +112,17 @@ _USUAL: Mapping[str, str] = {
     **dict.fromkeys(("qwen2", "qwen2moe", "qwen3", "qwen3moe"), "qwen2"),
     **dict.fromkeys(("qwen35", "qwen35moe"), "qwen35"),
 }
-"""Architectures all of whose models split alike. Llama's do not."""
+"""Splits by architecture, for architectures whose models all split alike. Llama's do not."""
 
 
 def split_of(name: str, architecture: str) -> TextSplit | None:
-    """The split that a GGUF file names, or its architecture's where it names none; None where that
-    is not known."""
+    """Return the split that a GGUF file names, or its architecture's if it names none; None if that
+    is unknown."""
     return SPLITS.get(_USUAL.get(architecture, "") if name in _UNNAMED else name)
 
 
 def apply(split: TextSplit, backend: Any) -> None:
-    """Have a tokenizer of the library tokenizers split text so."""
+    """Make a tokenizer of the library tokenizers split text in this way."""
     from tokenizers import Regex, normalizers, pre_tokenizers
 
     digits = pre_tokenizers.Digits(individual_digits=True)

@@ -1,8 +1,8 @@
-"""Where models lie, which of them are whole, and what there is to know of them.
+"""The store of models: where they lie, and which of their files are complete.
 
-A model is a folder of the store with a record of its files beside them. It gets its name by one
-rename when everything is there and on the disk, so whatever has a name is whole. What is on its way
-lies under `.partial`. This module does not know where files come from.
+A model is a folder of the store with a record of its files beside them. The folder gets its name by
+one rename, when everything is there and on the disk. So a folder that has its name is complete.
+Models that are on their way lie under `.partial`. This module does not know where files come from.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ BLOCK = 1 << 20
 
 @cache
 def cards() -> tuple[Card, ...]:
-    """The cards that ship with voiceloop."""
+    """Return the cards that ship with voiceloop."""
     return parse((files("voiceloop.catalog") / "cards.toml").read_text(encoding="utf-8"))
 
 
 def sha256(path: Path, tick: Callable[[int], object] = lambda count: None) -> str:
-    """The checksum of a file; `tick` is told of each block's bytes."""
+    """Return the SHA-256 of a file. `tick` is called with the bytes of each block."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -49,7 +49,7 @@ def sha256(path: Path, tick: Callable[[int], object] = lambda count: None) -> st
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """The files in a folder and in those within it, by their paths there; sorted."""
+    """Return the files in a folder and its subfolders, by relative path, sorted."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path for path in found}
 
@@ -68,7 +68,7 @@ class Model:
 
     name: str
     origin: str
-    """`hub`, `packages`, or `file` for what was converted from a file of the user's."""
+    """`hub`, `packages`, or `file` for a model that was converted from a file of the user's."""
     folder: Path
     files: Mapping[str, Stored]
     source: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -76,14 +76,14 @@ class Model:
 
     @property
     def bytes(self) -> int:
-        """What it takes on the disk."""
+        """Bytes that the model takes on the disk."""
         return sum(file.bytes for file in self.files.values())
 
     def damaged(self, tick: Callable[[int], object] = lambda count: None) -> list[str]:
-        """The names of its files that are missing or not what they were."""
-        return [name for name, stored in self.files.items() if not self._sound(name, stored, tick)]
+        """Return the names of files that are missing or changed. `tick` gets the bytes read."""
+        return [name for name, stored in self.files.items() if not self._intact(name, stored, tick)]
 
-    def _sound(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
+    def _intact(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
         path = self.folder / name
         same = path.is_file() and path.stat().st_size == stored.bytes
         return same and sha256(path, tick) == stored.sha256
@@ -93,7 +93,7 @@ class ModelStore:
     """The folder in which models lie."""
 
     def __init__(self, root: Path | None = None, environ: Mapping[str, str] = os.environ) -> None:
-        """`root`, or $VOICELOOP_MODELS, or `voiceloop/models` in the user's cache folder."""
+        """Use `root`, or $VOICELOOP_MODELS, or `voiceloop/models` in the user's cache folder."""
         if root is None:
             base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
             named = environ.get("VOICELOOP_MODELS")
@@ -101,21 +101,22 @@ class ModelStore:
         self.root = root
 
     def models(self) -> list[Model]:
-        """All that is here and whole, as far as names and sizes tell; by name."""
+        """Return all models whose records can be read, by name. Their files are not looked at."""
         if not self.root.is_dir():
             return []
         found = (self._read(path) for path in sorted(self.root.iterdir()) if path.name[0] != ".")
         return [model for model in found if model is not None]
 
     def unreadable(self) -> list[str]:
-        """Folders that are called like models and whose record cannot be read."""
+        """Return the folders that are named like models and whose records cannot be read."""
         if not self.root.is_dir():
             return []
         called = [path for path in sorted(self.root.glob("[!.]*@*")) if path.is_dir()]
         return [path.name for path in called if self._read(path) is None]
 
     def find(self, name: str, origin: str | None = None) -> Model | None:
-        """The model called `name`, from `origin` or else from the hub or packages."""
+        """Return the model called `name`, from `origin` or else from the hub or packages. None
+        unless all its files have the right sizes."""
         for each in [origin] if origin else ["hub", "packages"]:
             model = self._read(self._folder(name, each))
             if model and all(
@@ -127,33 +128,33 @@ class ModelStore:
         return None
 
     def known(self, name: str, origin: str) -> Model | None:
-        """What the store's record says of a model, whether its files are whole or not."""
+        """Return the store's record of a model, even if files are missing or damaged."""
         return self._read(self._folder(name, origin))
 
     def remove(self, model: Model) -> None:
-        """Delete a model: first its name, so that no half of it is ever found."""
-        gone = self.root / ".partial" / f"{model.folder.name}.removed"
+        """Delete a model. It loses its name first, so that no half of it is ever found."""
+        removed = self.root / ".partial" / f"{model.folder.name}.removed"
         with explained(self.root):
-            gone.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(gone, ignore_errors=True)
-            model.folder.rename(gone)
-            shutil.rmtree(gone)
+            removed.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(removed, ignore_errors=True)
+            model.folder.rename(removed)
+            shutil.rmtree(removed)
 
     @contextmanager
     def workshop(self, name: str, origin: str) -> Iterator[Path]:
-        """A folder in which a model is put together; it stays for the next try if that fails.
+        """Yield a folder to put a model together. After a failure it stays for the next try.
 
-        Raises VoiceloopError where another process is at work in it; on Windows nobody notices.
+        Raises VoiceloopError if another process works in it. Windows does not notice that.
         """
         folder = self._workshop(name, origin)
         with explained(self.root):
             folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder, name):
+        with _locked(folder, name):
             yield folder
             shutil.rmtree(folder)
 
     def fetched(self, name: str, origin: str) -> int:
-        """Bytes of a model that have come already, where its download broke off."""
+        """Return the bytes of a model that have arrived, if its download broke off."""
         with explained(self.root):
             fetched = files_in(self._workshop(name, origin) / "fetched")
             return sum(path.stat().st_size for path in fetched.values())
@@ -162,9 +163,9 @@ class ModelStore:
         return self.root / ".partial" / self._folder(name, origin).name
 
     def put(self, made: Path, name: str, origin: str, source: Mapping[str, Any]) -> Model:
-        """Give the folder `made`, in a workshop, its name; what had that name before goes.
+        """Move the finished folder `made` to its final name, in place of an older model.
 
-        Files and record are on the disk before it has the name.
+        Files and record are on the disk before the folder has its name.
         """
         stored = {
             file: Stored(path.stat().st_size, sha256(path))
@@ -204,13 +205,13 @@ class ModelStore:
             stored = {name: Stored(**file) for name, file in record["files"].items()}
             return Model(record["name"], record["origin"], folder, stored, record["source"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None  # no model, or none that was finished
+            return None  # no model, or an unfinished one
 
 
 def make_room(folder: Path, needed: int) -> None:
-    """Raise VoiceloopError unless the disk of `folder` has room for so many bytes."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    free = shutil.disk_usage(there).free
+    """Raise VoiceloopError unless the disk of `folder` has room for `needed` bytes."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
     if free < needed:
         raise VoiceloopError(
             f"the disk of {folder} has {size(free)} free, and {size(needed)} are needed",
@@ -220,7 +221,7 @@ def make_room(folder: Path, needed: int) -> None:
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Say in one line why files cannot be written."""
+    """Explain in one line why files cannot be written: turn OSError into VoiceloopError."""
     try:
         yield
     except OSError as error:
@@ -235,8 +236,8 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(folder: Path, name: str) -> Iterator[None]:
-    """Within it no other process is at work in the workshop of the model called `name`."""
+def _locked(folder: Path, name: str) -> Iterator[None]:
+    """Keep other processes out of the model's workshop while the context lasts."""
     if fcntl is None:
         yield
         return
@@ -253,8 +254,8 @@ def _alone(folder: Path, name: str) -> Iterator[None]:
 
 
 def _sync(path: Path) -> None:
-    """Have a file, or a folder's list of names, written to the disk."""
-    if os.name == "nt":  # neither folders nor files that are only read can be synced there
+    """Write a file, or a folder's list of names, to the disk."""
+    if os.name == "nt":  # Windows cannot sync folders, nor files that are opened to read
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,7 +1,7 @@
-"""Everything that voiceloop knows of single languages: one module for each, and `language`.
+"""Everything that voiceloop knows about single languages: a module for each, and `language`.
 
-A language that has no module of its own is `Language(code)`: the end of a turn is told by silence
-alone, and numbers and signs are left to the synthesizer as they are written.
+A language without a module is `Language(code)`. Only silence ends its turns, and the synthesizer
+gets numbers and signs as they are written.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from voiceloop.languages.es import SPANISH
 from voiceloop.languages.language import Language
 
 AUTO = "auto"
-"""In place of a code: whatever the recogniser finds to be spoken."""
+"""Used in place of a code: the language is the one that the recogniser detects."""
 LANGUAGES = {known.code: known for known in (ENGLISH, GERMAN, SPANISH)}
-"""The languages that are filled in, by code."""
+"""The languages that have a module, by code."""
 
 __all__ = ["AUTO", "LANGUAGES", "Language", "language"]
 
 
 def language(code: str) -> Language:
-    """The language of a code such as `de`, `de-AT` or `en_us`; any other text names an unknown
-    one."""
+    """Return the language of a code such as `de`, `de-AT` or `en_us`. Any other text gives an
+    unknown language."""
     primary = code.replace("_", "-").partition("-")[0].lower()
     return LANGUAGES.get(primary) or Language(primary)

@@ -1,8 +1,8 @@
-"""German.
+"""The German language: endings of turns, and how written text is said.
 
-Verbs come last in clauses and leave their prefixes at the end ("Mach das Licht an", "Wann geht die
-Sonne unter?", "Weißt du, wie spät es ist?"): prepositions that are such prefixes too, and the verbs
-of clauses, ask for more in certain company only.
+Verbs come last in subordinate clauses, and verbs leave their prefixes at the end of main clauses
+("Mach das Licht an", "Wann geht die Sonne unter?", "Weißt du, wie spät es ist?"). So verbs, and
+prepositions that are also prefixes, are unfinished endings only after certain words.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -34,7 +34,7 @@ from voiceloop.languages.spoken import (
     final,
 )
 
-# ---- what is said when nobody has finished
+# ---- endings of turns
 
 _WORDS = frozenset(
     # articles, possessives and other words before a noun
@@ -148,18 +148,18 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
     "verstehe wow".split()
 )
 
-# ---- how written things are said
+# ---- how written text is said
 
 
 class _GermanNumbers(Numbers):
     def agreeing(self, number: str, gender: Gender) -> str:
-        """A single thing has an article: ein Kilometer, eine Stunde."""
+        """Put `number` before a noun into words: ein Kilometer, eine Stunde."""
         if number == "1":
             return "eine" if gender == "f" else "ein"
         return self.cardinal(number)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """One is an article before what it counts: ein Tag, eine Minute, but Kapitel eins."""
+        """Put `number` into words by its context: ein Tag, eine Minute, but Kapitel eins."""
         counts = number == "1" and re.match(r" [A-ZÄÖÜ][^\W\d_]{2}", after)
         if not counts or re.search(r"\b[A-ZÄÖÜ]\w* $", before):
             return super().standing(number, before, after)
@@ -167,8 +167,8 @@ class _GermanNumbers(Numbers):
         return self.agreeing(number, "f" if re.match(feminine, after) else "m")
 
     def inflected(self, number: str, before: str, *, alone: str) -> str:
-        """The ordinal of `number` behind the text `before`; its ending `alone` without a word that
-        tells it."""
+        """Put `number`, after the text `before`, into words as an ordinal. It ends in `alone` if no
+        word there determines its ending."""
         return self.ordinal(number) + _ending(before, alone)
 
 
@@ -191,13 +191,13 @@ _WEAK = (
 )
 _STRONG = r"(?:der|die|das|ein|eine|jede|jeder|jedes|diese|dieser|dieses)"
 _DATIVE = r"\b(?:in|an|auf|aus|bei|mit|nach|seit|von|vor|zu|unter|über|neben|zwischen) der $"
-_TOLD = (
+_DETERMINERS = (
     rf"\b(?:{_WEAK}|{_STRONG}|jede[nm]|diese[nm]|(?:mein|dein|sein|ihr|unser)e?[nmrs]?|und|oder)"
 )
 
 
 def _ending(before: str, alone: str) -> str:
-    """What an ordinal ends with behind `before`, after its own -e: `am` 3. -> n."""
+    """Return the letter after an ordinal's -e, by the text `before`: n after `am`; else `alone`."""
     before = before.rstrip() + " "
     if re.search(rf"(?i){_DATIVE}|\b(?:{_WEAK}|jede[nm]|diese[nm]|\w+em) $", before):
         return "n"
@@ -308,7 +308,7 @@ def _short_date(match: Match) -> str:
 @_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
 def _numeric_date(match: Match) -> str:
     before, after = match.string[: match.start()], match.string[match.end() :]
-    if match[3] or re.search(rf"(?i){_TOLD} $", before) or re.match(r"\s+[a-zäöü]", after):
+    if match[3] or re.search(rf"(?i){_DETERMINERS} $", before) or re.match(r"\s+[a-zäöü]", after):
         said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
         return said + final(match)
     return f"{NUMBERS.cardinal(match[1])} Punkt {NUMBERS.cardinal(match[2])} ."
@@ -368,23 +368,23 @@ def _fraction(match: Match) -> str:
         return {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}[counted.gender] + (
             f" {counted.one}"
         )
-    else:  # most things that end so are feminine: eine halbe Tasse
-        told = re.match(r"\s+[A-ZÄÖÜ]\w*e\b", match.string[match.end() :])
-        return "eine halbe" if told else "ein halb"
+    else:  # most nouns in -e are feminine: eine halbe Tasse
+        noun_in_e = re.match(r"\s+[A-ZÄÖÜ]\w*e\b", match.string[match.end() :])
+        return "eine halbe" if noun_in_e else "ein halb"
     if whole:
         said = f"{NUMBERS.cardinal(whole)} {said}"
     return f"{said} {counted.one}" if counted else said
 
 
-# "Wähle 110 oder 112." ends with a number.
+# "Wähle 110 oder 112." ends with a number, not with an ordinal.
 @_OWN.add(
     r"(?<![\d.,])(?!(?:(?<=und )(?<!\d\. und )|(?<=oder )(?<!\d\. oder )|11)\d+\.[\"')]*\s*$)"
     r"(\d{1,3})\.(?=\s+[^\W\d_]|[\"')]*\s*$)"
 )
 def _ordinal(match: Match) -> str:
     before, after = match.string[: match.start()], match.string[match.end() :]
-    told = re.search(rf"(?i){_TOLD}\s$", before)
-    if told or re.match(r"\s+[a-zäöü]", after):
+    determined = re.search(rf"(?i){_DETERMINERS}\s$", before)
+    if determined or re.match(r"\s+[a-zäöü]", after):
         return NUMBERS.inflected(match[1], before, alone="") + final(match)
     return f"{NUMBERS.cardinal(match[1])} ."
 

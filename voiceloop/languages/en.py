@@ -1,4 +1,4 @@
-"""English."""
+"""The English language: endings of turns, and how written text is said."""
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
 
@@ -10,12 +10,12 @@ from voiceloop.languages.language import INTERNATIONAL, Language, endings
 from voiceloop.languages.numbers import ISO, ROMAN, Noun, Numbers, Prefixed, noun, roman, units
 from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final
 
-# ---- what is said when nobody has finished
+# ---- endings of turns
 
 _WORDS = frozenset(
     # articles, possessives and other words before a noun
     "a an the my your our their its every each whose which what such some other "
-    # prepositions, but for those that verbs end with (turn it on, start over)
+    # prepositions, except those that end verbs (turn it on, start over)
     "of to in at by for from with about into onto under between without during until since against "
     "among toward towards upon via versus except near per than as "
     # conjunctions and question words
@@ -90,7 +90,7 @@ _FINISHED = endings(
     "you been",
     "^ how have you been",
     "what|that's|all|not|how|do i need|want|think|mean",
-    # words that end what others would begin
+    # words that usually begin something, at the end of these phrases
     "guess|so|now|you what|who",
     "each|any|every other",
     "think|hope|say|guess|is that|why|said|told so|you so",
@@ -110,12 +110,12 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
     "yup".split()
 )
 
-# ---- how written things are said
+# ---- how written text is said
 
 
 class _EnglishNumbers(Numbers):
     def fraction(self, above: str, below: str) -> str:
-        """`3`, `4` -> three quarters."""
+        """Put a fraction into words: `3`, `4` -> three quarters."""
         part = {2: "half", 4: "quarter"}.get(int(below)) or self.ordinal(below)
         if int(above) == 1:
             return f"one {part}"

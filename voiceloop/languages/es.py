@@ -1,8 +1,8 @@
-"""Spanish.
+"""The Spanish language: endings of turns, and how written text is said.
 
 Prepositions, articles and the pronouns before a verb never end a sentence. Accents tell words apart
-("qué", "tú", "mí", "sé"), but recognisers leave some out: what is also a last word without its
-accent is not counted.
+("qué", "tú", "mí", "sé"), but recognisers leave some out. So an ending is finished without its
+accent too ("no se", "para tu").
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -26,7 +26,7 @@ from voiceloop.languages.numbers import (
 )
 from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final
 
-# ---- what is said when nobody has finished
+# ---- endings of turns
 
 _WORDS = frozenset(
     # articles, possessives and other words before a noun
@@ -86,24 +86,24 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
     "perfecto sí si sip vale vaya verdad ya".split()
 )
 
-# ---- how written things are said
+# ---- how written text is said
 
 
 _NO_NOUN = (
     "(?:más|menos|por|entre|con|que|para|son|era|fue|como|está|están|hasta|desde|pero|sin|sobre|"
     "igual|elevado|grados|punto|coma|dividido|multiplicado|millones?|mil)"
 )
-"""What may follow a number that counts nothing."""
+"""Pattern of words after a number that are not the noun it counts."""
 
 
 class _SpanishNumbers(Numbers):
     def fractional(self, number: str) -> str:
-        """Two digits are said as one number: tres coma catorce, dos coma cero cinco."""
+        """Put decimals into words: tres coma catorce, dos coma cero cinco."""
         pair = len(number) == 2 and not number.startswith("0")
         return self.integer(number) if pair else self.digits(number)
 
     def agreeing(self, number: str, gender: Gender) -> str:
-        """`21` horas -> veintiuna; `21` euros -> veintiún; `200` libras -> doscientas."""
+        """Put `number` before a noun into words: veintiuna horas, veintiún euros."""
         said = self.cardinal(number)
         if gender == "n" or self.marks[self.decimal] in said:
             return said
@@ -115,7 +115,7 @@ class _SpanishNumbers(Numbers):
         return above + million + re.sub(r"(ciento|quinient|cient)os\b", r"\1as", below)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """It agrees with what it counts: una hora, veintiún días, doscientas personas."""
+        """Put `number` into words that agree with the noun after it: una hora, veintiún días."""
         if not re.match(rf" (?!{_NO_NOUN}\b)[^\W\d_A-Z]{{3,}}", after):
             return self.cardinal(number)
         return self.agreeing(number, "f" if re.match(r" [^\W\d_]+as?\b", after) else "m")
@@ -125,11 +125,11 @@ class _SpanishNumbers(Numbers):
         return re.sub(r"(illón|illones) (?!de )", r"\1 de ", said) if self.even(number) else said
 
     def even(self, number: str) -> bool:
-        """`1.000.000` -> True: nothing below a million, which then takes de."""
+        """Return whether `number` is whole millions, which take de before a noun."""
         return bool(re.search(r"[1-9]0{6,}$", self.ungrouped(number)))
 
     def words(self, number: int, to: str = "cardinal") -> str:
-        # num2words has veintiuno mil, treinta y uno millones.
+        # num2words says veintiuno mil and treinta y uno millones, which is wrong.
         said = re.sub(r"veintiuno (?=mil|\w+illones)", "veintiún ", super().words(number, to))
         return re.sub(r"\buno (?=mil|\w+illones)", "un ", said)
 
@@ -263,7 +263,7 @@ def _numeric_date(match: Match) -> str:
 
 
 def _date(day: str, month: str, year: str) -> str:
-    """Empty where there is no such date."""
+    """Put a date into words; empty if there is no such date."""
     if not 1 <= int(month) <= 12 or not 1 <= int(day) <= 31:
         return ""
     name = _MONTHS[int(month) - 1]
@@ -308,7 +308,7 @@ def _hour_words(hour: int) -> str:
 
 
 def _half(letter: str | None, hour: int) -> str:
-    """What part of the day `letter` (`a` or `p`) stands for."""
+    """Return the words for the part of the day that `letter` (`a` or `p`) stands for."""
     if not letter:
         return ""
     if letter == "a":
@@ -332,7 +332,7 @@ def _fraction(match: Match) -> str:
         if not whole:
             return f"{half} {counted.one}" if counted else half
         said = f"{NUMBERS.agreeing(whole, 'f' if feminine else 'm' if counted else 'n')}"
-        # The thing counted stands before its half: dos litros y medio.
+        # The noun stands before its half: dos litros y medio.
         if counted:
             return f"{said} {counted.one if whole == '1' else counted.many} y {half}"
         return f"{said} y {half}"

@@ -1,7 +1,7 @@
-"""What is to be known of a language to converse in it.
+"""The data of a language for conversations: words to compare with recognised ones, speaking rules.
 
-Words to compare with what was recognised, and how written things are said. Plain data and
-functions of text: this module and its neighbours know nothing of audio, models or turns.
+This is plain data with functions of text. This module and its neighbours know nothing of audio,
+models or turns.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ from itertools import product
 from voiceloop.languages.spoken import SpeakingRules
 
 START, NUMBER = "^", "#"
-"""In endings: where what was said begins, and any number in digits."""
+"""Symbols in endings: `START` is the beginning of a turn, `NUMBER` any number in digits."""
 
 _WORD = re.compile(r"[^\W_]+(?:['.,:-][^\W_]+)*")
-_TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - it is meant
+_TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly one is meant
 
 INTERNATIONAL = frozenset("ah aha hm hmm mhm mm mmm oh ok okay".split())
-"""What listeners say in many languages."""
+"""Backchannels that listeners use in many languages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """A language; with nothing but its code, one that nothing is known of.
+    """A language. With a code alone, it is a language that voiceloop knows nothing about.
 
-    An *ending* is the last word of what was said or the last few, in lower case, separated by
-    single spaces; it may hold `START` and `NUMBER`.
+    An *ending* is the last word of an utterance, or its last few words, in lower case and separated
+    by single spaces. It may contain `START` and `NUMBER`.
     """
 
     code: str
     """Two letters of ISO 639-1."""
     unfinished: frozenset[str] = frozenset()
-    """Endings after which hardly anybody has finished; empty where the words tell nothing."""
+    """Endings after which hardly anybody has finished; empty if the words tell nothing."""
     finished: frozenset[str] = frozenset()
-    """Longer endings than those, after which people may well have finished all the same."""
+    """Endings longer than the unfinished ones, after which people may well have finished."""
     backchannels: frozenset[str] = INTERNATIONAL
-    """Words that listeners say to be polite, as `agreement.normalise` spells them."""
+    """Words that listeners say out of politeness, as `agreement.normalise` spells them."""
     articles: frozenset[str] = frozenset()
-    """Words that nobody says alone and recognisers make of a cough, spelled likewise."""
+    """Words that recognisers write for a cough, spelled as those in `backchannels`."""
     sample: str = "Hello! This is how I sound."
-    """What a voice says of itself where somebody tries it out."""
+    """Text that a voice says when somebody tries it out."""
     apology: str = ""
-    """What is said where a reply fails; empty says nothing."""
+    """Text that is said when a reply fails; empty says nothing."""
     nothing: str = ""
-    """What is said in the place of a reply in which there is nothing to say; likewise."""
+    """Text that is said when a reply contains nothing to say; empty says nothing."""
     spoken: SpeakingRules | None = None
-    """How written things are said; None leaves them to the synthesizer."""
+    """How written text is said; None leaves that to the synthesizer."""
 
     def asks_for_more(self, text: str) -> bool:
-        """True if `text` does not end as something that is finished: the longest ending that it
-        has decides. Text without a word has not begun; where no endings are known it is False."""
+        """Return whether `text` does not end as something finished: its longest known ending
+        decides. Text without words is unfinished, unless the language has no endings."""
         said = ending(text)
         for length in range(len(said), 0, -1):
             tail = " ".join(said[-length:])
@@ -64,18 +64,18 @@ class Language:
 
 
 LONGEST = 6
-"""Words of the longest ending, `START` counted."""
+"""Words of the longest ending, including `START`."""
 
 
 def ending(text: str) -> Sequence[str]:
-    """The end of `text` in the form of an ending, as long as any."""
+    """Return the last words of `text` in the form of an ending, at most `LONGEST`."""
     words = _WORD.findall(text.lower().translate(_TYPOGRAPHIC))
     said = [START, *(NUMBER if word[0].isdecimal() else word for word in words)]
     return said[-LONGEST:]
 
 
 def endings(*patterns: str) -> frozenset[str]:
-    """The endings that `patterns` stand for: at each place of one any of the words between `|`.
+    """Expand `patterns` into endings, with one of the words between `|` at each place.
 
     `who|where is` -> who is, where is
     """

@@ -1,6 +1,6 @@
-"""Numbers in words, by num2words; what it leaves to its caller differs from language to language.
+"""Numbers in words, by num2words, with the parts that languages do differently.
 
-What a number means (a year, a price, a phone number) is decided by the rules of each language.
+The rules of each language decide what a number means (a year, a price, a phone number).
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 LONGEST = 15
-"""Digits of the longest number that is said as one; a longer one is said digit by digit."""
+"""Digits of the longest number that is said as one. A longer one is said digit by digit."""
 
 Gender = Literal["m", "f", "n"]
 
 YEAR = re.compile(r"(?:1[1-9]|20)\d\d")
-"""A number without groups that is most likely a year."""
+"""Pattern of a number without groups that is most likely a year."""
 
 _SPACED = r"(?:\d{1,3}(?:[ \u202f]\d{3}){2,}|\d{1,3}\u202f\d{3}|\d{2,3} \d00|\d 000)"
-"""A number whose groups are apart. Where only one space is in it, and any space, it may as well be
-two numbers."""
+"""Pattern of a number with spaces between its groups. With a single space of the usual width it has
+to be a round number, because others may be two numbers."""
 
 ISO = (
     r"(?<![\w/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
     r"(?:T(?=\d\d:)|(?![\w/-]|\.\d))"
 )
-"""A date that begins with its year: `2024-03-05`, `2024/3/5`."""
+"""Pattern of a date that begins with its year: `2024-03-05`, `2024/3/5`."""
 
 _ROMAN: Sequence[str] = (
     "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII XXIII"
@@ -36,31 +36,31 @@ ROMAN = "|".join(sorted(_ROMAN[1:], key=len, reverse=True))
 
 
 def roman(number: str) -> str:
-    """`XIV` -> `14`."""
+    """Convert a Roman number into digits: `XIV` -> `14`."""
     return str(_ROMAN.index(number) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """What can be counted."""
+    """A noun that can be counted."""
 
     one: str
     many: str
     gender: Gender = "n"
-    """Tells how the number before it is said, where the language cares."""
+    """Decides how the number before the noun is said, in languages with genders."""
 
 
 def noun(forms: str, gender: Gender = "n") -> Noun:
-    """`minute minutes` -> a noun with its plural; a single form is both. `_` is a space."""
+    """Make a noun from its forms: `minute minutes`. One form is both; `_` is a space."""
     one, _, many = forms.partition(" ")
     return Noun(one.replace("_", " "), (many or one).replace("_", " "), gender)
 
 
 Prefixed = Sequence[tuple[Mapping[str, str], Gender, Mapping[str, str]]]
-"""Forms by symbol, their gender, and what stands before them by the symbol's prefix."""
+"""Tables of units: forms by symbol, their gender, and spoken prefixes by written prefix."""
 
 Others = Sequence[tuple[str, str, Gender]]
-"""Symbols with spaces between, their forms and gender."""
+"""Units without prefixes: symbols (spaces between them), their forms, and their gender."""
 
 
 def units(
@@ -68,9 +68,9 @@ def units(
     others: Others,
     joined: Callable[[str, str], str] = str.__add__,
 ) -> dict[str, Noun]:
-    """Nouns by symbol, from tables of forms as `noun` takes them.
+    """Return the nouns of units by symbol, from tables of forms as `noun` takes them.
 
-    `joined` puts a prefix before a form.
+    `joined` puts a spoken prefix before a form.
     """
     found = dict[str, Noun]()
     for symbols, gender, prefixes in prefixed:
@@ -85,20 +85,20 @@ def units(
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """How a language writes and says numbers. Subclasses say what differs."""
+    """The way in which a language writes and says numbers. Subclasses override what differs."""
 
     code: str
-    """The language, as num2words calls it."""
+    """Code of the language in num2words."""
     group: str
     """Mark between groups of three digits."""
     decimal: str
-    """Mark before the part after the point."""
+    """Mark before the decimals."""
     marks: dict[str, str]
-    """How each mark within a number is said."""
+    """Words for the marks within a number."""
 
     @property
     def number(self) -> str:
-        """Pattern of a number without its sign; it has no groups."""
+        """Pattern of a number without its sign. It has no capturing groups."""
         group, decimal = re.escape(self.group), re.escape(self.decimal)
         grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)(?:{decimal}\d+)?"
         foreign = rf"\d{{1,3}}(?:{decimal}\d{{3}})+(?:{group}\d{{1,2}})(?!\d)"
@@ -109,11 +109,11 @@ class Numbers:
 
     @property
     def whole(self) -> str:
-        """Pattern of a whole number, likewise."""
+        """Pattern of a whole number without its sign. It has no capturing groups."""
         return rf"(?:\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+(?!\d)|\d+)"
 
     def cardinal(self, number: str) -> str:
-        """`1,234.5` -> one thousand two hundred and thirty-four point five; `007` digit by digit.
+        """Put a number into words: `12.5` -> twelve point five; `007` digit by digit.
 
         Marks are those of the language.
         """
@@ -124,50 +124,50 @@ class Numbers:
         return " ".join(said)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """`number` where nothing tells what it is but the text `before` and `after` it."""
+        """Put `number` into words, if its meaning shows only in the text around it."""
         return self.year(number) if YEAR.fullmatch(number) else self.cardinal(number)
 
     def integer(self, number: str) -> str:
-        """`21` -> twenty-one: digits alone."""
+        """Put a whole number, given in digits alone, into words: `21` -> twenty-one."""
         if len(number) > LONGEST or (number.startswith("0") and len(number) > 1):
             return self.digits(number)
         return self.words(int(number))
 
     def fractional(self, number: str) -> str:
-        """What follows the point: `14` -> one four."""
+        """Put the digits after the point into words: `14` -> one four."""
         return self.digits(number)
 
     def digits(self, number: str) -> str:
-        """`042` -> zero four two."""
+        """Put each digit into a word: `042` -> zero four two."""
         return " ".join(self.words(int(digit)) for digit in number)
 
     def ordinal(self, number: str) -> str:
-        """`21` -> twenty-first."""
+        """Put an ordinal into words: `21` -> twenty-first."""
         plain = self.ungrouped(number)
         return self.words(int(plain), "ordinal") if len(plain) <= LONGEST else self.digits(plain)
 
     def year(self, number: str) -> str:
-        """`1984` -> nineteen eighty-four."""
+        """Put a year into words: `1984` -> nineteen eighty-four."""
         return self.words(int(number), "year" if 1100 <= int(number) < 2100 else "cardinal")
 
     def count(self, number: str, counted: Noun) -> str:
-        """`2`, foot -> two feet."""
+        """Put a number with its noun into words: `2`, foot -> two feet."""
         words = self.agreeing(number, counted.gender)
         return f"{words} {counted.one if number == '1' else counted.many}"
 
     def agreeing(self, number: str, gender: Gender) -> str:
-        """`number` before a noun of `gender`."""
+        """Put `number` into words in its form before a noun of `gender`."""
         return self.cardinal(number)
 
     def words(self, number: int, to: str = "cardinal") -> str:
-        """What num2words says."""
-        import num2words  # pyright: ignore[reportMissingTypeStubs]  # where numbers are said
+        """Return a number in the words of num2words, without commas."""
+        import num2words  # pyright: ignore[reportMissingTypeStubs]  # imported when a number is said
 
         said = cast(Any, num2words).num2words(number, lang=self.code, to=to)
         return str(said).replace(",", "")
 
     def ungrouped(self, number: str) -> str:
-        """`1,234.5` -> `1234.5`: without groups, in marks of the language."""
+        """Remove the marks between groups: `1,234.5` -> `1234.5`."""
         group, decimal = re.escape(self.group), re.escape(self.decimal)
         foreign = rf"(\d{{1,3}}(?:{decimal}\d{{3}})+){group}(\d{{1,2}})"
         if other := re.fullmatch(foreign, number):

@@ -1,6 +1,6 @@
-"""How a language says what is written: its words for signs and units, and rules of its own.
+"""Rules for saying written text in a language: its words for signs and units, and its own rules.
 
-`tts.rules` adds those rules that all languages share, which take their words from here.
+`tts.rules` adds the rules that all languages share. Those take their words from here.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from voiceloop.languages.numbers import Noun, Numbers
 Match = re.Match[str]
 
 KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭\u202f"  # noqa: RUF001 - a dash is no minus
-"""Signs outside ASCII that have words, or a meaning for the rules."""
+"""Signs outside ASCII that have words, or a meaning in the rules."""
 CODE = "\ue000"
-"""Stands in plain text for what was written and nobody says: code, JSON, a hash."""
+"""Character that stands in plain text for text that nobody reads aloud: code, JSON, a hash."""
 LETTER = rf"[^\s\d!-/:-@\[-`{{-~{re.escape(KNOWN)}{CODE}]"
-"""Pattern of a character that words are made of."""
+"""Pattern of a character of a word."""
 APART = r"(?![^\W_])"
-"""No letter or digit follows."""
+"""Pattern that matches where no letter or digit follows."""
 
 
 class Rule(NamedTuple):
-    """A pattern, and the words that its match is said as. Its groups count from 1."""
+    """A pattern, and a function that returns the words for a match. Groups are numbered from 1."""
 
     pattern: str
     say: Callable[[Match], str]
@@ -35,7 +35,7 @@ class Rules(dict[str, Rule]):
     """Rules by name, in the order in which they are tried."""
 
     def add(self, pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match], str]]:
-        """A decorator: the function that says what `pattern` matches comes after those before."""
+        """Return a decorator that adds a rule: a pattern, and the function that says it."""
 
         def decorated(say: Callable[[Match], str]) -> Callable[[Match], str]:
             self[f"own{say.__name__}"] = Rule(pattern, say)
@@ -46,111 +46,108 @@ class Rules(dict[str, Rule]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpeakingRules:
-    """The words and rules of a language.
-
-    Its fields are all in which languages differ.
-    """
+    """The words and rules for saying written text. Languages differ in exactly these fields."""
 
     numbers: Numbers
     own: Rules
-    """Tried before the shared ones, but for addresses."""
+    """The language's own rules. Only rules for addresses and pairs of numbers come before them."""
     signs: Mapping[str, str]
-    """Signs that stand anywhere."""
+    """Words for signs that may stand anywhere."""
     address_signs: Mapping[str, str]
-    """Signs within a link or a mail address."""
+    """Words for signs within a link or a mail address."""
     units: Mapping[str, Noun]
-    """Behind a number, by how they are written."""
+    """Units that follow a number, by the way they are written."""
     currencies: Mapping[str, tuple[Noun, Noun]]
-    """The money and its hundredth, by sign or code."""
+    """Nouns for a currency and its hundredth, by sign or code."""
     magnitudes: Mapping[str, Noun]
-    """Between a number and its currency."""
+    """Words such as million, which stand between a number and its currency."""
     dotted: Mapping[str, str]
-    """Abbreviations only where a period follows; there may be spaces behind periods within."""
+    """Words for abbreviations that need a period after them."""
     undotted: Mapping[str, str]
-    """Abbreviations with or without a period."""
+    """Words for abbreviations with or without a period."""
     asides: Mapping[str, str]
-    """Abbreviations with a period that swallow a comma behind it."""
+    """Words for abbreviations with a period. A comma after it is dropped."""
     number_signs: tuple[str, ...]
-    """What stands before a number for `number`."""
+    """Abbreviations before a number that are said as `number`."""
     calendar: Mapping[str, str]
-    """Days and months by their names and abbreviations, where they are the ends of a range."""
+    """Full names of days and months, by name and abbreviation."""
     ends: tuple[str, ...]
-    """What else may stand behind the first number of a range."""
+    """Other words and signs that may follow the first number of a range."""
     numbered: Mapping[str, str]
-    """Abbreviations before a number only."""
+    """Words for abbreviations that are read only before a number."""
     dials: str
     """Pattern of words before a telephone number."""
     links: str
-    """Pattern of words that may stand between those and the number."""
+    """Pattern of words that may stand between `dials` and the number."""
     short_numbers: frozenset[str]
-    """Telephone numbers of three digits and the like."""
+    """Short telephone numbers, mostly of three digits."""
     codes: str
-    """Pattern of words for what is typed digit by digit."""
+    """Pattern of words for things that are typed digit by digit."""
     tells: str
-    """Pattern of `is`, where it stands between such a word and its number."""
+    """Pattern of words such as `is` between a word of `dials` or `codes` and its number."""
     joins: str
     """Pattern of `and` and `or` between numbers."""
     percent: Noun
     degree: Noun
     scales: Mapping[str, str]
-    """Scales of temperature, by letter."""
+    """Names of temperature scales, by letter."""
     foot: Noun
     inch: Noun
     determiners: str
-    """Pattern of words before a length that tells what kind of thing it is: `a 6' wall`."""
+    """Pattern of words before a length that describes a thing: `a 6' wall`."""
     compass: Mapping[str, str]
     number: str
     """The word for `#` before a number."""
     coins: str
-    """Between the whole money and its hundredths."""
+    """The word between a sum of money and its hundredths."""
     per: str
-    """In `km/h`."""
+    """The word for the slash in `km/h`."""
     to: str
-    """Between the ends of a range."""
+    """The word between the ends of a range."""
     ratio: str
-    """In `3:1`."""
+    """The word for the colon in `3:1`."""
     equals: str
     minus: str
     times: str
     by: str
-    """In `3x4`."""
+    """The word for the x in `3x4`."""
     fold: str
-    """In `10x faster`."""
+    """The word for the x in `10x faster`."""
     sharp: str
-    """In `C#`."""
+    """The word for the sign in `C#`."""
     over: str
-    """In `13/4`."""
+    """The word for the slash in `13/4`."""
     divided_by: str
     power: str
     less: str
     greater: str
     below: str
-    """For `<` with nothing before it."""
+    """The words for `<` with nothing before it."""
     above: str
     about: str
-    """For `~` before a number."""
+    """The word for `~` before a number."""
     point: str
-    """For a period before a digit."""
+    """The word for a period before a digit."""
     dot: str
-    """For a period within a name."""
+    """The word for a period within a name."""
     code: str
-    """A sentence in the place of code, which nobody reads aloud."""
+    """The sentence in place of code, which nobody reads aloud."""
     runs_on: str = r"(?!)"
-    """Pattern of what never ends a clause, though it ends with a mark."""
+    """Pattern of text that never ends a clause, although it ends with a mark."""
 
 
 def final(match: Match) -> str:
-    """The period of an abbreviation where it ends the text too."""
+    """Return a period if the match is an abbreviation with one at the end of the text."""
     rest = match.string[match.end() :].lstrip("\"')]")
     return "." if match[0].endswith(".") and not rest.strip() else ""
 
 
 def alternatives(words: Mapping[str, object] | tuple[str, ...]) -> str:
-    """A pattern of any of `words`, the longest first; a space may follow a period within one."""
+    """Return a pattern of any of `words`, longest first, with optional spaces after periods."""
     longest_first = sorted(words, key=len, reverse=True)
     return "|".join(re.sub(r"\\\.(?=.)", r"\\.\\s?", re.escape(word)) for word in longest_first)
 
 
 def written(found: str) -> str:
-    """The key of what a pattern of `alternatives` has found."""
+    """Return the key of a text that a pattern of `alternatives` has found."""
     return re.sub(r"\.\s", ".", found)

@@ -1,5 +1,5 @@
-"""What needs no model: requests that rules understand for sure, and exact answers to them.
+"""Answers that need no language model: rules understand a request for sure and answer it exactly.
 
-`understand` knows what is asked, `answer` what is said to it. All of it is text and numbers: the
-time, the place and what was said before are passed in.
+`understand` finds the request, and `answer` the reply to it. Both work on text and numbers: the
+time and the conversation so far are passed in.
 """

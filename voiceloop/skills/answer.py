@@ -1,4 +1,4 @@
-"""What is said to a request, and what is done about it."""
+"""The answer to a request: the text that is said, and the effect that it has."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _BY_KIND: Mapping[str, Answers] = {
 
 
 def answer(text: str, code: str, known: SkillContext) -> Answer | None:
-    """The answer to `text`, which was said in the language of that code; None where the language
-    model is to find one."""
+    """Return the answer to `text`, said in the language `code`. None leaves it to the language
+    model."""
     request = understand(text, code)
     return None if request is None else reply_to(request, code, known)
 
 
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
-    """The answer to a request, in the language of that code; None likewise."""
+    """Return the answer to a request in the language `code`; None leaves it to the model."""
     return _BY_KIND[request.kind](request, known, PHRASES[code])

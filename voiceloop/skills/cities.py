@@ -1,7 +1,7 @@
-"""Where which time is: names of cities and countries, with their time zones.
+"""Names of cities and countries, with their time zones.
 
-Cities that the tz database names itself are known by that; here are others that people ask for,
-and countries that have but one time.
+The tz database itself names some cities. This module adds other cities that people ask for, and
+countries with a single time zone.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ OTHERS = {
 
 @cache
 def english() -> Mapping[str, str]:
-    """Zones by names."""
+    """Return the time zones of cities and countries, by English name."""
     zones = sorted(key for key in available_timezones() if key.partition("/")[0] in CONTINENTS)
     found = {key.rpartition("/")[2].replace("_", " "): key for key in zones}
     return found | {name: zone for zone, names in OTHERS.items() for name in names.split("|")}

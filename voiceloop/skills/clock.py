@@ -1,4 +1,4 @@
-"""Answers on the time and the date."""
+"""Answers about the time and the date."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from voiceloop.skills.values import Day, SkillRequest
 
 
 def zone(name: str) -> ZoneInfo | None:
-    """The time zone of a name; None for an empty one. Raises ConfigError for one that there is
-    not."""
+    """Return the time zone called `name`; None if the name is empty. Raises ConfigError for an
+    unknown name."""
     if not name:
         return None
     try:
@@ -47,7 +47,7 @@ def _time_in(request: SkillRequest, known: SkillContext, phrases: Phrases) -> An
 
 
 def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Later, or some time ago."""
+    """Answer what the time will be after a duration, or what it was that long ago."""
     seconds, later = request.values["duration"], request.kind == "time_later"
     then = known.now + timedelta(seconds=seconds if later else -seconds)
     key = "time later" if later else "time ago"
@@ -60,19 +60,23 @@ def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> 
 
 
 def _day(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    asked, today = request.values.get("day", Day(offset=0)), known.now.date()
-    found = asked.date(today)
+    requested, today = request.values.get("day", Day(offset=0)), known.now.date()
+    found = requested.date(today)
     if found is None:
         return None
     offset = (found - today).days
-    named = NAMED.get(asked.offset) if asked.offset is not None and not asked.months else None
+    named = (
+        NAMED.get(requested.offset)
+        if requested.offset is not None and not requested.months
+        else None
+    )
     key = named or ("today too" if offset == 0 else "day" if offset > 0 else "past day")
     year = named == "today" or found.year != today.year
     return Answer(phrases.says[key].format(date=phrases.date(found, year=year)))
 
 
 def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """The day after a weekday, or before it."""
+    """Answer which day comes after a weekday, or before it."""
     weekday, after = request.values["weekday"], request.kind == "day_after"
     other = phrases.weekday((weekday + (1 if after else -1)) % 7)
     key = "day after" if after else "day before"
@@ -80,7 +84,7 @@ def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 
 
 def _calendar(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """The month, the year or the week."""
+    """Answer with the current month, year or week."""
     now = known.now
     facts = {"month": phrases.month(now.month), "year": now.year, "week": now.isocalendar().week}
     return Answer(phrases.says[request.kind].format(**facts))
@@ -112,7 +116,7 @@ def _days_since(request: SkillRequest, known: SkillContext, phrases: Phrases) ->
 
 
 def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
-    """How long it is from one day to another, in the period and the days that are left over."""
+    """Return the time from one day to another in words: whole periods, and the days that remain."""
     days = (last - first).days
     whole, rest = 0, days
     if period == "week":

@@ -1,4 +1,4 @@
-"""What requests consist of in one language: its rules, and what the words in their slots mean."""
+"""The grammar of requests in one language: its rules, and the meanings of words in their slots."""
 
 from __future__ import annotations
 
@@ -15,24 +15,21 @@ from voiceloop.skills.values import Amount, Clock, Day
 from voiceloop.skills.words import counted, plain, spelled, table, value
 
 LONGEST_LABEL = 2
-"""Words of the name of a timer before the word `timer`."""
+"""Most words of a timer's name before the word `timer`."""
 MOST_S = 3650 * 86_400
-"""The longest duration that is reckoned with."""
+"""Longest duration that is understood, in seconds."""
 DURATION = ("second", "minute", "quarter hour", "three quarter hour", "hour", "day", "week")
-"""Units of one."""
+"""Units that a duration may have."""
 _OFFSETS = {"today": 0, "tomorrow": 1, "after tomorrow": 2, "yesterday": -1, "before yesterday": -2}
 _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
-"""Months and days of a period."""
+"""Months and days of each period."""
 
 
 class Grammar:
-    """Of one language.
-
-    Its attributes are the kinds of slots and the rules.
-    """
+    """The grammar of one language. Its attributes are the kinds of slots and the rules."""
 
     def __init__(self, phrases: Phrases) -> None:
-        table(phrases.words)  # which takes a moment
+        table(phrases.words)  # fill the cache now, because that takes a moment
         self.phrases = phrases
         self._names = {unit: _forms(names) for unit, names in phrases.units.items()}
         self._kinds: dict[str, Kind] = {}
@@ -50,7 +47,7 @@ class Grammar:
         return compiled(text, self._named, self._kinds)
 
     def _compiled(self, texts: Mapping[str, str]) -> dict[str, Template]:
-        """Templates by name, each of which may call those that come to stand before it."""
+        """Compile templates by name. Each one is compiled after those that it calls."""
         waiting, found = dict(texts), dict[str, Template]()
         while waiting:
             for name, text in list(waiting.items()):
@@ -61,7 +58,7 @@ class Grammar:
     # ---- kinds of slots
 
     def _simple(self) -> dict[str, Kind]:
-        """Those that are a word or a name."""
+        """Return the kinds of slots for numbers, single words and names."""
         phrases, numbers = self.phrases, self.phrases.numbers
         ordinals = {
             plain(numbers.ordinal(str(n))).replace(" ", "").replace("-", ""): n
@@ -109,7 +106,7 @@ class Grammar:
         }
 
     def _composite(self) -> dict[str, Kind]:
-        """Those that have templates of their own."""
+        """Return the kinds of slots that have templates of their own."""
         phrases = self.phrases
         halves = {half: self._one(text) for half, text in phrases.halves.items()}
         feasts = {day: self._one(text) for day, text in phrases.feasts.items()}
@@ -121,7 +118,7 @@ class Grammar:
         }
 
     def _whole(self) -> dict[str, Kind]:
-        """Those that are made of these."""
+        """Return the kinds of slots that are built from simpler kinds."""
         phrases, amount = self.phrases, self._kinds["amount"]
         times = [(self._one(text), base, sign) for text, base, sign in phrases.times]
         days = {how: self._one(text) for how, text in phrases.days.items()}
@@ -143,7 +140,7 @@ class Grammar:
         return value(words[0], self.phrases.numbers) if len(words) == 1 else None
 
     def _number(self, words: tuple[str, ...]) -> Fraction | None:
-        """A number; an article is one, and says nothing before a hundred."""
+        """Read a number. An article means one, but is ignored before 100 or more."""
         if len(words) == 1 and words[0] in self.phrases.articles:
             return Fraction(1)
         if len(words) == 1 and (half := re.fullmatch(self.phrases.halved, words[0])):
@@ -156,22 +153,22 @@ class Grammar:
         return self._plain_number(words)
 
     def _is_label(self, words: tuple[str, ...]) -> bool:
-        """Whether words may be the name of a timer."""
+        """Return whether words may be the name of a timer."""
         fit = (word.isalpha() and word not in self.phrases.no_label for word in words)
         return len(words) <= LONGEST_LABEL and all(fit)
 
     def _amounts(self) -> Kind:
-        """One or several amounts, as in `an hour and ten minutes`."""
+        """Return the kind of slot for one or several amounts, as in `an hour and ten minutes`."""
         templates = [(self._one(text), Fraction(more)) for text, more in self.phrases.amounts]
         join = plain(self.phrases.says["and"])
 
-        return lambda words: next(_rest(words, 0, templates, join), None)
+        return lambda words: next(_amounts_from(words, 0, templates, join), None)
 
 
-def _rest(
+def _amounts_from(
     words: tuple[str, ...], at: int, templates: Sequence[tuple[Template, Fraction]], join: str
 ) -> Iterator[tuple[Amount, ...]]:
-    """The ways in which all words from `at` on are amounts."""
+    """Yield the ways to read all words from `at` on as amounts."""
     for template, more in templates:
         for end, values in template.ends(words, at, NOTHING):
             number: Any = values.get("n", Fraction(0))
@@ -182,7 +179,7 @@ def _rest(
                 continue
             follows = end + (words[end] == join)
             if follows < len(words):
-                for rest in _rest(words, follows, templates, join):
+                for rest in _amounts_from(words, follows, templates, join):
                     yield (one, *rest)
 
 
@@ -242,7 +239,7 @@ def _feast(name: str, year: int | None) -> Day:
 
 
 def _forms(names: str) -> list[tuple[str, ...]]:
-    """All names of a unit or a period, as words."""
+    """Return all names of a unit or a period, each as a tuple of words."""
     first, *others = names.split("|")
     own = [one.replace("_", " ").replace("-", " ") for one in first.split()]
     return [tuple(plain(word) for word in one.split()) for one in (*own, *others)]
@@ -287,12 +284,12 @@ def _integer(number: Fraction | None, least: int, most: int) -> int | None:
 
 
 def _written(words: tuple[str, ...]) -> int | None:
-    """`6:30` -> minutes since midnight."""
+    """Convert `6:30` into minutes since midnight."""
     found = re.fullmatch(r"([01]?\d|2[0-4])[:.]([0-5]\d)", words[0]) if len(words) == 1 else None
     return int(found[1]) * 60 + int(found[2]) if found else None
 
 
 def _dotted(words: tuple[str, ...]) -> tuple[int, int] | None:
-    """`24.12` -> the month, and the day in it."""
+    """Convert `24.12` into the month and the day in it."""
     found = re.fullmatch(r"([0-3]?\d)\.([01]?\d)", words[0]) if len(words) == 1 else None
     return (int(found[2]), int(found[1])) if found else None

@@ -1,4 +1,4 @@
-"""What answers depend on besides the request, and what they are."""
+"""The context of a request and the answer to it, which all skills share."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Literal
 
 What = Literal["timer", "alarm", "reminder"]
 GAINS = (-18.0, 12.0)
-"""The softest and the loudest, in decibels against what the voice gives."""
+"""Smallest and largest gain in decibels, relative to the voice."""
 GAIN_STEP = 6.0
 SPEEDS = (0.6, 1.8)
-"""The slowest and the fastest, against the configured pace."""
+"""Smallest and largest speed, as a factor of the configured pace."""
 SPEED_STEP = 1.2
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A timer that runs."""
+    """A running timer, alarm or reminder."""
 
     number: int
-    """Its own."""
+    """Number that identifies the timer."""
     what: What
     due: datetime
     seconds: int
-    """How long it runs in all."""
+    """Seconds from start to end."""
     name: str = ""
-    """What it is called, or reminds of."""
+    """The timer's name, or the text of a reminder."""
     rings: str = ""
-    """What is said when it is over."""
+    """Text that is said when the timer is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceAdjustment:
-    """How replies sound, against how the voice sounds by itself."""
+    """Gain and speed of replies, relative to the configured voice."""
 
     gain_db: float = 0.0
     speed: float = 1.0
 
     @property
     def gain(self) -> float:
-        """What samples are multiplied by."""
+        """Factor by which samples are multiplied."""
         return 10 ** (self.gain_db / 20)
 
     def changed(self, change: str) -> VoiceAdjustment:
-        """Louder, softer, slower, faster or normal, as far as that goes."""
+        """Return a louder, softer, slower, faster or normal voice, within the limits."""
         match change:
             case "louder":
                 return replace(self, gain_db=min(self.gain_db + GAIN_STEP, GAINS[1]))
@@ -61,39 +61,39 @@ class VoiceAdjustment:
 
 @dataclass(frozen=True, slots=True)
 class SkillContext:
-    """What is known as something is asked."""
+    """The state of the conversation when a request is made."""
 
     now: datetime
-    """With its time zone."""
+    """Current time, with its time zone."""
     timers: Sequence[Timer] = ()
     asked: Sequence[str] = ()
-    """What was asked and said before, but for what only concerned the talk itself."""
+    """What the user said before, oldest first, without requests about the conversation itself."""
     heard: str = ""
-    """What was heard of the last reply."""
+    """What the user heard of the last reply."""
     voice: VoiceAdjustment = VoiceAdjustment()
     paced: bool = True
-    """The voice can speak faster and slower."""
+    """True if the voice can speak faster and slower."""
     asks_for_time: bool = False
-    """The last reply asked for how long a timer is to be."""
+    """True if the last reply asked how long a timer should run."""
     just_set: int | None = None
-    """The number of the timer that the last request set."""
+    """Number of the timer that the last request set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said to a request, and what is done about it once it is sure that it was made."""
+    """A text for a request, and effects, which follow once it is certain that the user made it."""
 
     text: str
-    """Empty: nothing is said."""
+    """Text to say; empty says nothing."""
     sets: Timer | None = None
-    """A timer that is to run; its number is not known yet."""
+    """A timer to start. Its number is not known yet."""
     cancels: frozenset[int] = frozenset()
-    """Numbers of timers that are to run no more."""
+    """Numbers of timers to cancel."""
     voice: VoiceAdjustment | None = None
-    """How this and what follows is to sound; None: as before."""
+    """How this reply and later ones sound; None changes nothing."""
     ends: bool = False
-    """The talk is over once this has been heard."""
+    """True if the conversation ends once this has been heard."""
     asks_for_time: bool = False
-    """It asks for how long a timer is to be."""
+    """True if the answer asks how long a timer should run."""
     aside: bool = False
-    """It concerns the talk itself: nobody who asks what they asked means this."""
+    """True if the request is about the conversation itself, so that it is not recalled later."""

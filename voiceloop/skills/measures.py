@@ -1,4 +1,4 @@
-"""Answers on sums and units."""
+"""Answers to sums and conversions of units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from voiceloop.skills.units import converted
 from voiceloop.skills.values import SkillRequest
 
 HUGE = 10**15
-"""Such a number is said as a power of ten."""
+"""A number of this size or more is said with a power of ten."""
 
 
 def _sum(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
@@ -25,7 +25,7 @@ def _sum(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer
 
 
 def _together(request: SkillRequest, phrases: Phrases) -> Sum:
-    """Two and two."""
+    """Add two numbers, as in `two and two`."""
     first, second = request.values["a"], request.values["b"]
     plus = phrases.operators["+"].partition("|")[0]
     said = f"{phrases.number(first)} {plus} {phrases.number(second)}"

@@ -1,4 +1,4 @@
-"""Sums in words: `half of 9 plus 3` is 7.5, exactly.
+"""Sums in words, computed exactly: `half of 9 plus 3` is 7.5. Their grammar is:
 
 sum     = product (+ product | - product)…
 product = power (* power | / power | % power | of power)…
@@ -19,7 +19,7 @@ from voiceloop.skills.template import Kind, Template, whole
 from voiceloop.skills.words import plain
 
 MOST_BITS = 4096
-"""Of the largest power."""
+"""Most bits that a power may have."""
 ROOT_PLACES = 30
 """Decimals of a root that is not exact."""
 _BINARY = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "%off": 2, "of": 2, "^": 3}
@@ -30,12 +30,12 @@ PERCENT = "pct"
 
 
 class NotASum(Exception):
-    """What was said is no sum, or one that has no answer of this kind."""
+    """The error for words that are no sum, or a sum that cannot be answered here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A sum as it is said, and what it is; None where something is divided by zero."""
+    """A sum as it is said, and its value, which is None if something is divided by zero."""
 
     said: str
     value: Fraction | None
@@ -52,7 +52,7 @@ def reader(
     compile: Callable[[str], Template],
     number: Callable[[tuple[str, ...]], Fraction | None],
 ) -> Kind:
-    """What reads the words of a sum in a language."""
+    """Return the kind of slot that reads the words of a sum in a language."""
     lexer = _Lexer(phrases, number)
     others = {sign: compile(text) for sign, text in phrases.sums.items()}
 
@@ -75,7 +75,7 @@ def reader(
 def _put_otherwise(
     words: tuple[str, ...], others: dict[str, Template], lexer: _Lexer
 ) -> list[_Token]:
-    """`add 3 and 4` -> 3 plus 4."""
+    """Read a sum whose sign is not between its numbers: `add 3 and 4` -> 3 plus 4."""
     for sign, template in others.items():
         if (values := whole(template, words)) is not None:
             first, second = (lexer.number(values[name]) for name in "ab")
@@ -84,7 +84,7 @@ def _put_otherwise(
 
 
 class _Lexer:
-    """The signs and numbers of a language."""
+    """A lexer for the signs and numbers of a language."""
 
     def __init__(
         self, phrases: Phrases, number: Callable[[tuple[str, ...]], Fraction | None]
@@ -108,16 +108,16 @@ class _Lexer:
         self._longest = max(map(len, (*self._signs, *self._parts)))
 
     def number(self, value: object) -> _Token:
-        """A number by itself."""
+        """Return the token of a number."""
         assert isinstance(value, Fraction), "it is a number"
         return _Token(self._phrases.number(value), number=value)
 
     def sign(self, sign: str) -> _Token:
-        """A sign, as it is said in answers."""
+        """Return the token of a sign, worded as in answers."""
         return _Token(self._phrases.operators[sign].partition("|")[0], sign)
 
     def tokens(self, words: tuple[str, ...]) -> list[_Token]:
-        """The tokens of all words; none where one of them is nothing of a sum."""
+        """Return the tokens of all words; none if a word does not belong to a sum."""
         found, at = list[_Token](), 0
         while at < len(words):
             token, at = self._next(words, at, found)
@@ -147,7 +147,7 @@ class _Lexer:
     def _part(
         self, key: tuple[str, ...], end: int, words: tuple[str, ...], found: list[_Token]
     ) -> tuple[_Token | None, int]:
-        """`3 quarters of`, `half of`: a number, and the sign behind it."""
+        """Read `3 quarters of` or `half of`: append the number, and return the sign after it."""
         below, name = self._parts[key]
         if end >= len(words) or words[end] not in self._of:
             return None, end
@@ -160,14 +160,14 @@ class _Lexer:
 
 
 class _Parser:
-    """Reads tokens from the left."""
+    """A parser that computes the value of tokens, from left to right."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         self._tokens = tokens
         self._at = 0
 
     def whole(self) -> Fraction:
-        """What all of it is. Raises Refused and ZeroDivisionError."""
+        """Return the value of all tokens. Raises NotASum and ZeroDivisionError."""
         value = self._expression(1)
         if self._at < len(self._tokens):
             raise NotASum
@@ -178,7 +178,7 @@ class _Parser:
         return self._tokens[self._at].sign if self._at < len(self._tokens) else ""
 
     def _expression(self, least: int) -> Fraction:
-        """With signs of that precedence and above."""
+        """Compute an expression whose signs have the precedence `least` or higher."""
         left = self._factor()
         while (sign := self._sign) and (_BINARY.get(sign, 0) >= least or sign in _BEHIND):
             self._at += 1
@@ -186,7 +186,7 @@ class _Parser:
                 left = power(left, Fraction(_BEHIND[sign]))
                 continue
             right = self._expression(_BINARY[sign] + (sign != "^"))
-            if self._sign == PERCENT:  # of what is before a plus or a minus
+            if self._sign == PERCENT:  # of the value before a plus or a minus
                 self._at += 1
                 right *= (left if sign in "+-" else 1) / Fraction(100)
             left = _binary(sign, left, right)
@@ -201,7 +201,7 @@ class _Parser:
             return token.number
         if token.sign not in _BEFORE:
             raise NotASum
-        # A root is of what follows it directly, powers included.
+        # A root applies to the factor after it, with its powers.
         return _before(token.sign, self._expression(_BINARY["^"]))
 
 
@@ -238,7 +238,7 @@ def _before(sign: str, value: Fraction) -> Fraction:
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """Raises Refused for what is no fraction, or too large."""
+    """Return `base` ** `exponent`. Raises NotASum if that is no fraction, or too large."""
     if exponent == Fraction(1, 2):
         return root(base, 2)
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
@@ -248,7 +248,8 @@ def power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def root(value: Fraction, degree: int) -> Fraction:
-    """Exactly where it is a fraction, else with `ROOT_PLACES` decimals. Raises Refused."""
+    """Return a root: exact if it is a fraction, else with `ROOT_PLACES` decimals. Raises NotASum
+    for a negative `value`."""
     if value < 0:
         raise NotASum
     above, below = _whole_root(value.numerator, degree), _whole_root(value.denominator, degree)
@@ -259,7 +260,7 @@ def root(value: Fraction, degree: int) -> Fraction:
 
 
 def _whole_root(value: int, degree: int) -> int:
-    """The whole part of a root, by bisection where it is no square root."""
+    """Return the whole part of a root, by bisection unless it is a square root."""
     if degree == 2:
         return isqrt(value)
     low, high = 0, 1 << (value.bit_length() // degree + 1)

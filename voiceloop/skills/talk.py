@@ -1,4 +1,4 @@
-"""Answers on the talk itself: what was said in it, how it sounds, and its end."""
+"""Answers about the conversation itself: what was said in it, how it sounds, and its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FURTHEST = {"louder": "loudest", "softer": "softest", "slower": "slowest", "fas
 
 
 def _recall(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """What the user asked last, or first."""
+    """Repeat what the user asked last, or first."""
     if not known.asked:
         return Answer(phrases.says["asked nothing"], aside=True)
     said = known.asked[0 if request.kind == "recall_first" else -1].strip()
@@ -32,12 +32,12 @@ def _stop(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answe
 
 
 def _courtesy(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Thanks, or goodbye."""
+    """Answer thanks, or a goodbye."""
     return Answer(phrases.says[request.kind], ends=request.kind != "thanks", aside=True)
 
 
 def _change(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """How replies sound."""
+    """Change how replies sound."""
     change = request.kind
     if change in ("slower", "faster") and not known.paced:
         return Answer(phrases.says["one pace"], aside=True)

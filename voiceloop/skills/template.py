@@ -1,15 +1,15 @@
-"""Templates of what people say, and how words are matched with them.
+"""Templates of requests, and how words are matched with them.
 
     (turn it|turn the volume) up [a bit]      either of two; what is in [] may be left out
     set a timer for {duration}                a slot: words that mean a value of that kind
     what is {a:number} plus {b:number}        two slots of one kind, by names of their own
-    remind me to {what:words}                 a slot of any words, whose value is where they stand
+    remind me to {what:words}                 a slot of any words, whose value is their position
     <polite> stop                             another template, by name
     (stop )+                                  once or more
-    ^ again                                   only where what was said begins
+    ^ again                                   only at the beginning of the text
 
-A template matches words from a place on, and gives each place where it may end, with the values of
-its slots. This module knows neither languages nor what is asked.
+A template matches words from an index on. It yields each index at which the match may end, with the
+values of its slots. This module knows neither languages nor the meaning of requests.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from typing import NamedTuple, Protocol
 from voiceloop.skills.words import plain
 
 Values = Mapping[str, object]
-"""What slots mean, by name."""
+"""Meanings of slots, by the slots' names."""
 Kind = Callable[[tuple[str, ...]], object]
-"""What words mean; None where they mean nothing of the kind."""
+"""A function that returns the meaning of words, or None if they have none of this kind."""
 LONGEST_SLOT = 16
-"""Words of the longest slot: a sum of five numbers."""
+"""Most words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
 PLACES = ("words", "label")
-"""Kinds of slots of which it is wanted where they stand, since what was written there is said
+"""Kinds of slots whose value is the position of their words, because the text there is said
 back."""
 NOTHING: Values = {}
 
 
 class WordSpan(NamedTuple):
-    """Where words stand."""
+    """The position of some words: the indexes of the first, and of the word after the last."""
 
     start: int
     end: int
 
 
 class Template(Protocol):
-    """What words may be like."""
+    """A pattern of words."""
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        """Where what begins at `at` may end, with the values so far and its own."""
+        """Yield each index at which a match from `at` on may end, with all values so far."""
         ...
 
 
 @lru_cache(maxsize=4096)
 def meaning(kind: Kind, words: tuple[str, ...]) -> object:
-    """What words mean, found once: most templates have the same slots at the same places."""
+    """Return the meaning of words from a cache, as templates often have the same slots."""
     return kind(words)
 
 
@@ -85,8 +85,8 @@ class _Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
-    """A slot whose value is where its words stand."""
+class _PositionSlot:
+    """A slot whose value is the position of its words."""
 
     name: str
     kind: Kind
@@ -122,7 +122,7 @@ class _Either:
         plain_ends = set[int]()
         for choice in self.choices:
             for end, known in choice.ends(words, at, values):
-                # Two ways to say nothing of a slot are one, or there would be too many in a row.
+                # Matches that set no slot count once for each end, or their number would multiply.
                 if known is not values or end not in plain_ends:
                     plain_ends.add(end)
                     yield end, known
@@ -134,7 +134,7 @@ class _Repeated:
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
         reached, found = set[int](), [(at, values)]
-        for place, known in found:  # which grows
+        for place, known in found:  # the list grows meanwhile
             for end, more in self.inner.ends(words, place, known):
                 if end not in reached:
                     reached.add(end)
@@ -143,7 +143,7 @@ class _Repeated:
 
 
 def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
-    """The template that `text` writes; `named` are those that it may call, `kinds` its slots'."""
+    """Compile a template. It may call the `named` ones; `kinds` are the kinds of its slots."""
     pieces = [piece[1] for piece in _PIECE.finditer(text)]
     assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", text), f"not understood: {text}"
     template, end = _choices(pieces, 0, named, kinds)
@@ -178,12 +178,12 @@ def _part(piece: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) 
     if piece.startswith("{"):
         name, _, kind = piece[1:-1].partition(":")
         chosen = kind or name
-        return (_Where if chosen in PLACES else _Slot)(name, kinds[chosen])
+        return (_PositionSlot if chosen in PLACES else _Slot)(name, kinds[chosen])
     return _Start() if piece == "^" else _WordPattern(plain(piece))
 
 
 def whole(template: Template, words: tuple[str, ...]) -> Values | None:
-    """The values of a match of all `words`."""
+    """Return the values of a match of all `words`, or None."""
     for end, values in template.ends(words, 0, NOTHING):
         if end == len(words):
             return values

@@ -1,4 +1,4 @@
-"""Answers on timers, alarms and reminders. Who keeps them, and lets them ring, is told by calls."""
+"""Answers about timers, alarms and reminders. Other modules keep them and let them ring."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from voiceloop.skills.phrases.phrases import Phrases
 from voiceloop.skills.values import Day, SkillRequest
 
 LONGEST_S = 86_400
-"""The longest timer."""
+"""Seconds of the longest timer."""
 FURTHEST_S = 7 * 86_400
-"""An alarm is no further ahead."""
+"""Most seconds from now until an alarm."""
 MOST = 20
-"""Timers at once."""
+"""Most timers at the same time."""
 
 
 def _timer(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
@@ -32,7 +32,7 @@ def _timer(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answ
     return _set(known, phrases, text, "timer", seconds, name, rings)
 
 
-def _asks(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+def _ask_for_time(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     return Answer(phrases.says["timer for how long"], asks_for_time=True)
 
 
@@ -46,7 +46,7 @@ def _alarm(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answ
 
 
 def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    """Of something, in a while or at some time."""
+    """Set a reminder that is due after a duration, or at a time."""
     name = _swapped(request.values["name"], phrases)
     if "duration" in request.values:
         seconds = request.values["duration"]
@@ -60,7 +60,7 @@ def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
 
 
 def _moment(request: SkillRequest, now: datetime) -> datetime | None:
-    """When an alarm is to ring; None where that is past, or too far ahead."""
+    """Return when an alarm is to ring; None if that is past, or too far ahead."""
     time, day = request.values["time"], request.values.get("day")
     if half := request.values.get("q"):
         time = time.of(half)
@@ -78,7 +78,7 @@ def _until(at: datetime, now: datetime) -> int:
 
 
 def _on(at: datetime, key: str, now: datetime, phrases: Phrases) -> str:
-    """That something is set, with the day unless that is today."""
+    """Return the text that something is set, with the day unless that is today."""
     days = (at.date() - now.date()).days
     key = key if days == 0 else f"{key} tomorrow" if days == 1 else f"{key} on"
     weekday = phrases.weekday(at.weekday())
@@ -100,20 +100,20 @@ def _set(
 
 
 def timer(known: SkillContext, what: What, seconds: int, name: str, rings: str) -> Timer:
-    """One that begins to run now."""
+    """Return a timer that starts now. Its number is 0 until it gets one."""
     return Timer(0, what, known.now + timedelta(seconds=seconds), seconds, name, rings)
 
 
 def _swapped(text: str, phrases: Phrases) -> str:
-    """As it is said back: my mother, your mother."""
+    """Return `text` as it is said back: `my mother` -> your mother."""
     return " ".join(phrases.swaps.get(word.lower(), word) for word in text.split())
 
 
-# ---- those that run
+# ---- running timers
 
 
-def _left(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    found = _meant(request, known, phrases)
+def _remaining(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+    found = _selected(request, known, phrases)
     if not found:
         key = "no such timer" if known.timers else "no timer"
         return Answer(phrases.says[key])
@@ -134,14 +134,14 @@ def _left(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answe
 
 
 def _span(timer: Timer, known: SkillContext, phrases: Phrases) -> str:
-    """How long it still runs, the longer the less exactly."""
+    """Return how long a timer still runs, in words; from ten minutes on in whole minutes."""
     seconds = max(0, round((timer.due - known.now).total_seconds()))
     unit = 60 if seconds >= 600 else 1
     return phrases.span(round(seconds / unit) * unit)
 
 
 def _cancel(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    found = _meant(request, known, phrases)
+    found = _selected(request, known, phrases)
     if not found:
         key = "no such timer" if known.timers else "no timer"
         return Answer(phrases.says[key])
@@ -152,12 +152,12 @@ def _cancel(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 
 
 def _cancel_all(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    found = _meant(request, known, phrases)
+    found = _selected(request, known, phrases)
     return _canceled(found, phrases) if found else Answer(phrases.says["no timer"])
 
 
 def _undo(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """What was set just now is not; else whoever says so wants no more of what was said."""
+    """Cancel the timer that was just set. Without one, the user wants to hear no more."""
     found = [one for one in known.timers if one.number == known.just_set]
     return _canceled(found, phrases) if found else Answer("", aside=True)
 
@@ -169,8 +169,8 @@ def _canceled(timers: Sequence[Timer], phrases: Phrases) -> Answer:
     return Answer(text, cancels=frozenset(one.number for one in timers))
 
 
-def _meant(request: SkillRequest, known: SkillContext, phrases: Phrases) -> list[Timer]:
-    """The timers that a request is about."""
+def _selected(request: SkillRequest, known: SkillContext, phrases: Phrases) -> list[Timer]:
+    """Return the timers that a request is about."""
     values, found = request.values, list(known.timers)
     if kind := values.get("what"):
         # Whoever says timer may mean any of them.
@@ -187,7 +187,7 @@ def _meant(request: SkillRequest, known: SkillContext, phrases: Phrases) -> list
 
 
 def which(timer: Timer, phrases: Phrases) -> str:
-    """What a timer is called where there are several."""
+    """Return the name by which a timer is told from others."""
     key = "named timer" if timer.what == "timer" and timer.name else timer.what
     whole, time = phrases.span(timer.seconds), phrases.time(timer.due)
     return phrases.says[key].format(name=timer.name, whole=whole, time=time)
@@ -196,12 +196,12 @@ def which(timer: Timer, phrases: Phrases) -> str:
 ANSWERS: Mapping[str, Any] = {
     "timer": _timer,
     "duration": _timer,
-    "timer_asks": _asks,
+    "timer_asks": _ask_for_time,
     "alarm": _alarm,
     "wake": _alarm,
     "reminder": _reminder,
     "reminder_at": _reminder,
-    "timer_left": _left,
+    "timer_left": _remaining,
     "timer_cancel": _cancel,
     "timer_cancel_all": _cancel_all,
     "undo": _undo,

@@ -1,8 +1,8 @@
-"""The same as tools that a language model can call, where its chat template knows such.
+"""Skills as tools that a language model can call, if its chat template supports tools.
 
-What a model writes is not to be trusted: wrong arguments come back to it as an error that it can
-read, never as an exception. The starter model was trained to call the first two, and with what they
-return.
+The output of a model is not trusted. Wrong arguments come back to the model as an error that it can
+read, never as an exception. The starter model was trained to call the first two tools, with the
+results that they return.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
 
 
 def _tool(tool: str, description: str, required: str = "", **given: str) -> Tool:
-    """A tool; `given` are the types of its arguments, by name."""
+    """Make a tool. `given` maps its arguments to types; `required` lists some of them."""
     properties = {key: {"type": kind} for key, kind in given.items()}
     parameters = {"type": "object", "properties": properties, "required": required.split()}
     return Tool(tool, description, parameters)
@@ -44,29 +44,29 @@ TOOLS = (
         **{"amount": "number", "from": "string", "to": "string"},
     ),
 )
-"""What is offered."""
+"""The tools that are offered to the model."""
 
 
 def run_tool(name: str, arguments: Mapping[str, object], known: SkillContext, code: str) -> Answer:
-    """Call the tool called `name`; the user speaks the language of that code. The text of what it
-    gives is JSON, for the model."""
+    """Run the tool called `name` for a user who speaks the language `code`. The text of the result
+    is JSON, for the model."""
     match name:
         case "get_time":
-            return _told(time=_clock(known), day=f"{known.now:%A}", date=_date(known))
+            return _result(time=_clock(known), day=f"{known.now:%A}", date=_date(known))
         case "set_timer":
             return _set_timer(arguments, known, code)
         case "cancel_timer":
             return _cancel_timer(arguments, known)
         case "calculate":
-            return _asked(f"what is {arguments.get('expression')}", "sum", known)
+            return _answer_by_rule(f"what is {arguments.get('expression')}", "sum", known)
         case "convert":
             amount, source, target = (arguments.get(key) for key in ("amount", "from", "to"))
-            return _asked(f"convert {amount} {source} to {target}", "convert", known)
+            return _answer_by_rule(f"convert {amount} {source} to {target}", "convert", known)
         case _:
-            return _told(error=f"there is no tool called {name}")
+            return _result(error=f"there is no tool called {name}")
 
 
-def _told(**facts: object) -> Answer:
+def _result(**facts: object) -> Answer:
     return Answer(json.dumps(facts))
 
 
@@ -83,9 +83,9 @@ def _set_timer(arguments: Mapping[str, object], known: SkillContext, code: str) 
     name = given.pop("name", "")
     fit = (unit in UNITS and type(n) is int and 0 < n <= LONGEST_S for unit, n in given.items())
     if not given or not all(fit) or not isinstance(name, str):
-        return _told(error="a timer takes hours, minutes or seconds above 0")
+        return _result(error="a timer takes hours, minutes or seconds above 0")
     if len(known.timers) >= MOST:
-        return _told(error=f"{MOST} timers are running")
+        return _result(error=f"{MOST} timers are running")
     said = " ".join(f"{n} {unit[:-1] if n == 1 else unit}" for unit, n in given.items())
     seconds = sum(n * UNITS[unit] for unit, n in given.items())
     phrases = PHRASES.get(code, PHRASES["en"])
@@ -101,8 +101,8 @@ def _cancel_timer(arguments: Mapping[str, object], known: SkillContext) -> Answe
     return Answer(json.dumps({"canceled": len(meant)}), cancels=meant)
 
 
-def _asked(text: str, kind: str, known: SkillContext) -> Answer:
-    """What a rule answers."""
+def _answer_by_rule(text: str, kind: str, known: SkillContext) -> Answer:
+    """Return a rule's answer to `text`, or an error if that is no request of `kind`."""
     request = understand(text, "en")
     found = reply_to(request, "en", known) if request and request.kind == kind else None
-    return _told(result=found.text) if found else _told(error="that cannot be computed")
+    return _result(result=found.text) if found else _result(error="that cannot be computed")

@@ -1,4 +1,4 @@
-"""What is asked for, where a rule is sure of it: all of what was said has to be that request."""
+"""Understanding of a request by rules, which are sure only if all words belong to that request."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from voiceloop.skills.values import SkillRequest
 from voiceloop.skills.words import RequestWord, counted, spelled
 
 MOST_WORDS = 30
-"""Whoever says more asks for more than one of these."""
+"""Most words of a request. A longer text makes more than one request."""
 MOST_TRIMMED = 8
-"""Words before or behind a request that belong to it in no way."""
+"""Most words before or after a request that do not belong to it."""
 
 
 @cache
 def grammar(code: str) -> Grammar | None:
-    """The rules of a language; None where there are none."""
+    """Return the grammar of a language; None if it has none."""
     return Grammar(PHRASES[code]) if code in PHRASES else None
 
 
 def understand(text: str, code: str) -> SkillRequest | None:
-    """The request that `text` is in the language of that code; None where no rule is sure."""
+    """Return the request that `text` makes in the language `code`; None if no rule is sure."""
     rules = grammar(code)
     if rules is None or len(text) > 20 * MOST_WORDS:
         return None
@@ -37,11 +37,11 @@ def understand(text: str, code: str) -> SkillRequest | None:
         found = _request(said, text, rules)
         return found if found or len(shorter) == len(said) else _request(shorter, text, rules)
     finally:
-        meaning.cache_clear()  # nothing of what was said is kept
+        meaning.cache_clear()  # keep nothing that was said
 
 
 def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillRequest | None:
-    """The request that all of these words are."""
+    """Return the request that all of these words make, or None."""
     words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
     for start in starts:
@@ -49,12 +49,12 @@ def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillReq
             for template in templates:
                 for end, values in template.ends(words, start, NOTHING):
                     if end in ends:
-                        return SkillRequest(kind, _told(values, said, text))
+                        return SkillRequest(kind, _with_texts(values, said, text))
     return None
 
 
 def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[RequestWord]:
-    """The words but for those that say nothing; where there is nothing else, all of them."""
+    """Return the words without fillers, except after a number. If all are fillers, return all."""
     pairs = zip(words, [None, *words[:-1]], strict=True)
     kept = [
         word
@@ -65,7 +65,7 @@ def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[Requ
 
 
 def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
-    """Where a request may begin, as what is before it belongs to none."""
+    """Return the indexes at which a request may begin. Only leads stand before them."""
     found = [0]
     for start in found:
         if start <= MOST_TRIMMED:
@@ -74,7 +74,7 @@ def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
 
 
 def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
-    """Where it may end, likewise."""
+    """Return the indexes at which a request may end. Only tails stand after them."""
     found = {len(words)}
     for start in range(len(words) - 1, max(0, len(words) - MOST_TRIMMED) - 1, -1):
         if any(end in found for end, _ in tails.ends(words, start, NOTHING)):
@@ -82,8 +82,8 @@ def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
     return found - {0}
 
 
-def _told(values: Values, said: Sequence[RequestWord], text: str) -> dict[str, Any]:
-    """The values, with the words that stand at a place as they were written."""
+def _with_texts(values: Values, said: Sequence[RequestWord], text: str) -> dict[str, Any]:
+    """Return the values of slots, with the written text in place of positions."""
     found = dict[str, Any](values)
     for name, place in values.items():
         if isinstance(place, WordSpan):

@@ -1,4 +1,4 @@
-"""Units, and amounts of one in another. This module does not know what they are called."""
+"""Units, and the conversion of amounts. This module does not know how languages name the units."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from voiceloop.skills.values import Amount
 
 
 class Unit(NamedTuple):
-    """What a unit measures, and what one of it is."""
+    """The quantity that a unit measures, and the unit's size."""
 
     measures: str
     worth: Fraction
-    """In the unit of what it measures that is worth one."""
+    """Size of the unit, relative to the unit of the same quantity whose worth is 1."""
     zero: Fraction = Fraction(0)
-    """What is added to a number of it first."""
+    """Number that is added to an amount before it is multiplied by `worth`."""
 
 
 _TABLE = {
@@ -48,7 +48,7 @@ UNITS = {
 
 
 class Converted(NamedTuple):
-    """Amounts of one thing, and what they are in another unit."""
+    """Amounts, and their total in another unit."""
 
     given: Sequence[tuple[Fraction, str]]
     number: Fraction
@@ -56,7 +56,7 @@ class Converted(NamedTuple):
 
 
 def converted(amounts: Sequence[Amount], targets: Sequence[str]) -> Converted | None:
-    """Amounts, together, in one of the target units; None where that is of another kind."""
+    """Convert the total of `amounts` into the first unit of `targets` that fits, or return None."""
     for target in targets:
         for units in product(*(one.units for one in amounts)):
             alike = all(UNITS[unit].measures == UNITS[target].measures for unit in units)

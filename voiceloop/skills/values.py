@@ -1,4 +1,4 @@
-"""What slots mean: moments of the clock, days, amounts of units. Values, without a language."""
+"""The values of slots: times of the day, days, and amounts of units. They depend on no language."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 NOON = 12 * 60
 DAY = 24 * 60
-"""In minutes."""
+"""Minutes of a day."""
 MORNING = range(4, 12)
 """Hours at which people want to be woken, if they name no half of the day."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillRequest:
-    """What is asked for."""
+    """A request: its kind, and the values of its slots."""
 
     kind: str
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -28,24 +28,24 @@ class Clock:
     """A time of the day, as it was said."""
 
     minutes: int
-    """Since midnight."""
+    """Minutes since midnight."""
     sure: bool
-    """It cannot mean the same hour of the other half of the day."""
+    """True if the same hour in the other half of the day cannot be meant."""
 
     def of(self, half: str) -> Clock:
-        """That of a half of the day, `am` or `pm`."""
+        """Return this time in the given half of the day, `am` or `pm`."""
         return self if self.sure else Clock(self.minutes % NOON + NOON * (half == "pm"), sure=True)
 
     def next(self, now: datetime, *, wakes: bool = False) -> datetime:
-        """The first such moment after `now`; of two that may be meant, the next, or where somebody
-        is to be woken the one in the morning."""
+        """Return the first moment after `now` at this time. If the half of the day is not sure,
+        that is the earlier of two, or with `wakes` one in the morning."""
         moments = {self.minutes} if self.sure else {self.minutes, (self.minutes + NOON) % DAY}
         if wakes and not self.sure:
             moments = {one for one in moments if one // 60 in MORNING} or moments
         return min(_after(now, one) for one in moments)
 
     def on(self, day: date, now: datetime) -> datetime:
-        """That time on a day."""
+        """Return this time on the given day, in the time zone of `now`."""
         return now.replace(
             year=day.year, month=day.month, day=day.day, second=0, microsecond=0,
             hour=self.minutes // 60, minute=self.minutes % 60,
@@ -62,26 +62,26 @@ Feast = Literal["easter", "thanksgiving"]
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day as it was said; what is not said of it is None."""
+    """A day as it was said. Parts that were not said are None."""
 
     offset: int | None = None
     """Days from today."""
     months: int = 0
-    """Months from today, beside days."""
+    """Months from today, in addition to the days."""
     weekday: int | None = None
-    """From Monday, 0."""
+    """Weekday; Monday is 0."""
     step: int = 0
-    """Of a weekday: the last (-1), the next after today (1), or the next from today on (0)."""
+    """The last such weekday (-1), the next after today (1), or the next from today on (0)."""
     day: int | None = None
     month: int | None = None
     year: int | None = None
     feast: Feast | None = None
-    """One that moves from year to year."""
+    """A feast whose date changes from year to year."""
 
     def date(self, today: date, *, past: bool = False) -> date | None:
-        """When that is; what comes every year is the next one, or the last one if it is `past`.
+        """Return the date; without a year the next one, or the last one if `past`.
 
-        None for a day that there is not.
+        None for a day that does not exist.
         """
         if self.offset is not None:
             return _moved(today, self.months, self.offset)
@@ -125,7 +125,7 @@ def _moved(today: date, months: int, days: int) -> date | None:
 
 
 def easter(year: int) -> date:
-    """Easter Sunday (Gregorian; Meeus, Jones and Butcher)."""
+    """Return Easter Sunday (Gregorian; algorithm of Meeus, Jones and Butcher)."""
     a, (b, c) = year % 19, divmod(year, 100)
     h = (19 * a + b - b // 4 - (b - (b + 8) // 25 + 1) // 3 + 15) % 30
     k = (32 + 2 * (b % 4) + 2 * (c // 4) - h - c % 4) % 7
@@ -134,14 +134,14 @@ def easter(year: int) -> date:
 
 
 def thanksgiving(year: int) -> date:
-    """The fourth Thursday of November."""
+    """Return the fourth Thursday of November."""
     first = date(year, 11, 1)
     return first + timedelta(days=(3 - first.weekday()) % 7 + 21)
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number of a unit; its name may be that of several units."""
+    """A number of a unit. There are several `units` if they share the name that was said."""
 
     number: Fraction
     units: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""What was said as words that can be compared: small letters without accents and marks, and numbers
-in digits, however the recogniser or the user wrote them.
+"""Words in a form that can be compared: lower case, no accents or marks, and numbers in digits.
 
-Numbers are read by the words in which the language itself says them.
+The form does not depend on how the recogniser or the user wrote them. Numbers are recognised by the
+words that the language itself has for them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from voiceloop.languages.numbers import Numbers
 
 LONGEST_NUMBER = 7
-"""Words of the longest number under a thousand: `nine hundred and ninety nine`, and more."""
+"""Most words of a number under a thousand. `nine hundred and ninety nine` has five."""
 _TOKEN = re.compile(
     r"\d+(?:st|nd|rd|th)\b|\d+(?:[.,:]\d+)*|\b[ap]\.\s?m\b\.?|[^\W\d_]+(?:['’][^\W\d_]+)*|[-+*/^%°√×÷·−–²³]",  # noqa: RUF001
     re.IGNORECASE,
@@ -28,7 +28,7 @@ _MINUS = re.compile(r"[-−–]\s*[\d√]")  # noqa: RUF001
 
 
 class RequestWord(NamedTuple):
-    """A word, and where it stands in what was said."""
+    """A word, and its position in the text."""
 
     text: str
     start: int
@@ -37,31 +37,31 @@ class RequestWord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberWords:
-    """How a language says numbers, beside what `Numbers` gives for them."""
+    """The words for numbers in a language, besides those that `Numbers` gives."""
 
     numbers: Numbers
     variants: Sequence[tuple[str, str]]
-    """What else a number is called: a pattern in the words without spaces, and what replaces it."""
+    """Other words of numbers: a pattern in a number's words without spaces, its replacement."""
     more: Mapping[str, int]
-    """Numbers that have other words."""
+    """Further words, with their numbers."""
     scales: Mapping[str, int]
-    """What multiplies the number before it: thousand, million."""
+    """Words that multiply the number before them (thousand, million), with their factors."""
     joins: frozenset[str]
-    """What may stand behind a thousand before the rest: two thousand *and* five."""
+    """Words that may stand between a thousand and the rest, as in two thousand *and* five."""
     point: frozenset[str]
-    """What separates the whole from its decimals."""
+    """Words that separate the whole number from its decimals."""
     glued: bool = False
-    """A number is one word, its thousands included."""
+    """True if a number is written as one word, including its thousands."""
 
 
 def plain(word: str) -> str:
-    """A word in small letters, without accents and apostrophes."""
+    """Return a word in lower case, without accents and apostrophes."""
     parts = unicodedata.normalize("NFD", word.lower().translate(_SAME))
     return "".join(char for char in parts if char not in "'’." and not unicodedata.combining(char))  # noqa: RUF001
 
 
 def spelled(text: str) -> list[RequestWord]:
-    """The words, numbers and signs in `text`; a hyphen is a sign only before a number."""
+    """Split `text` into words, numbers and signs. A hyphen is a sign only before a number."""
     found = list[RequestWord]()
     for token in _TOKEN.finditer(text):
         if power := _POWERS.get(token[0]):
@@ -77,7 +77,7 @@ def spelled(text: str) -> list[RequestWord]:
 
 
 def counted(words: Sequence[RequestWord], how: NumberWords) -> list[RequestWord]:
-    """The words with numbers in digits: `two hundred and five point one` -> `205.1`."""
+    """Write the numbers among words in digits: `two hundred and five point one` -> `205.1`."""
     found, at = list[RequestWord](), 0
     words = [part for word in words for part in _unglued(word, how)]
     while at < len(words):
@@ -96,7 +96,7 @@ def counted(words: Sequence[RequestWord], how: NumberWords) -> list[RequestWord]
 
 
 def value(word: str, numbers: Numbers) -> Fraction | None:
-    """The number that a word of digits is, with the marks of the language; None for others."""
+    """Return the number that a word of digits means, in the language's marks; or None."""
     if not re.fullmatch(r"\d+(?:[.,]\d+)*", word):
         return None
     group = re.escape(numbers.group)
@@ -107,7 +107,7 @@ def value(word: str, numbers: Numbers) -> Fraction | None:
 
 
 def _unglued(word: RequestWord, how: NumberWords) -> list[RequestWord]:
-    """`zweitausenddrei` in three parts, which all stand where it does."""
+    """Split a number such as `zweitausenddrei` into three words, all at its position."""
     if not how.glued:
         return [word]
     for scale in how.scales:
@@ -120,7 +120,7 @@ def _unglued(word: RequestWord, how: NumberWords) -> list[RequestWord]:
 
 
 def _number(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[int | None, int]:
-    """The number whose words begin at `at`, and where they end; None where there is none."""
+    """Read the number whose words begin at `at`. Return it, or None, and the index after it."""
     total, end = 0, at
     while True:
         part, after = _small(words, end, how)
@@ -136,8 +136,8 @@ def _number(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[in
 
 
 def _small(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[int | None, int]:
-    """The number under a thousand whose words begin at `at`, and where they end; one in digits only
-    where it is multiplied."""
+    """Read a number under a thousand at `at`. Return it, or None, and the index after it. Digits
+    count only if a scale follows."""
     if at < len(words) and (digits := _digits(words[at])):
         scaled = at + 1 < len(words) and words[at + 1].text in how.scales
         return (int(digits), at + 1) if scaled else (None, at)
@@ -156,7 +156,7 @@ def _digits(word: RequestWord) -> str:
 def _with_decimals(
     number: int, words: Sequence[RequestWord], at: int, how: NumberWords
 ) -> tuple[str, int]:
-    """A number with what is said behind its point, which would stand at `at`; and where it ends."""
+    """Read the decimals after `number`; its point would be at `at`. Return text and end index."""
     digits, end = "", at + 1
     while at < end < len(words) and words[at].text in how.point:
         part, after = _small(words, end, how)
@@ -170,7 +170,7 @@ def _with_decimals(
 
 @cache
 def table(how: NumberWords) -> Mapping[str, int]:
-    """The numbers under a thousand by their words, without spaces."""
+    """Return the numbers under a thousand by their words, without spaces."""
     found = dict[str, int]()
     for number in range(1000):
         said = "".join(word.text for word in spelled(how.numbers.words(number)))

@@ -1,1 +1,1 @@
-"""Speaking: clauses, how they are said, the stage that joins them to an engine, and engines."""
+"""Speech synthesis: cutting a reply into clauses, their text as it is spoken, and synthesizers."""

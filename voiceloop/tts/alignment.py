@@ -1,10 +1,10 @@
-"""When the words of a clause sound, read from how long a model speaks each of its symbols.
+"""Times of the words of a clause, from the durations that a model gives to its symbols.
 
-A model reads letters or phonemes, with spaces between groups of them, and tells the length of each.
-Mostly a group is a spoken word. But a phonemizer says some phrases as one group ("of the"), and a
-cleaner parts some words (at a hyphen), so words and groups are aligned first; words that share a
-group share its time by their letters. Where no alignment makes sense, as for a script without
-spaces, all words share the clause in that way. This module knows neither audio nor models.
+Symbols are letters or phonemes, with spaces between groups of them. Mostly a group is one spoken
+word. But a phonemizer says some phrases as one group ("of the"), and a text cleaner splits some
+words (at a hyphen). So words and groups are aligned first. Words that share a group share its time
+in proportion to their letters. Where no alignment makes sense, as for a script without spaces, all
+words share the clause in that way. This module knows neither audio nor models.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from typing import NamedTuple
 from voiceloop.types import Span, SpokenWord
 
 MOST = 4
-"""Words said as one group, or groups that one word becomes, at the most."""
+"""Most words that one group may say, and most groups that one word may become."""
 UNEQUAL = 3.0
-"""Cost, in symbols, of each word or group beyond one for one. Found by trial: 99 in 100 words of
-English prose get the group that espeak-ng says them in."""
+"""Cost, in symbols, of each word or group after the first in a block. It was found by trial: 99 in
+100 words of English prose get the group in which espeak-ng says them."""
 
 LETTERS_PER_S = 12.0
-"""How fast people say letters; rather slow, so that a word is not taken for heard too soon."""
+"""Letters that people say per second; rather few, so that no word counts as heard too soon."""
 
 
 class Group(NamedTuple):
-    """Symbols between spaces, without the marks around them."""
+    """A group of symbols between spaces, without the punctuation marks around them."""
 
     first: int
-    """Index of its first symbol."""
+    """Index of the group's first symbol."""
     last: int
-    """Index of the symbol after its last."""
+    """Index of the symbol after the group's last one."""
 
 
 class AlignedRange(NamedTuple):
-    """Words and the groups that say them; both stand for a range."""
+    """A range of words and the range of groups that say them, as (start, end) without end."""
 
     words: tuple[int, int]
     groups: tuple[int, int]
 
 
 def groups_of(symbols: Sequence[str]) -> list[Group]:
-    """The groups among `symbols`, of which an empty one stands for no character.
+    """Find the groups in `symbols`, where an empty string is a symbol without a character.
 
-    Marks within a group belong to it (an apostrophe); so does an empty symbol at its edge.
+    Marks inside a group, such as an apostrophe, belong to it. So do empty symbols at its edges.
     """
     found, begin = list[Group](), 0
     for end in [i for i, symbol in enumerate(symbols) if symbol.isspace()] + [len(symbols)]:
@@ -66,14 +66,14 @@ def _is_mark(symbol: str) -> bool:
 
 
 def _size(symbols: Sequence[str]) -> int:
-    """How many sounds `symbols` stand for, without the marks of stress and length."""
+    """Count the sounds in `symbols`: letters, without the marks of stress and length."""
     return sum(unicodedata.category(symbol) in ("Ll", "Lu", "Lo") for symbol in symbols if symbol)
 
 
 def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]:
-    """Join words and groups, given by their sizes, into the blocks that differ least in size.
+    """Divide words and groups, given by their sizes, into matching blocks whose sizes differ least.
 
-    A block has one word or one group, or else is all there is.
+    A block has one word or one group. If that is impossible, one block holds everything.
     """
     scale = sum(groups) / sum(words)
     before_word = [scale * size for size in accumulate(words, initial=0.0)]
@@ -105,7 +105,7 @@ def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]
 
 
 def _origins(i: int, j: int) -> Iterator[tuple[int, int]]:
-    """Where a block that ends before word `i` and group `j` may begin."""
+    """Yield the positions (word, group) at which a block may begin that ends before `i` and `j`."""
     yield i - 1, j - 1
     for more in range(2, MOST + 1):
         yield i - more, j - 1
@@ -115,9 +115,9 @@ def _origins(i: int, j: int) -> Iterator[tuple[int, int]]:
 def word_times(
     spoken: str, spans: Sequence[Span], symbols: Sequence[str], ends: Sequence[float]
 ) -> tuple[SpokenWord, ...]:
-    """When each span of `spoken` sounds; `ends` are the samples at which each symbol ends.
+    """Return when each span of `spoken` sounds; `ends` holds the sample at which each symbol ends.
 
-    The words are in order and do not overlap. Nothing where `spans` or the groups are none.
+    The words are in order and do not overlap. Without spans or groups the result is empty.
     """
     said = groups_of(symbols)
     if not spans or not said:
@@ -136,16 +136,17 @@ def word_times(
 
 
 class TimedWords:
-    """Tells words of which the times are known, each once it has sounded."""
+    """A list of words whose times are known. It reports each word once it has sounded."""
 
     def __init__(self, words: Sequence[SpokenWord]) -> None:
-        """`words` are timed in samples before any are cut in front."""
+        """Take words that are timed in samples of the audio before its start is trimmed."""
         self._words = list(words)
 
-    def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
-        """Words that end within the first `sounded` samples, where `cut` are gone in front.
+    def ended_words(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
+        """Return the words that have ended and were not returned before.
 
-        With `last` none sounds from there on, so the rest end there.
+        `cut` samples were trimmed at the start, and `sounded` followed. With `last`, all other
+        words are returned, and end at `sounded` at the latest.
         """
         ended = [word for word in self._words if last or word.end - cut <= sounded]
         self._words = self._words[len(ended) :]
@@ -157,39 +158,40 @@ class TimedWords:
 
 
 class PacedWords:
-    """Tells words of which a model tells nothing, by the pace at which people say letters.
+    """A list of words without times, which are estimated from the pace at which people say letters.
 
-    While a clause sounds its length is not known, so this is a guess; in the end, what is left of
-    the sound is shared by the letters that are left.
+    While a clause sounds, its length is not known, so the times are a guess. At its end the
+    remaining words share the remaining sound in proportion to their letters.
     """
 
     def __init__(self, spoken: str, spans: Sequence[Span], rate: int, speed: float) -> None:
-        """`rate` is in hertz; at a `speed` of 1 people say `LETTERS_PER_S`."""
+        """Set the pace to `LETTERS_PER_S` times `speed`, with `rate` samples per second."""
         self._letters = _letters(spoken, spans)
         self._pace = rate / (LETTERS_PER_S * speed)
-        self._told = 0
+        self._returned = 0
         self._end = 0
         self._sounded = 0
 
-    def told(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
-        """See `TimedWords`."""
+    def ended_words(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
+        """Return the words that have ended by `sounded` and were not returned before; with `last`,
+        all others. Times start after the trimmed samples, so `cut` is not used."""
         del cut
-        waiting = self._letters[self._told :]
+        waiting = self._letters[self._returned :]
         base, pace = self._end, self._pace
         if last:
-            base = max(base, self._sounded)  # what has not been told has not ended
+            base = max(base, self._sounded)  # other words have not ended before
             pace = (sounded - base) / max(1, sum(waiting))
         ends = [base + round(pace * letters) for letters in accumulate(waiting)]
         words = list[SpokenWord]()
         for end in ends:
             if last or end <= sounded:
-                words.append(SpokenWord(self._end, end, self._told + len(words)))
+                words.append(SpokenWord(self._end, end, self._returned + len(words)))
                 self._end = end
-        self._told += len(words)
+        self._returned += len(words)
         self._sounded = sounded
         return tuple(words)
 
 
 def _letters(spoken: str, spans: Sequence[Span]) -> list[int]:
-    """How many letters each span has; one at least."""
+    """Count the letters and digits in each span, at least 1 for each."""
     return [max(1, sum(map(str.isalnum, spoken[span.start : span.end]))) for span in spans]

@@ -1,11 +1,12 @@
-"""Cuts the reply into clauses while it is being written.
+"""Cutting of the reply into clauses while it is being written.
 
-The first clause is cut as early as is safe, because the user waits for it; then comes the rest of
-its sentence, then sentence by sentence. Text is taken character by character, and a cut is made at
-the first character after which nothing that may follow could make it wrong: at the space after a
-comma, at the space after a sentence's end where the sentence splitter says so whatever word comes
-next (else once that word is complete), at a line break at once. So it makes no difference in which
-pieces the text arrives. This module does not know how a clause is spoken, nor how fast text comes.
+The first clause is cut as early as is safe, because the user waits for it. Then comes the rest of
+its sentence, then one sentence after another. Text is read character by character, and cut at the
+first character after which no continuation can make the cut wrong. After a comma, that is the next
+space. After the end of a sentence, it is the next space if the sentence splitter sees an end
+whatever word comes next, and otherwise the space after the next word. A line break cuts at once. So
+the clauses do not depend on the pieces in which the text arrives. This module does not know how a
+clause is spoken, nor how fast text comes.
 """
 
 from __future__ import annotations
@@ -26,20 +27,22 @@ from voiceloop.tts.tokencount import TokenCount
 from voiceloop.types import Clause, Span, TokenBurst
 
 FIRST_WORDS, FIRST_CHARS = 3, 12
-"""The first clause has at least so many words or so many characters, unless its line is shorter:
-less would be over before the next clause is there."""
+"""The first clause has at least this many words or this many characters, unless its line is
+shorter. A shorter clause would be over before the next one is ready."""
 FORCED_WORDS, FORCED_ANYWHERE = 6, 8
-"""After so many words without a mark the first clause ends: between a longer word and a short one,
-which mostly opens a phrase, or between any two."""
+"""Words without a mark after which the first clause ends: `FORCED_WORDS` between a longer word and
+a short one, which mostly opens a phrase; `FORCED_ANYWHERE` between any two."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
-"""A later clause of so many characters ends at any mark, or at any word."""
+"""A later clause ends at any mark from `LONG_CHARS` characters on, and at any word from
+`LONGEST_CHARS` on."""
 YOUNG_CHARS, YOUNGEST = 50, 0.25
-"""Before so many characters have been cut off, those limits shrink in proportion, to a quarter at
-the least: "Dear Grandmother," is over before a whole long sentence is written."""
+"""While earlier clauses have fewer than `YOUNG_CHARS` characters, `LONG_CHARS` and `LONGEST_CHARS`
+are smaller in proportion, down to the share `YOUNGEST`. Otherwise a clause like "Dear Grandmother,"
+would be over before a whole long sentence is written."""
 CONTEXT = 200
-"""Characters before a clause that tell what it means; of its sentence the splitter sees them."""
+"""Characters kept before a clause. The sentence splitter sees those of the same sentence."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
-"""Kinds of next words: one that begins sentences, one that goes on, a name, a number."""
+"""Trial words after a possible sentence end: a beginning, a continuation, a name, a number."""
 
 _CLOSERS = r"[\"'”’»)\]}*_`]*"  # noqa: RUF001
 _SENTENCE_END = re.compile(rf"[.!?…]({_CLOSERS})$")
@@ -59,49 +62,50 @@ _OPENED = re.compile(
     r"|(?<![^\W_])(\*|_)(?=[^\s*_])(?:(?!\1)[^\n])*$"  # emphasis
     r"|(?<![\w$\\])\$(?=[A-Za-z\\(])[^$\n]{0,60}$"  # a formula
 )
-# What the splitter cannot take, or takes for the end of a paragraph.
+# Characters that the splitter cannot read, or takes for the end of a paragraph.
 _SPLITTABLE = re.compile("[\ud800-\udfff\r\n]")
 
 
 def cut(text: str, language: Language) -> list[Clause]:
-    """The clauses of a text that is all there, as if a reply had brought it in one piece."""
+    """Cut a complete text into clauses, as if a reply had brought it in one piece."""
     cutter = ClauseCutter(0, language)
     return cutter.feed(TokenBurst(0, (0,), text)) + cutter.flush()
 
 
 class ClauseCutter:
-    """Cuts one reply. `feed` it bursts in order, then `flush` it once.
+    """A cutter for one reply: `feed` it bursts in order, then `flush` it once.
 
-    The texts of the clauses, joined, are the reply's text exactly: a clause ends behind its mark,
-    so the space that follows begins the next clause, but a line break ends the clause before it.
+    The texts of the clauses, joined, are exactly the reply's text. A clause ends after its mark, so
+    the space that follows begins the next clause. A line break belongs to the clause before it. The
+    *piece* is the text that has not been cut off yet.
     """
 
     def __init__(self, turn: int, language: Language) -> None:
-        """`language` is the one that the reply will be spoken in."""
+        """Prepare to cut the reply of `turn`, which will be spoken in `language`."""
         self._turn = turn
         self._language = language
-        self._runs_on = language.spoken and _going_on(language.spoken)
+        self._runs_on = language.spoken and _never_ending(language.spoken)
         self._index = 0
         self._code_said = False
-        """It has been said that there is code, which is enough once in a reply."""
+        """True once a clause has said that there is code; once in a reply is enough."""
         self._piece = ""
         self._before = ""
-        """The part of the sentence that earlier clauses hold."""
-        self._past = ""
-        """The end of all that they hold."""
+        """The part of the current sentence that is in earlier clauses."""
+        self._context = ""
+        """The end of the text of all earlier clauses."""
         self._undecided: int | None = None
-        """Where in the piece a sentence may have ended: the next word tells."""
+        """Index in the piece at which a sentence may have ended; the next word decides."""
         self._start = 0
-        """Characters of the reply before the piece."""
+        """Number of the reply's characters before the piece."""
         self._tokens = TokenCount()
 
     def feed(self, burst: TokenBurst) -> list[Clause]:
-        """The clauses that the reply's next tokens complete."""
+        """Add the reply's next tokens and return the clauses that they complete."""
         self._tokens.add(burst)
         return [clause for char in burst.text for clause in self._push(char)]
 
     def flush(self) -> list[Clause]:
-        """What is left at the end of the reply; the last clause is always there, if only empty."""
+        """Return the remaining clauses. The last one always exists, even if it is empty."""
         rest = list[Clause]()
         if self._undecided is not None and self._splits(self._undecided, ""):
             rest.append(self._cut(self._undecided, ends_sentence=True))
@@ -128,7 +132,7 @@ class ClauseCutter:
             self._piece += char
 
     def _at_space(self) -> Iterator[Clause]:
-        """A space follows the piece: does a mark at its end cut it?"""
+        """Cut the piece, which a space follows, if a mark at its end allows that."""
         end = len(self._piece)
         if not self._may_cut(self._piece):
             return
@@ -147,7 +151,7 @@ class ClauseCutter:
                 yield self._cut(len(head), ends_sentence=False)
 
     def _ends_before(self, char: str, spaced: bool) -> bool:
-        """Whether the piece ends as a clause where `char` begins the next word."""
+        """Return whether the piece ends as a clause before `char`, which follows it."""
         head = self._piece.rstrip()
         if not spaced:
             return head.endswith("—") and char.isalpha() and self._at_mark(head)
@@ -158,20 +162,20 @@ class ClauseCutter:
         if not char.isalpha() or not _LAST_WORD.search(head) or not self._may_cut(head):
             return False
         if self._index:
-            return len(head) >= LONGEST_CHARS * self._age
+            return len(head) >= LONGEST_CHARS * self._shrinking
         return len(_WORD.findall(head)) >= FORCED_ANYWHERE
 
     @property
-    def _age(self) -> float:
-        """What share of its full length a clause may have."""
+    def _shrinking(self) -> float:
+        """The factor by which the limits of a clause's length shrink, `YOUNGEST` to 1."""
         return min(max(self._start / YOUNG_CHARS, YOUNGEST), 1.0)
 
     def _at_mark(self, head: str) -> bool:
-        allowed = self._index == 0 or len(head) >= LONG_CHARS * self._age
+        allowed = self._index == 0 or len(head) >= LONG_CHARS * self._shrinking
         return allowed and bool(_CLAUSE_END.search(head)) and self._may_cut(head)
 
     def _may_cut(self, head: str, line: bool = False) -> bool:
-        """Whether `head` can stand alone; a line's end closes all markup but blocks."""
+        """Return whether `head` can stand alone. The end of a `line` closes inline markup."""
         behind = behind_blocks(head)
         if behind is None or not _SAYABLE.search(head) or _ENTITY.search(head):
             return False
@@ -187,7 +191,7 @@ class ClauseCutter:
         return len(head) >= LONGEST_CHARS or not _inside_markup(behind)
 
     def _splits(self, end: int, after: str) -> bool:
-        """Whether a sentence ends at `end` of the piece, where `after` follows what is there."""
+        """Return whether a sentence ends at `end` in the piece, if `after` follows."""
         head = self._before + self._piece[:end]
         text = _SPLITTABLE.sub(" ", head + self._piece[end:] + after)
         mark = _SENTENCE_END.search(head)
@@ -203,12 +207,12 @@ class ClauseCutter:
         return self._clause(text, last=False)
 
     def _clause(self, text: str, *, last: bool) -> Clause:
-        said = normalize(text, self._language, before=self._past, code_said=self._code_said)
-        self._past = (self._past + text)[-CONTEXT:]
+        said = normalize(text, self._language, before=self._context, code_said=self._code_said)
+        self._context = (self._context + text)[-CONTEXT:]
         self._code_said = self._code_said or said.code
         end = self._start + len(text)
         total = self._tokens.total if last else self._tokens.at(end)
-        # What is written behind the last word is silent, so it counts with that word.
+        # Text after the last word is silent, so its tokens count with that word.
         heard = [self._tokens.at(self._start + word.written) for word in said.words[:-1]] + [total]
         spans = tuple(
             Span(word.start, word.end, tokens)
@@ -221,15 +225,15 @@ class ClauseCutter:
 
 
 @cache
-def _going_on(spoken: SpeakingRules) -> re.Pattern[str]:
-    """What never ends a clause, though a mark or a dash ends it."""
+def _never_ending(spoken: SpeakingRules) -> re.Pattern[str]:
+    """Compile a pattern of text after which a clause never ends, even at a mark or a dash."""
     numbered = alternatives(tuple(short for short in spoken.numbered if short.endswith(".")))
     days = alternatives(spoken.calendar)
     return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|\b(?:{days})\.?\s+[-–])$")  # noqa: RUF001
 
 
 def _inside_markup(head: str) -> bool:
-    """Whether code, strong text, emphasis or a link is open at the end of `head`."""
+    """Return whether code, strong text, emphasis or a link is open at the end of `head`."""
     line = head[head.rfind("\n") + 1 :]
     outside = re.sub(r"`[^`]*`", "", line)
     if "`" in outside or outside.count("**") % 2 or outside.count("__") % 2:

@@ -1,9 +1,9 @@
 """Speech by the VITS voices of Coqui TTS: the first samples come before the last are computed.
 
-A clause is encoded at once: text encoder, durations and flow are one step. The latent that comes of
-it is decoded to audio in growing windows, a step each. The noise is seeded by the text, so the same
-clause always sounds the same. This module knows neither how a decoder is cut into windows nor how
-words are found among durations.
+A clause is encoded in one step: text encoder, durations and flow. The resulting latent is decoded
+to audio in growing windows, one step each. The noise is seeded by the text, so the same clause
+always sounds the same. This module knows neither how a decoder is divided into windows nor how
+words are found from durations.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from voiceloop.tts.xtts import Xtts
 from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
 
 SINGLE = "default"
-"""The voice of a model that has but one, which has no name."""
+"""Name for the voice of a model that has a single speaker without a name."""
 
 
 class _Tap(torch.nn.Module):
-    """Stands where a model's decoder was, and keeps what that would have been given."""
+    """A module that replaces a decoder. It keeps the condition and returns the latent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,27 +48,27 @@ class _Tap(torch.nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class _Encoded:
-    """A clause as its decoder takes it."""
+    """The decoder's input for a clause, and the times of its words."""
 
     latent: Tensor
-    """[1, channels, frames]"""
+    """Shape [1, channels, frames]."""
     condition: Tensor | None
-    """[1, channels, 1]: the speaker's, where there are several."""
+    """Speaker condition [1, channels, 1]; None for a model with one speaker."""
     words: tuple[SpokenWord, ...]
-    """Timed in samples of the decoder."""
+    """Words of the clause, timed in samples of the decoder."""
 
 
 class Coqui:
-    """Implements `engines.Tts`: encoding is one step, and so is each window."""
+    """A VITS voice as an `engines.Tts`. Encoding is one step, and so is each window."""
 
     paces = False
 
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
-        """`model` is a `Vits` and is changed; `voice` is one of its speakers, or empty.
+        """Take over `model`, a `Vits`, and change it. `voice` is a speaker; empty means the first.
 
-        Raises ConfigError for a speaker that there is not.
+        Raises ConfigError for a speaker that does not exist.
         """
         self.name = f"coqui {name}"
         self.rate = int(model.config.audio.sample_rate)
@@ -88,11 +88,11 @@ class Coqui:
         self._model = model
 
     def voices(self) -> Sequence[str]:
-        """The model's speakers."""
+        """Return the model's speakers."""
         return sorted(self._speakers) or [SINGLE]
 
     def check_voice(self, name: str) -> None:
-        """See `engines.Tts`."""
+        """Raise ConfigError for a speaker that the model does not have."""
         known = self.voices()
         if name not in known:
             raise ConfigError(
@@ -103,14 +103,14 @@ class Coqui:
             )
 
     def language(self, voice: str | None = None) -> str:
-        """See `engines.Tts`: one for all speakers."""
+        """Return the code of the language, which is the same for all speakers."""
         del voice
         return self._language
 
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """Speak a clause; one without anything to say gives no audio."""
+        """Speak a clause in chunks. A clause with nothing to say gives one chunk without audio."""
         del speed
         encoded = self._encode(clause, self.voice if voice is None else voice)
         if encoded is None:
@@ -128,7 +128,7 @@ class Coqui:
 
     @torch.inference_mode()
     def _encode(self, clause: Clause, voice: str) -> _Encoded | None:
-        """What the decoder needs; None where nothing is to be said, or nothing can be."""
+        """Return the decoder's input; None if the clause has nothing that can be said."""
         text = sayable(clause)
         if not text:
             return None
@@ -138,34 +138,35 @@ class Coqui:
             return None
         with ClauseNoise(text, self._device).drawing():
             given = {"speaker_ids": self._speaker_ids(voice)}
-            told = self._model.inference(torch.tensor([ids], device=self._device), given)
-        latent = told["model_outputs"]
+            outputs = self._model.inference(torch.tensor([ids], device=self._device), given)
+        latent = outputs["model_outputs"]
         # A voice may be encoded at a lower rate than it is decoded at.
-        hop = self._vocoder.hop * told["y_mask"].shape[-1] / told["alignments"].shape[-1]
-        ends = told["durations"].flatten().cumsum(0) * hop
+        hop = self._vocoder.hop * outputs["y_mask"].shape[-1] / outputs["alignments"].shape[-1]
+        ends = outputs["durations"].flatten().cumsum(0) * hop
         words = word_times(clause.spoken, clause.spans, symbols, ends.tolist())
         return _Encoded(latent, self._tap.condition, words)
 
     def _speaker_ids(self, voice: str) -> Tensor | None:
-        """As the model takes them; None where it has but one speaker."""
+        """Return the speaker in the form that the model takes; None if it has only one speaker."""
         speaker = self._speakers.get(voice)
         return None if speaker is None else torch.tensor([speaker], device=self._device)
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
-        """The character of each token; none for those that stand between and around them."""
+        """Return the character of each token; empty for tokens between and around the text."""
         known = self._model.tokenizer.characters
         silent = {known.blank_id, known.bos_id, known.eos_id}
         return ["" if token in silent else known.id_to_char(token) for token in ids]
 
 
 def coqui(config: TtsConfig) -> Tts:
-    """Entry point of `voiceloop.tts`: `config.model` is a folder or a name in Coqui TTS.
+    """Load a voice of Coqui TTS. This is an entry point of `voiceloop.tts`.
 
-    `config.voice` is a speaker where the model has several. Raises what `load_voice` raises,
-    ConfigError for a speaker that there is not, and EngineError for a device that is not there.
+    `config.model` is a folder or a name in Coqui TTS. `config.voice` is a speaker if the model has
+    several. Raises what `load_voice` raises, ConfigError for a speaker that does not exist, and
+    EngineError for a device that is missing.
     """
     name = config.model or DEFAULT
-    # Apple's has to be named: nobody has tried whether all that the voices compute runs there.
+    # Apple's GPU has to be named: nobody has tested whether the voices run there.
     device = torch_device("tts.device", config.device, auto=("cuda", "cpu"))
     own_stream(device)
     model = load_voice(name)

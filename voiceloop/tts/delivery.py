@@ -1,7 +1,7 @@
-"""From the samples of a clause to its chunks, for engines that make them piece by piece.
+"""Turning the samples of a clause into chunks, for engines that make the samples piece by piece.
 
-The silence around it goes, the pause behind it comes, and each word is told with the piece that it
-ends in. This module does not know how samples are made.
+The silence around the clause is trimmed, the pause after it is added, and each word is reported
+with the piece in which it ends. This module does not know how samples are made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
 
 
 def nothing(clause: Clause, rate: int) -> SpeechChunk:
-    """The only chunk of a clause that nothing is said of; its words are over at once."""
+    """Return the only chunk of a clause with nothing to say. Its words are over at once."""
     words = tuple(SpokenWord(0, 0, span) for span in range(len(clause.spans)))
     return SpeechChunk(clause.turn, clause, silence(0), rate, 0, words, last=True)
 
@@ -30,17 +30,17 @@ def deliver(
     rate: int,
     speed: float,
 ) -> Steps[SpeechChunk]:
-    """The chunks of a clause; each of its `pieces`, of which the last is marked, is a step."""
+    """Yield the chunks of a clause. Each of `pieces` is one step; its flag marks the last."""
     trimmer, sounded = Trimmer(rate), 0
     for made, last in pieces:
         pcm = trimmer.feed(made)
         if last:
             pcm = np.concatenate((pcm, trimmer.finish()))
-        if not (last or len(pcm)):  # words that it would tell are told with the next
+        if not (last or len(pcm)):  # its words come with the next piece
             yield None
             continue
         first, sounded = sounded, sounded + len(pcm)
-        told = words.told(trimmer.cut, sounded, last=last)
+        ended = words.ended_words(trimmer.cut, sounded, last=last)
         if last and sounded:
             pcm = np.concatenate((pcm, pause(clause, rate, speed)))
-        yield SpeechChunk(clause.turn, clause, pcm, rate, first, told, last)
+        yield SpeechChunk(clause.turn, clause, pcm, rate, first, ended, last)

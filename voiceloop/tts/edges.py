@@ -1,8 +1,8 @@
-"""What surrounds the sound of a clause: silence trimmed, ends faded, a pause by its mark.
+"""The edges of a clause's sound: trimming silence, fading the ends, and the pause after its mark.
 
-Synthesizers begin and end in silence of their own. Here it is cut to a little, so that a reply
-sounds at once and the pause between clauses is the one that their marks ask for. Audio may come in
-any pieces. This module does not know what is said.
+Synthesizers add some silence at the beginning and the end. Here it is cut to a few milliseconds, so
+that a reply sounds at once and the pause between clauses depends on their marks alone. Audio may
+come in any pieces. This module does not know what is said.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from voiceloop.audio.playback import AUDIBLE
 from voiceloop.types import Clause, Pcm
 
 LEAD_MS, TAIL_MS = 3, 10
-"""Quiet audio kept before the first audible sample and behind the last."""
+"""Quiet audio kept before the first audible sample and after the last one, in ms."""
 FADE_IN_MS, FADE_OUT_MS = 2, 8
 PAUSE_MS = {",": 150, ";": 200, ":": 200, ".": 300, "!": 300, "?": 300}
-"""Silence behind a clause, by the mark it ends with; none where a phrase simply goes on."""
+"""Silence after a clause in ms, by its last mark. Without a mark there is none."""
 
 
 class Trimmer:
-    """Trims one clause while it is synthesised: `feed` it pieces in order, then `finish` it once.
+    """A trimmer of one clause while it is synthesised: `feed` it pieces in order, then `finish` it
+    once.
 
-    What it gives, joined, does not depend on the pieces. It holds back quiet audio, which may turn
-    out to be the end, and as much before it as is faded there.
+    Its joined output does not depend on the pieces. It holds back quiet audio, which may be the
+    end, and before that as much audio as the fade-out takes.
     """
 
     def __init__(self, rate: int) -> None:
         self.cut = 0
-        """Samples cut in front; final once anything has been given."""
+        """Samples trimmed at the start. The number is final once any sample has been returned."""
         self._rate = rate
         self._rise, self._fall = samples(FADE_IN_MS, rate), samples(FADE_OUT_MS, rate)
         self._begun = False
         self._held = silence(0)
 
     def feed(self, pcm: Pcm) -> Pcm:
-        """What of the clause is certain after `pcm`, its next samples."""
+        """Add the clause's next samples and return those that are certain by now."""
         held = np.concatenate((self._held, pcm))
         loud = np.flatnonzero(np.abs(held) >= AUDIBLE)
         if not self._begun:
@@ -45,20 +46,20 @@ class Trimmer:
             held, loud = held[dropped:], loud - dropped
             self.cut += dropped
         sure = int(loud[-1]) + 1 - self._fall if len(loud) else 0
-        least = 0 if self._begun else self._rise  # the first piece holds the whole fade
+        least = 0 if self._begun else self._rise  # the first output holds the whole fade-in
         sure = sure if sure >= least else 0
         self._held = held[sure:]
         return self._risen(held[:sure])
 
     def finish(self) -> Pcm:
-        """The rest of the clause, without the silence at its end."""
+        """Return the rest of the clause, without the silence at its end."""
         loud = np.flatnonzero(np.abs(self._held) >= AUDIBLE)
         end = int(loud[-1]) + 1 + samples(TAIL_MS, self._rate) if len(loud) else 0
         rest, self._held = self._held[:end], silence(0)
         return fade_out(self._risen(rest), self._fall)
 
     def _risen(self, pcm: Pcm) -> Pcm:
-        """`pcm`, faded in where it is the first of the clause."""
+        """Return `pcm`, faded in if it begins the clause."""
         if self._begun or not len(pcm):
             return pcm
         self._begun = True
@@ -66,14 +67,14 @@ class Trimmer:
 
 
 def trim(pcm: Pcm, rate: int) -> tuple[Pcm, int]:
-    """`pcm` without the silence around it, faded at both ends; and the samples cut in front."""
+    """Return `pcm` faded and without the silence around it, and the samples cut at its start."""
     trimmer = Trimmer(rate)
     trimmed = np.concatenate((trimmer.feed(pcm), trimmer.finish()))
     return trimmed, trimmer.cut if len(trimmed) else 0
 
 
 def pause(clause: Clause, rate: int, speed: float) -> Pcm:
-    """The silence behind a clause that has sounded; none behind the reply's last."""
+    """Return the silence after a clause that has sounded; none after the last one of a reply."""
     if clause.last:
         return silence(0)
     return silence(samples(PAUSE_MS.get(clause.spoken[-1:], 0) / speed, rate))

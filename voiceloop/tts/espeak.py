@@ -1,9 +1,9 @@
 """Speech by espeak-ng itself.
 
-The library hands out audio in pieces while it synthesises, but it is quicker than a step needs to
-be (a clause of four seconds takes about ten milliseconds on one slow core), so a clause is one step
-and one chunk. Its pitch flutter runs on from clause to clause, so the same clause varies a little
-within a process. This module does not know what was written, only what is to be said.
+The library returns audio in pieces, but one step is enough: a clause of four seconds takes about
+ten milliseconds on one slow core. So a clause is one step and one chunk. The library's pitch
+flutter continues from clause to clause, so the same clause varies a little within a process. This
+module does not know what was written, only what is to be said.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from voiceloop.tts.text import sayable
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 WORDS_PER_MINUTE = 175
-"""The library's own pace."""
+"""The library's default pace."""
 VOICE = "en-us"
-"""What speaks unless another is asked for."""
+"""The voice that speaks if none is configured."""
 
 
 class Espeak:
-    """Implements `engines.Tts`: a clause is one step and one chunk."""
+    """espeak-ng as an `engines.Tts`. A clause is one step and one chunk."""
 
     name = "espeak"
     paces = True
 
     def __init__(self, voice: str, speed: float) -> None:
-        """`voice` is a language (`en-us`), a voice's name, or either with a variant (`en-us+f3`).
+        """Choose a language (`en-us`), a voice's name, or either with a variant (`en-us+f3`).
 
-        Raises ConfigError for a voice that there is not, EngineError without a working library.
+        Raises ConfigError for an unknown voice, and EngineError without a working library.
         """
         self._library = espeak_ng()
         self.rate = self._library.rate
@@ -46,23 +46,23 @@ class Espeak:
         self._speed = speed
 
     def voices(self) -> Sequence[str]:
-        """Each voice by its code, such as `en-us`; variants and other names are left out."""
+        """Return the code of each voice, such as `en-us`. Variants and other names are left out."""
         identifiers = set(self._library.voices.values())
         return sorted(identifier.rpartition("/")[2].lower() for identifier in identifiers)
 
     def check_voice(self, name: str) -> None:
-        """See `engines.Tts`."""
+        """Raise ConfigError for a voice that the library does not have."""
         self._library.identifier(name)
 
     def language(self, voice: str | None = None) -> str:
-        """See `engines.Tts`."""
+        """Return the code of the voice's main language."""
         identifier = self._library.identifier(self.voice if voice is None else voice)
         return self._library.languages[identifier.partition("+")[0]]
 
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """Speak a clause; one without anything to say gives no audio."""
+        """Speak a clause in one chunk, which has no audio if there is nothing to say."""
         pcm, starts = silence(0), list[tuple[int, int]]()
         if text := sayable(clause):
             pcm, starts = self._library.say(
@@ -80,11 +80,11 @@ class Espeak:
 def _word_times(
     spans: Sequence[Span], starts: Sequence[tuple[int, int]], pcm: Pcm
 ) -> tuple[SpokenWord, ...]:
-    """When each span sounds in `pcm`, from the first sample of each word that the library names.
+    """Return when each span sounds in `pcm`, from the first sample of each word of the library.
 
-    The library names several words for one span (a hyphen) or one for several (a set phrase).
-    Spans that share a word share its time by their length. A word ends with its last audible
-    sample, not with the pause behind it.
+    The library reports several words for one span (a hyphen), or one word for several (a set
+    phrase). Spans that share a word share its time in proportion to their length. A word ends with
+    its last audible sample, before the pause that follows it.
     """
     if not spans:
         return ()
@@ -111,5 +111,5 @@ def _word_times(
 
 
 def espeak(config: TtsConfig) -> Tts:
-    """Entry point of `voiceloop.tts`."""
+    """Load espeak-ng, an entry point of `voiceloop.tts`. Raises ConfigError and EngineError."""
     return Espeak(config.voice or VOICE, config.speed)

@@ -1,6 +1,6 @@
 """espeak-ng in this process: its audio, its phonemes and its voices, through its C library.
 
-The library keeps its voice and its callback in globals, hence the one instance and its lock. This
+The library keeps its voice and its callback in globals, so there is one instance with a lock. This
 module does not know what is said with it.
 """
 
@@ -25,9 +25,9 @@ _SYNCHRONOUS, _DO_NOT_EXIT, _UTF8, _IPA, _POSITION_IS_CHARACTER = 2, 0x8000, 1, 
 _LIST_ENDS, _WORD = 0, 1
 _RATE, _PITCH, _RANGE = 1, 3, 4
 _OWN = 50
-"""The library's number for a voice's own pitch, and for its own range of pitch."""
+"""The value that makes the library use a voice's own pitch, or its own range of pitch."""
 _SWITCH = re.compile(r"\([^()]*\)")
-"""How the phonemes of a word in another language are marked."""
+"""Pattern of the marks that the library puts around phonemes of another language."""
 
 
 class _Event(ctypes.Structure):
@@ -63,10 +63,10 @@ _CALLBACK = ctypes.CFUNCTYPE(
 
 
 class EspeakNg:
-    """The library; there is one, which `espeak_ng` returns."""
+    """The espeak-ng library. `espeak_ng` returns the only instance."""
 
     def __init__(self) -> None:
-        """Raises EngineError where it cannot be loaded."""
+        """Load the library. Raises EngineError if that fails."""
         self._lock = threading.RLock()
         try:
             path = espeakng_loader.get_data_path()
@@ -90,31 +90,31 @@ class EspeakNg:
         self._pieces: list[np.ndarray[Any, np.dtype[np.int16]]] = []
         self._words: list[tuple[int, int]] = []
         self.languages = dict[str, str]()
-        """Code of the language that a voice speaks before all others, by identifier."""
+        """Code of each voice's main language, by the voice's identifier."""
         self.voices = self._list_voices()
         self._variants = self._list_variants()
 
     def identifier(self, name: str) -> str:
-        """The library's name for a voice that goes by `name`, a variant (`+f3`) included.
+        """Return the library's identifier of the voice called `name`, including a variant (`+f3`).
 
-        Raises ConfigError for a voice that there is not.
+        Raises ConfigError for a voice that does not exist.
         """
         base, plus, variant = name.partition("+")
         voice = _choose(base, self.voices, "voice")
         return voice + plus + (_choose(variant, self._variants, "variant") if plus else "")
 
     def say(self, text: str, voice: str, pace: int) -> tuple[Pcm, list[tuple[int, int]]]:
-        """The audio of `text`, and for each word its first character and first sample.
+        """Return the audio of `text`, and the first character and first sample of each word.
 
-        `text` has no control characters, behind which the library reads commands; `voice` is an
-        identifier, `pace` is in words a minute.
+        `text` must have no control characters, because the library reads commands after them.
+        `voice` is an identifier; `pace` is in words per minute.
         """
         with self._lock:
             return self._say(text, voice, pace)
 
     def phonemes(self, text: str, voice: str) -> str:
-        """How `text`, without marks, is said by the voice with that identifier: IPA, with a space
-        between words."""
+        """Return the IPA phonemes of `text`, a text without marks, with a space between words.
+        `voice` is an identifier."""
         with self._lock:
             return self._phonemes(text, voice)
 
@@ -125,7 +125,7 @@ class EspeakNg:
         data = ctypes.create_string_buffer(text.encode())
         rest = ctypes.c_void_p(ctypes.addressof(data))
         said = list[str]()
-        while rest.value:  # a call takes a part of the text, and moves the pointer behind it
+        while rest.value:  # a call reads a part of the text and moves the pointer past it
             piece = lib.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
             said.append((piece or b"").decode())
         return _SWITCH.sub("", " ".join(said)).strip()
@@ -151,7 +151,7 @@ class EspeakNg:
 
     def _take(self, wav: Any, count: int, events: Any) -> int:
         if count > 0:
-            # As an array it would be of a type of its own for each length, and ctypes keeps those.
+            # A cast to an array would make a type for each length, and ctypes keeps those.
             self._pieces.append(np.frombuffer(ctypes.string_at(wav, 2 * count), np.int16))
         index = 0
         while events[index].type != _LIST_ENDS:
@@ -161,7 +161,7 @@ class EspeakNg:
         return 0
 
     def _list_voices(self) -> dict[str, str]:
-        """Identifier by every name a voice goes by; where voices share one, the preferred voice."""
+        """Map all names to identifiers. A name that voices share is the preferred voice's."""
         ranked = dict[str, tuple[int, str]]()
         for voice in self._list(None):
             identifier = voice.identifier.decode()
@@ -188,7 +188,7 @@ class EspeakNg:
 
 
 def _languages(address: int) -> list[tuple[int, str]]:
-    """A list in the library's form: a priority, a name, zero; again; zero."""
+    """Read (priority, name) pairs: a byte and a zero-terminated name each, up to a zero byte."""
     languages = list[tuple[int, str]]()
     while priority := ctypes.string_at(address, 1)[0]:
         name = ctypes.string_at(address + 1)
@@ -201,7 +201,7 @@ _ONE = threading.Lock()
 
 
 def espeak_ng() -> EspeakNg:
-    """The library, loaded once. Raises EngineError where it cannot be."""
+    """Return the library, which is loaded once. Raises EngineError if that fails."""
     with _ONE:
         return _loaded()
 

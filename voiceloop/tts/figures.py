@@ -1,8 +1,8 @@
-"""The rules for what is written with digits, in the order in which they are tried.
+"""The rules for text with digits, in the order in which they are tried.
 
-Telephone numbers and codes, dates, money, measures, ranges, arithmetic, and last any number. A
-number is a telephone number or a code by its form, or by the words before it, never by what
-follows: more than the next word may not have been written yet.
+They cover telephone numbers and codes, dates, money, measures, ranges, arithmetic, and last any
+number. The form of a number, or the words before it, decide whether it is a telephone number or a
+code, never the text after it: more than the next word may not have been written yet.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -17,12 +17,12 @@ from voiceloop.languages.spoken import Match, SpeakingRules, final, written
 from voiceloop.tts.shared import Shared
 
 PAIRS = Shared()
-"""Tried before the rules of a language, to which they would be fractions."""
+"""Rules that are tried before those of a language, which would read these pairs as fractions."""
 FIGURES = Shared()
-"""Tried after them."""
+"""Rules that are tried after those of a language."""
 
 NEAR = 100
-"""Characters before a number in which words may tell what it is."""
+"""Characters before a number in which words may show what it is."""
 _SHARES = "|".join(f"{share}/{100 - share}" for share in range(10, 91))
 
 
@@ -55,10 +55,10 @@ def _numeric_date(spoken: SpeakingRules, match: Match) -> str:
 
 
 @FIGURES.add(
-    # with the code of a country
+    # with a country code
     r"(?<![\w+])\+(?=(?:[ \u202f()./-]{0,2}\d){8})\d{1,4}(?:[ \u202f]?\(0\))?[ \u202f./-]?\(?\d+\)?"
     r"(?:[ \u202f./-]\d{2,})*"
-    # with the 0 before the number of a town
+    # with the 0 before an area code
     rf"|{_ALONE}(?!0\d[ /-](?:19|20)\d\d(?!\d))\(?0\d{{1,5}}\)?(?=(?:[ \u202f/-]?\d){{4}})"
     r"(?=[ \u202f/-]\d{3}|(?:[ \u202f/-]\d\d){4})(?:[ \u202f/-]\d{2,})+(?!\d)"
     rf"|{_ALONE}0\d(?:\.\d\d){{4}}(?!\d)"
@@ -77,7 +77,7 @@ def _telephone(spoken: SpeakingRules, match: Match) -> str:
     rf"|{_ALONE}\d+(?:-\d+){{2,}}(?![\w-])"
 )
 def _grouped(spoken: SpeakingRules, match: Match) -> str:
-    """Groups that make no number together; short ones, and years, are a list."""
+    """Put groups that form no single number into words; short ones, and years, as a list."""
     groups = re.findall(r"\d+", match[0])
     if all(len(group) < 3 or YEAR.fullmatch(group) for group in groups):
         return ", ".join(spoken.numbers.standing(group, "", "") for group in groups)
@@ -163,7 +163,7 @@ def _angle(spoken: SpeakingRules, match: Match) -> str:
     r"(?<![^\W\d_])({NUMBER})'(?:\s?(\d{1,2}(?:\.\d+)?)(?:\"|(?!\w)))?(?![\w'])|({NUMBER})\"(?!\w)"
 )
 def _length(spoken: SpeakingRules, match: Match) -> str:
-    """Feet and inches, but where the sign closes a quotation."""
+    """Put feet and inches into words, unless the sign closes a quotation."""
     before, (feet, inches, alone) = match.string[: match.start()], match.groups()
     if _quoted(before, '"' if alone else "'"):
         return spoken.numbers.standing(alone or feet, before, "")
@@ -182,7 +182,7 @@ def _part_of_inch(spoken: SpeakingRules, match: Match) -> str:
 
 
 def _quoted(before: str, sign: str) -> bool:
-    """Whether a quotation that began with `sign` goes on at the end of `before`."""
+    """Return whether a quotation that began with `sign` is still open at the end of `before`."""
     first = r"\S" if sign == '"' else r"[^\s\d]"  # not the '90s
     marks = re.finditer(rf"((?<![\w.,!?)\]]){sign}(?={first}))|{sign}(?!\w)", before[-NEAR:])
     within = False
@@ -256,7 +256,8 @@ def _calendar(spoken: SpeakingRules, match: Match) -> str:
     r"|(?<=\d)\s?[-–]\s?(?=(?:{CALENDAR})\.?\s\d)|(?=\s[-–]\s\d){NAMED}\s[-–]\s"
 )
 def _span(spoken: SpeakingRules, match: Match) -> str:
-    """From one amount to a larger one; before an equals sign it is a difference."""
+    """Put a dash between two amounts into words: a range if the second is larger, else a minus.
+    Before an equals sign it is a minus too."""
     before, after = match.string[: match.start()], match.string[match.end() :]
     if " - " in match[0] and re.match(r"[^,;.!?\n]{0,40}=", after):
         return spoken.minus
@@ -299,7 +300,7 @@ def _times(spoken: SpeakingRules, match: Match) -> str:
 
 @FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*/^×÷(]|\s-)")
 def _fold(spoken: SpeakingRules, match: Match) -> str:
-    """`10x` faster; in an equation x is a letter."""
+    """Put the x of `10x faster` into words. In an equation it is a letter."""
     return "x" if "=" in match.string[: match.start()] else spoken.fold
 
 
@@ -331,7 +332,7 @@ def _power(spoken: SpeakingRules, match: Match) -> str:
     r"|(?<=[\w)%°²³])\s?([<>])\s?(?=[-+]?{CURRENCY}?[\w(.])"
 )
 def _comparison(spoken: SpeakingRules, match: Match) -> str:
-    """Between two things, or a limit: `takes <5 minutes`."""
+    """Put a comparison of two things into words, or a limit as in `takes <5 minutes`."""
     below, limit = "<" in match[0], match[1] or match[2]
     if limit:
         return spoken.below if below else spoken.above
@@ -367,24 +368,24 @@ def _number(spoken: SpeakingRules, match: Match) -> str:
 
 
 def _coded(spoken: SpeakingRules, number: str, before: str, after: str) -> bool:
-    """Whether the words before a number tell that it is dialled or typed."""
-    dialled, given, typed, told = _contexts(spoken)
+    """Return whether the text around a number shows that it is dialled or typed."""
+    dialled, dialled_is, typed, typed_is = _contexts(spoken)
     before = before[-NEAR:]
     if not number.isdecimal() or (len(number) < 3 and not re.search(r"\d-$", before)):
         return False
     counts = re.match(r"\s[^\W\d_]{4}", after)  # "is 1200 pages long"
-    if typed.search(before) or (told.search(before) and not counts):
+    if typed.search(before) or (typed_is.search(before) and not counts):
         return True
     begun, rest = re.search(r"[\d-]*$", before), re.match(r"[\d-]*", after)
     length = len(number) + sum(len(part[0]) for part in (begun, rest) if part)
     known = number in spoken.short_numbers or length > 6 or (length > 4 and not counts)
-    return bool((known and dialled.search(before)) or (length > 8 and given.search(before)))
+    return bool((known and dialled.search(before)) or (length > 8 and dialled_is.search(before)))
 
 
 @cache
 def _contexts(spoken: SpeakingRules) -> tuple[re.Pattern[str], ...]:
-    """What ends right before a number that is dialled, one that is told to be what is dialled,
-    and the same of what is typed."""
+    """Compile four patterns of text before a number: two if it is dialled ("call", "my number is"),
+    two if it is typed ("PIN", "the code is")."""
     tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
     return (
         re.compile(rf"\b(?:{spoken.dials})\b(?:[\s:,]+(?:{spoken.links})\b)*{tail}"),

@@ -1,6 +1,7 @@
-"""Opening the graphs of voices for onnxruntime: on the CPU, or on the GPU of whoever has the build.
+"""Opening of the graphs of voices for onnxruntime, on the CPU or a CUDA GPU.
 
-onnxruntime does what is asked of a session there in a stream of its own, which waits for nobody.
+A GPU needs the build `onnxruntime-gpu`. It runs a session in a stream of its own, which waits for
+no other.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from voiceloop.threads import VARIABLE
 logger = logging.getLogger(__name__)
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
-# Else it tries out all ways of computing a convolution for every length that it has not met.
+# The default tries all ways of computing a convolution for every new length.
 _CUDA_OPTIONS = {"cudnn_conv_algo_search": "HEURISTIC"}
 INSTALL = "install onnxruntime-gpu in place of onnxruntime"
 SYNTHESIS = 60_000_000
-"""Bytes in which a voice computes a clause, as measured."""
+"""Bytes that a voice needs to compute a clause, as measured."""
 
 
 def session(file: Path, provider: str = CPU) -> onnxruntime.InferenceSession:
-    """Raises what onnxruntime does for a file that is damaged, or a provider that does not work."""
+    """Open a graph. Raises onnxruntime's errors for a damaged file or a provider that fails."""
     options = onnxruntime.SessionOptions()
-    # It does not look itself at what bounds threads; 0 leaves it to count the cores.
+    # onnxruntime does not read this limit itself; with 0 it counts the cores.
     options.intra_op_num_threads = int(os.environ.get(VARIABLE, "0"))
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    # Between two windows there is nothing to wait for on a core that others need.
+    # Spinning between two windows would block a core that others need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     providers: list[Any] = [CPU] if provider == CPU else [(CUDA, _CUDA_OPTIONS), CPU]
     return onnxruntime.InferenceSession(
@@ -44,14 +45,14 @@ def session(file: Path, provider: str = CPU) -> onnxruntime.InferenceSession:
 
 
 def voice_part(folder: Path, device: str) -> Iterator[MemoryPart]:
-    """What the graphs in a folder take on a device of that type; on a GPU nobody knows."""
+    """Yield the memory that the graphs in `folder` take; nothing on a GPU, where it is unknown."""
     if device == "cpu":
         stored = sum(file.stat().st_size for file in folder.rglob("*.onnx"))
         yield MemoryPart("voice", stored + SYNTHESIS)
 
 
 class Opener:
-    """Opens graphs on the device that `tts.device` names."""
+    """An opener of graphs on the device that `tts.device` names."""
 
     def __init__(
         self,
@@ -59,23 +60,23 @@ class Opener:
         providers: Callable[[], Sequence[str]] = onnxruntime.get_available_providers,
         opened: Callable[[Path, str], Any] = session,
     ) -> None:
-        """`auto` is CUDA's GPU where this onnxruntime can use one. Raises EngineError for a device
-        that it cannot use."""
-        there = {"cuda": CUDA in providers(), "mps": False, "cpu": True}
-        if device == "cuda" and not there["cuda"]:
+        """Choose the device; `auto` means a CUDA GPU if this onnxruntime can use one. Raises
+        EngineError for a device that it cannot use."""
+        usable = {"cuda": CUDA in providers(), "mps": False, "cpu": True}
+        if device == "cuda" and not usable["cuda"]:
             raise EngineError(
                 "this onnxruntime cannot use a GPU", f"{INSTALL}, or set tts.device to cpu or auto"
             )
-        chosen = chosen_device("tts.device", device, ("cuda", "cpu"), there, "onnxruntime")
+        chosen = chosen_device("tts.device", device, ("cuda", "cpu"), usable, "onnxruntime")
         self._provider = CUDA if chosen == "cuda" else CPU
         self._named = device != "auto"
         self._opened = opened
 
     def __call__(self, file: Path) -> Any:
-        """A session on that device; by `auto` on the CPU where the GPU does not work, which is said
-        once.
+        """Open a session on that device. If `auto` chose a GPU that fails, warn once and use the
+        CPU.
 
-        Raises what `session` does, and EngineError where a GPU that was named does not work.
+        Raises what `session` raises, and EngineError if a GPU that was named does not work.
         """
         if self._provider == CPU:
             return self._opened(file, CPU)

@@ -1,4 +1,4 @@
-"""Which voices there are, as far as files tell it: asked before anything large is loaded."""
+"""A check of the configured voice by its files alone, before anything large is loaded."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from voiceloop.config import TtsConfig
 
 
 def check_voice(config: TtsConfig) -> None:
-    """Raise ConfigError for a voice that espeak, Piper or Kokoro does not have, and what else
-    loading it would raise for its files. Other engines know their voices once they are loaded."""
+    """Raise ConfigError for a voice that espeak, Piper or Kokoro does not have, and the errors that
+    loading would raise for its files. Other engines know their voices only once they are loaded."""
     match config.engine:
         case "espeak":
             from voiceloop.tts.espeak import espeak

@@ -1,6 +1,6 @@
-"""Speech by Kokoro-82M on the CPU: small, and of the best for its size.
+"""Speech by Kokoro-82M on the CPU: a small model, and one of the best of its size.
 
-It makes the sound of a whole text at once, so a clause is one step and one chunk, unless it is
+It makes the sound of a whole text at once. So a clause is one step and one chunk, unless it is
 longer than the model reads. A voice is a table of styles, one for each length of text. This module
 does not know how text becomes phonemes.
 """
@@ -32,9 +32,9 @@ from voiceloop.voices import KOKORO_LANGUAGES
 
 RATE = 24_000
 PREFERRED = "af_heart"
-"""The voice that its makers grade best."""
+"""The voice that the model's makers grade best."""
 STYLE = 256
-"""Numbers of a style."""
+"""Length of a style vector."""
 SYMBOLS = {
     1: ";:,.!?",
     9: '—…"()“” \N{COMBINING TILDE}ʣʥʦʨᵝ\uab67AI',
@@ -67,16 +67,16 @@ SYMBOLS = {
     171: "→↗↘",
     177: "ᵻ",
 }
-"""The model's symbols, by the number of the first of those that follow one another."""
+"""The model's symbols. A key is the token id of its string's first symbol; the others follow."""
 TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
-_HEARD_AS = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
-"""Letters of the IPA that the model was not taught, and what comes nearest."""
+_NEAREST = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
+"""IPA letters that the model does not know, with the nearest that it does, or None."""
 
 Style = npt.NDArray[np.float32]
 
 
 class Kokoro:
-    """Implements `engines.Tts`: what the model reads at once is one step."""
+    """Kokoro as an `engines.Tts`. A step is a text that the model reads at once."""
 
     rate = RATE
     paces = True
@@ -84,34 +84,34 @@ class Kokoro:
     def __init__(
         self, name: str, session: Any, styles: Mapping[str, Style], voice: str, speed: float
     ) -> None:
-        """`styles` [lengths, 256] go by the names of voices; `voice` is one of them, or empty.
+        """Use a loaded model with `styles` [lengths, 256] by voice. `voice` may be empty.
 
-        Raises ConfigError for a voice that there is not.
+        Raises ConfigError for a voice that does not exist.
         """
         self.name = name
         self._session = session
         self._tokens = session.get_inputs()[0].name
-        self._styles = _spoken(styles)
+        self._styles = _with_phonemes(styles)
         self._speed = speed
         self.voice = voice or (PREFERRED if PREFERRED in self._styles else min(self._styles))
         self.check_voice(self.voice)
 
     def voices(self) -> Sequence[str]:
-        """The voices whose phonemes are known."""
+        """Return the voices for whose languages phonemes are known."""
         return sorted(self._styles)
 
     def check_voice(self, name: str) -> None:
-        """See `engines.Tts`."""
+        """Raise ConfigError for a voice that the model does not have."""
         _check(self.name, name, self._styles)
 
     def language(self, voice: str | None = None) -> str:
-        """See `engines.Tts`."""
+        """Return the code of the language that a voice speaks."""
         return KOKORO_LANGUAGES[(self.voice if voice is None else voice)[0]]
 
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """Speak a clause; one without anything to say gives no audio."""
+        """Speak a clause in chunks. A clause with nothing to say gives one chunk without audio."""
         chosen = self.voice if voice is None else voice
         style = self._styles[chosen]
         text = sayable(clause)
@@ -125,11 +125,11 @@ class Kokoro:
         yield from deliver(clause, pieces, words, self.rate, speed)
 
     def _parts(self, text: str, language: str, most: int) -> Iterator[list[int]]:
-        """The tokens of `text`, or of its parts where these are more than `most`.
+        """Yield the token ids of `text`, in parts of at most `most` tokens.
 
-        None for a part that holds nothing which the model has a token for.
+        A part without a letter that the model knows is left out.
         """
-        said = phonemes(text, language).translate(_HEARD_AS)
+        said = phonemes(text, language).translate(_NEAREST)
         ids = [TOKENS[symbol] for symbol in said if symbol in TOKENS]
         if len(ids) <= most:
             if any(symbol.isalpha() for symbol in said if symbol in TOKENS):
@@ -150,13 +150,12 @@ class Kokoro:
 
 
 def kokoro(config: TtsConfig) -> Tts:
-    """Entry point of `voiceloop.tts`: `config.model` is the one that has been pulled, or a folder
-    with the model and its voices.
+    """Load Kokoro. This is an entry point of `voiceloop.tts`.
 
-    Raises what `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that there is
-    not.
+    `config.model` is a pulled model, or a folder with the model and its voices. Raises what
+    `catalog.names.find` raises, ModelCorrupt, and ConfigError for a voice that does not exist.
     """
-    file, styles = _found(config)
+    file, styles = _find_model(config)
     try:
         graph = session(file)
     except Exception as error:  # onnxruntime's own exception types are private
@@ -165,15 +164,15 @@ def kokoro(config: TtsConfig) -> Tts:
 
 
 def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
-    """What the voice takes on a device of that type."""
+    """Yield the memory that the voice takes on a device of that type."""
     return voice_part(find(voice_model(config), "kokoro"), device)
 
 
 def check_voice(config: TtsConfig) -> None:
-    """Raise what `kokoro` would for what is wrong with the voice, before the model is opened."""
-    _, styles = _found(config)
+    """Raise the errors that `kokoro` would raise for the voice, without opening the model."""
+    _, styles = _find_model(config)
     if config.voice:
-        _check(tts_name(config), config.voice, _spoken(styles))
+        _check(tts_name(config), config.voice, _with_phonemes(styles))
 
 
 def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
@@ -181,13 +180,13 @@ def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
         raise ConfigError(f"{model} has no voice called '{voice}'", suggestion(voice, styles))
 
 
-def _spoken(styles: Mapping[str, Style]) -> Mapping[str, Style]:
-    """Those of voices whose phonemes are known."""
+def _with_phonemes(styles: Mapping[str, Style]) -> Mapping[str, Style]:
+    """Return the voices for whose languages phonemes are known."""
     return {voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES}
 
 
-def _found(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
-    """The file of the model, and the voices beside it."""
+def _find_model(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
+    """Return the file of the model, and the voices beside it."""
     name = voice_model(config)
     folder = find(name, "kokoro")
     models = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
@@ -198,7 +197,7 @@ def _found(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
 
 
 def _styles(name: str, folder: Path) -> Mapping[str, Style]:
-    """The voices in a folder: in one file of them all, or in a file for each in `voices`."""
+    """Read the voices in a folder: one file with all of them, or a file for each in `voices`."""
     packed = [file for file in sorted(folder.glob("voices*")) if zipfile.is_zipfile(file)]
     try:
         if packed:

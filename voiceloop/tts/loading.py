@@ -1,9 +1,9 @@
 # pyright: reportMissingImports=false
-"""Getting a voice of Coqui TTS from a folder or by its name there, or saying why not.
+"""Loading of a Coqui TTS voice from a folder or by its name, with errors that say what is missing.
 
-This module knows what makes a voice usable here (XTTS, or VITS with one language and speakers by
-name; complete files; an accepted licence), not how it is made to speak. Coqui TTS is imported where
-it is used: it takes seconds, and may not be there.
+This module knows which voices can be used here: XTTS, or VITS with one language and speakers by
+name; with complete files and an accepted licence. It does not know how they are made to speak.
+Coqui TTS is imported where it is used, because that takes seconds and it may not be installed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from voiceloop.status import ask
 
 DEFAULT = "tts_models/en/ljspeech/vits"
 CHECKPOINTS = ("model_file.pth", "model.pth", "best_model.pth")
-"""What a voice's weights are called; any other name will do where there is but one file."""
+"""Usual file names of a voice's weights. Any other name will do if there is only one file."""
 OTHER_FILES = (
     *("speakers.pth", "speaker_ids.pth", "model_se.pth"),
     *("speakers_xtts.pth", "dvae.pth", "mel_stats.pth"),
 )
-"""What else has that ending."""
+"""Files that end in `.pth` and are not weights."""
 SPEAKER = ("gpt_cond_latent", "speaker_embedding")
-"""What the file of XTTS's speakers holds of each."""
+"""Keys of each speaker in XTTS's file of speakers."""
 ACCEPTED = "COQUI_TOS_AGREED"
-"""Coqui's own variable; where it is 1, every licence of theirs is accepted."""
+"""Environment variable of Coqui TTS; if it is 1, all of Coqui's licences count as accepted."""
 AUDIO_PACKAGES = ("torchaudio", "torchcodec")
-"""What Coqui TTS imports and leaves to the user to choose, as it must fit torch."""
+"""Packages that Coqui TTS imports but does not install, because they must fit torch."""
 FIT_TORCH = (
     "install the builds that fit your torch: pip install torchaudio torchcodec; "
     "beside a torch without CUDA, with --index-url https://download.pytorch.org/whl/cpu"
@@ -44,11 +44,11 @@ FIT_TORCH = (
 
 
 def load_voice(name: str) -> Any:
-    """The `Vits` or `Xtts` in the folder `name`, or of that name in Coqui TTS, on the CPU.
+    """Load the `Vits` or `Xtts` in the folder `name`, or with that name in Coqui TTS, on the CPU.
 
-    Raises MissingExtra, ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a voice that
-    cannot be used here, whose licence nobody has accepted, or where something else that it needs is
-    not installed.
+    Raises MissingExtra, ModelNotFound, ModelCorrupt and OutOfMemory. Raises EngineError for a voice
+    that cannot be used here, for a licence that nobody has accepted, and if something else that the
+    voice needs is not installed.
     """
     _import_library()
     path = Path(name).expanduser()
@@ -61,12 +61,12 @@ def load_voice(name: str) -> Any:
 
 
 def is_xtts(model: Any) -> bool:
-    """Whether `load_voice` has found an `Xtts`."""
+    """Return whether a model from `load_voice` is an `Xtts`."""
     return model.config.model == "xtts"
 
 
 def _import_library() -> None:
-    # It warns of what it guesses and leaves out; nothing of that is the user's to mend.
+    # The library warns of its guesses and omissions, and the user can mend none of them.
     logging.getLogger("TTS").setLevel(logging.ERROR)
     try:
         import TTS.tts.models.vits  # noqa: F401
@@ -74,12 +74,12 @@ def _import_library() -> None:
         raise MissingExtra("Coqui TTS", "coqui") from error
     except (ImportError, OSError, RuntimeError) as error:
         missing = [package for package in AUDIO_PACKAGES if find_spec(package) is None]
-        why = f"it needs {' and '.join(missing)}" if missing else _line(error)
+        why = f"it needs {' and '.join(missing)}" if missing else _first_line(error)
         raise EngineError(f"Coqui TTS cannot be loaded: {why}", FIT_TORCH) from error
 
 
 def _find(name: str, folder: Path) -> tuple[Path, Path]:
-    """The weights and the configuration in a folder."""
+    """Return the files of the weights and the configuration in a folder."""
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise ModelNotFound(f"the voice folder '{name}' {what}", "name the folder of a voice")
@@ -98,7 +98,7 @@ def _find(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def _fetch(name: str) -> tuple[Path, Path]:
-    """The weights and the configuration of a voice that Coqui TTS knows; downloaded once."""
+    """Return the weights and the configuration of a voice of Coqui TTS; downloaded once."""
     from TTS.utils.manage import LICENSE_URLS, ModelManager
 
     manager = ModelManager(progress_bar=True)
@@ -120,9 +120,9 @@ def _fetch(name: str) -> tuple[Path, Path]:
         _agree(name, known[name]["license"], LICENSE_URLS[known[name]["license"].lower()], folder)
     try:
         checkpoint, config, _ = manager.download_model(name)
-    except Exception as error:  # of requests, zipfile and coqpit
+    except Exception as error:  # raised by requests, zipfile or coqpit
         raise ModelNotFound(
-            f"the voice '{name}' could not be fetched: {_line(error)}",
+            f"the voice '{name}' could not be fetched: {_first_line(error)}",
             f"check the network; if it failed half-way, delete {folder}",
         ) from error
     assert config is not None
@@ -130,9 +130,9 @@ def _fetch(name: str) -> tuple[Path, Path]:
 
 
 def _agree(name: str, licence: str, url: str, folder: Path) -> None:
-    """Have the user accept the licence of a voice, which the library then knows by a file.
+    """Ask the user to accept the licence of a voice, and write the file that tells the library so.
 
-    Raises EngineError where they do not, or nobody can be asked.
+    Raises EngineError if the user does not accept it, or if nobody can be asked.
     """
     terms = f"the voice '{name}' is under the {licence}, for uses that are not commercial: {url}"
     answer = ask(f"{terms}\nDo you accept this licence?")
@@ -165,7 +165,7 @@ def _vits(name: str, config: Any, checkpoint: Path, folder: Path) -> Any:
 
     _check(name, config)
     for owner in (config, config.model_args):
-        # Written where the voice was trained; the file lies beside the weights.
+        # The path is that of the training machine; here the file lies beside the weights.
         path = Path(owner.get("speakers_file") or "")
         if path.name and not path.is_file():
             owner.speakers_file = str(folder / path.name)
@@ -186,20 +186,20 @@ def _xtts(name: str, config: Any, checkpoint: Path, folder: Path) -> Any:
             f"the voice '{name}' is not complete: vocab.json is missing",
             "name a folder that holds config.json, model.pth, vocab.json and speakers_xtts.pth",
         )
-    # It remarks on tokens that no XTTS uses.
+    # transformers warns about tokens that no XTTS uses.
     logging.getLogger("transformers.configuration_utils").setLevel(logging.ERROR)
     with _explained(name), BUILDING:
         model = Xtts(config)
         model.load_checkpoint(config, folder, checkpoint, eval=True)
         speakers = model.speaker_manager.speakers if model.speaker_manager else {}
-        for speaker, told in speakers.items():
-            if not all(torch.is_tensor(told[key]) for key in SPEAKER):
+        for speaker, latents in speakers.items():
+            if not all(torch.is_tensor(latents[key]) for key in SPEAKER):
                 raise ValueError(f"nothing is known of the speaker '{speaker}'")
     return model
 
 
 def _check(name: str, config: Any) -> None:
-    """Raise EngineError for a voice that needs what is not there."""
+    """Raise EngineError for a VITS voice that cannot be used here."""
     args = config.model_args
     if args.use_d_vector_file or args.speaker_encoder_model_path:
         raise EngineError(
@@ -224,13 +224,13 @@ def _explained(name: str) -> Iterator[None]:
         raise OutOfMemory(
             f"the voice '{name}' does not fit into memory", "choose a smaller one"
         ) from error
-    except Exception as error:  # of coqpit, pickle, torch and the library's own, all bare
-        raise _corrupt(name, _line(error)) from error
+    except Exception as error:  # coqpit, pickle, torch and the library raise bare errors
+        raise _corrupt(name, _first_line(error)) from error
 
 
 def _corrupt(name: str, why: str) -> ModelCorrupt:
     return ModelCorrupt(f"the voice '{name}' cannot be loaded: {why}", "download or copy it again")
 
 
-def _line(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,8 +1,8 @@
-"""Markup in written text: what it looks like, and what of it is there to be said.
+"""Markup in written text: how it is recognised, and which parts of it are said.
 
-Blocks are what nobody reads aloud: code, JSON, comments. They may be of any length, so a clause is
-never cut within one. All other markup is a matter of one line; `MARKUP` takes it off step by step,
-and the order matters. This module does not know where the characters that stay came from.
+Blocks are code, JSON and comments, which nobody reads aloud. They may have any length, so a clause
+is never cut inside one. All other markup lies within one line; `MARKUP` removes it step by step,
+and the order matters. This module does not record where the remaining characters came from.
 """
 
 # ruff: noqa: RUF001 - the look-alikes are the subject
@@ -31,11 +31,11 @@ _COMMANDS = {
     **dict.fromkeys(("circ", "degree"), "°"),
     **dict.fromkeys("left right big quad qquad displaystyle limits begin end".split(), " "),
 }
-"""What commands of LaTeX say; of others the name is said."""
+"""Signs for commands of LaTeX. Other commands are said by name."""
 
 
 def _raised(exponent: str) -> str:
-    """What is written above the line: an exponent, or the charge of an ion."""
+    """Return a superscript in plain characters: an exponent, or the charge of an ion."""
     if exponent in ("2", "3"):
         return "²³"[int(exponent) - 2]
     if exponent[-1] in "+-":
@@ -44,11 +44,11 @@ def _raised(exponent: str) -> str:
 
 
 _INLINE = "a|b|i|u|s|em|strong|code|span|sub|sup|small|mark|kbd|speak"
-"""Tags that stand within words; others part them."""
+"""Tags that may stand inside words. All other tags separate words."""
 _TAG = r"(?:(?<![\w)])</?{name}\b[^<>\n]*>|</?{name}(?:\s[^<>\n]*=[^<>\n]*|\s*/?)>)"
-"""Behind a word, where attributes have no values, it compares: `x<y and z>3`."""
+"""Pattern of a tag. Right after a word its attributes need values: `x<y and z>3` is none."""
 _MATH_CHARS = 60
-"""Longest formula between dollars, which may as well be money."""
+"""Characters of the longest formula between dollar signs. A longer text may be about money."""
 
 _LINK = (
     r"!?\[(?P<keep>[^\[\]\n]*)\]"
@@ -85,7 +85,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"\\(?:text|math[a-z]+|operatorname)\{(?P<keep>[^{}\n]*)\}", ""),
         (r"\\[dt]?frac\{([^{}\n]*)\}\{([^{}\n]*)\}", lambda match: f"{match[1]} ÷ {match[2]}"),
         (r"\\([A-Za-z]+)", lambda match: _COMMANDS.get(match[1], f" {match[1]} ")),
-        # lines that are drawn
+        # drawn lines
         (
             r"^(?![^\n]*[^\W\d_]{3})[^\n]*(?:/\\|\\/|\\_|_/|_\||\|_|/_|\+--|--\+)[^\n]*$",
             "",
@@ -102,7 +102,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"(?<!:)([=+&@%^#<>/\\|])\1{2,}", " "),
         (r"(?<==)=", ""),
         (
-            # behind a word it is a note, unless it is below one or the charge of an ion
+            # after a word it is a footnote, unless it is a negative exponent or an ion's charge
             r"(?<![A-Za-zÀ-ɏ]{2})(?<=[\w)])[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ⁺⁻]+"
             r"|(?<=[A-Za-z])⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]+|(?<=[A-Za-z])[¹²³⁴⁵⁶⁷]?[⁺⁻]",
             lambda match: _raised(unicodedata.normalize("NFKC", match[0]).replace("−", "-")),
@@ -119,7 +119,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
             r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});",
             lambda match: unescape(match[0]),
         ),
-        # what only looks like words
+        # text that only looks like words
         (r"(?<![\w:]):[a-z][a-z0-9_+-]{1,30}:(?![\w:])", ""),
         (r"(?<!\S)(?:[:;=]['-]?[()DPpO|\\/\[\]*]+|[xX]D)(?![^\s.,!?])", ""),
         (r"(?<!\b[a-zA-HJ-Z] )(?<!\S)<3(?=\s*(?:[.,!?\n]|$|(?:you|u|this|my|dich|te)\b))", ""),
@@ -132,7 +132,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"([A-Za-zÀ-ɏ]{40})[A-Za-zÀ-ɏ]{24,}", lambda match: match[1]),
     )
 )
-"""Each match is replaced by its group `keep` where the filler is empty, and else by the filler."""
+"""Patterns and fillers. A filler replaces a match; an empty one leaves the group `keep`, if any."""
 
 _BLOCK = re.compile(rf"`{{3,}}|~{{3,}}|<!--|<(script|style)\b|(?P<json>{JSON.pattern})")
 
@@ -142,14 +142,14 @@ class SkippedText(NamedTuple):
 
     start: int
     end: int | None
-    """None while it goes on."""
+    """None while the stretch goes on."""
     is_code: bool
-    """It holds something that there was to see."""
+    """True if the stretch shows something: it is not empty and not a comment."""
 
 
 def blocks(written: str) -> Iterator[SkippedText]:
-    """Code, JSON and comments, in order. Three backticks that are closed in their line hold code
-    that is read."""
+    """Yield the blocks of code, JSON and comments, in order. Code between three backticks on one
+    line is read aloud, so it is no block."""
     at = 0
     while opening := _BLOCK.search(written, at):
         start, mark = opening.span()[0], opening[0]
@@ -175,8 +175,8 @@ def blocks(written: str) -> Iterator[SkippedText]:
 
 
 def behind_blocks(head: str) -> str | None:
-    """What of `head` follows its last block; None where it ends within one, or where one may just
-    have begun."""
+    """Return the part of `head` after its last block; None if a block is open or may just have
+    begun at its end."""
     if (maybe := JSON_MAYBE.search(head)) and maybe[0]:
         return None
     end: int | None = 0

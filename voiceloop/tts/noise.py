@@ -1,4 +1,4 @@
-"""What a model draws for a clause: the same for the same text."""
+"""Random draws of a voice, which are the same for the same text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 
 
 class ClauseNoise:
-    """What is drawn for a clause, from torch's global generators: the same for the same text.
+    """The random state of one clause, seeded by its text, in torch's global generators.
 
-    Libraries draw from these. Between the steps of one clause others may be spoken, and whoever
-    else draws from them sees nothing of it.
+    Libraries draw from these generators. Other clauses may be spoken between the steps of this one;
+    they and all others who draw from the generators are not affected.
     """
 
     def __init__(self, text: str, device: torch.device) -> None:
@@ -23,7 +23,7 @@ class ClauseNoise:
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """Go on where the last step ended."""
+        """Continue the draws of the last step, while the context lasts."""
         with torch.random.fork_rng(self._cuda):
             if self._left:
                 torch.set_rng_state(self._left[0])

@@ -1,10 +1,10 @@
-"""How written text is said: numbers, signs, abbreviations, addresses, units and times in words.
+"""Text normalisation: numbers, signs, abbreviations, addresses, units and times in words.
 
-One pass over the plain text, so nothing is expanded twice: at each place the first of the `rules`
-that matches takes its piece. Every spoken word knows how much of the written text has been said
-with it; a thing that becomes several words counts with the last of them. `clauses` never cuts
-inside what a rule takes as one, so a clause is said as it would be within the whole reply. This
-module knows nothing of tokens and of synthesizers.
+There is one pass over the plain text, so nothing is expanded twice. At each place the first of the
+`rules` that matches takes its piece. Every spoken word records how much of the written text has
+been said with it. If a piece becomes several words, it counts with the last of them. `clauses`
+never cuts inside a piece, so a clause is said as it would be within the whole reply. This module
+knows nothing of tokens and synthesizers.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ class SaidWord(NamedTuple):
     """A spoken word with the punctuation that follows it."""
 
     start: int
-    """First character in the spoken text."""
+    """Index of its first character in the spoken text."""
     end: int
-    """Character after the last in the spoken text."""
+    """Index of the character after its last one in the spoken text."""
     written: int
-    """Characters of the written text that have been said once this word has been."""
+    """Number of written characters that have been said once this word has been said."""
 
 
 class SpokenText(NamedTuple):
     """A text as it is said."""
 
     text: str
-    """Words separated by single spaces; marks only at the ends of words."""
+    """Words separated by single spaces, with marks only at the ends of words."""
     words: list[SaidWord]
     code: bool = False
-    """It holds code, of which no more than that is said."""
+    """True if the text contains code, which is mentioned but not read."""
 
 
 def normalize(
     written: str, language: Language, *, before: str = "", code_said: bool = False
 ) -> SpokenText:
-    """`written`, a clause of a reply, as it is said in `language`; empty where nothing in it can
-    be said. What stands `before` it tells what it means. That there is code is said once; not if
-    it has been, by `code_said`."""
+    """Return how `written`, a clause of a reply, is said in `language`; empty if nothing can be
+    said. The text `before` the clause helps to interpret it. A sentence about code replaces the
+    first code, unless `code_said`."""
     return _join(plain(before).text, plain(written), _compiled(language), code_said)
 
 
@@ -55,7 +55,7 @@ _Compiled = tuple[re.Pattern[str], dict[str, tuple[re.Pattern[str], Callable[[Ma
 
 @cache
 def _compiled(language: Language) -> _Compiled:
-    """What finds the rule that comes first, and each rule by itself."""
+    """Compile a pattern that finds the first matching rule, and the pattern of each rule alone."""
     found = rules(language)
     first = re.compile("|".join(f"(?P<{name}>{rule.pattern})" for name, rule in found.items()))
     return first, {name: (re.compile(rule.pattern), rule.say) for name, rule in found.items()}
@@ -66,7 +66,7 @@ def _join(context: str, source: PlainText, compiled: _Compiled, code_said: bool)
     words, written = list[str](), list[int]()
     text, skipped = context + source.text, len(context)
     for found in first.finditer(text, skipped):
-        # Groups are numbered within each rule, so the rule that was found is matched by itself.
+        # Groups are numbered within each rule, so the rule is matched again, alone.
         pattern, say = alone[str(found.lastgroup)]
         match = pattern.match(text, found.start())
         assert match is not None
@@ -84,12 +84,12 @@ def _join(context: str, source: PlainText, compiled: _Compiled, code_said: bool)
                 _mark_word(words, piece)
         spaced = match[0].isspace() or text[found.start() - 1].isspace()
         if words and (pieces or not spaced):
-            # Marks, and quotes that close, count with their word.
+            # Marks and closing quotes count with the word before them.
             written[-1] = end
-    return _said(words, written, CODE in source.text)
+    return _spoken_text(words, written, CODE in source.text)
 
 
-def _said(words: list[str], written: list[int], code: bool) -> SpokenText:
+def _spoken_text(words: list[str], written: list[int], code: bool) -> SpokenText:
     text, said = "", list[SaidWord]()
     for word, count in zip(words, written, strict=True):
         start = len(text) + bool(text)
@@ -99,8 +99,8 @@ def _said(words: list[str], written: list[int], code: bool) -> SpokenText:
 
 
 def _mark_word(words: list[str], mark: str) -> None:
-    """Put `mark` behind the last word, unless a stronger one is there; a line's end is a period
-    where there is none."""
+    """Put `mark` after the last word, unless a stronger one is there. A line break becomes a period
+    if there is no mark."""
     word = words[-1]
     if word[-1] not in MARKS:
         words[-1] += "." if mark == "\n" else mark

@@ -1,8 +1,8 @@
-"""How synthesis keeps ahead of the ear: how much to wait for, and how much to say in one go.
+"""Pacing of synthesis ahead of playback: how much audio to queue, how much text to say at once.
 
-The first clause and the rest of its sentence are spoken as soon as they are written. Once plenty of
-audio is queued there is time to speak several sentences in one go, which sounds better and costs
-less. Pure bookkeeping: no clock, no engine, no audio.
+The first clause and the rest of its sentence are spoken as soon as they are written. Once enough
+audio is queued, there is time to say several sentences at once, which sounds better and costs less.
+This is pure bookkeeping: no clock, no engine, no audio.
 """
 
 from __future__ import annotations
@@ -13,45 +13,45 @@ from dataclasses import replace
 from voiceloop.types import Clause, Span
 
 AMPLE_S = 1.5
-"""Queued audio that leaves time for more than a sentence."""
+"""Seconds of queued audio that leave time for more than one sentence."""
 LONG_CHARS = 150
-"""To a clause of so many characters no other is joined: more would have to be thrown away where it
-is interrupted, and some engines lose their way in long ones."""
+"""A clause of this many characters is not joined with another. An interruption would throw away
+more, and some engines lose their way in long texts."""
 COMFORTABLE = 0.8
-"""Real-time factor up to which nothing has to be queued before the sound begins."""
+"""Real-time factor up to which no audio has to be queued before playback begins."""
 REPLY_S = 6.0
-"""Length of a reply that is to sound without a gap where synthesis is slower than speech."""
+"""Seconds of a reply that has to sound without a gap if synthesis is slower than speech."""
 RECENT = 8
 
 
 class Pace:
-    """The real-time factor of an engine, as measured."""
+    """The real-time factor of an engine, measured over its last clauses."""
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
 
     def observe(self, audio_s: float, took_s: float) -> None:
-        """A clause of `audio_s` seconds took `took_s` to synthesise."""
+        """Note that a clause of `audio_s` seconds took `took_s` seconds to synthesise."""
         self._recent.append((audio_s, took_s))
 
     @property
     def factor(self) -> float:
-        """Seconds of work for a second of audio; 0 while nobody knows."""
+        """Seconds of work for a second of audio; 0 while nothing has been measured."""
         audio = sum(audio for audio, _ in self._recent)
         return sum(took for _, took in self._recent) / audio if audio else 0.0
 
     @property
     def lead_s(self) -> float:
-        """Audio to queue before the sound begins, so that it does not run dry.
+        """Seconds of audio to queue before playback begins, so that it does not run dry.
 
-        Of a reply of `REPLY_S`, what is left when the queue has been played is done by then.
+        The lead is REPLY_S (1 - COMFORTABLE / factor), or 0 for an engine that is fast enough.
         """
         factor = self.factor
         return 0.0 if factor <= COMFORTABLE else REPLY_S * (1 - COMFORTABLE / factor)
 
 
 def joined(first: Clause, second: Clause) -> Clause:
-    """Two clauses of a reply that follow one another, as one."""
+    """Join two consecutive clauses of a reply into one."""
     gap = " " if first.spoken and second.spoken else ""
     offset = len(first.spoken) + len(gap)
     moved = tuple(

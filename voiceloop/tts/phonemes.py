@@ -1,7 +1,7 @@
-"""Phonemes of a text by espeak-ng, in letters of the IPA, with the marks where they were.
+"""Phonemes of a text by espeak-ng, in IPA letters, with the punctuation marks where they were.
 
-The library leaves marks out and breaks at them, so the text is cut there first. This module does
-not know what the phonemes are for.
+The library drops marks and splits the text at them, so the text is cut there first. This module
+does not know what the phonemes are for.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _MARKS = re.compile(r"([;:,.!?…—]+(?:\s+|$))")
 
 
 def phonemes(text: str, voice: str) -> str:
-    """How `text` sounds, said by the voice of espeak-ng that goes by that name, such as `en-us`.
+    """Return the IPA phonemes of `text`, said by the espeak-ng voice of that name, such as `en-us`.
 
-    Raises ConfigError for a voice that there is not.
+    Raises ConfigError for a voice that does not exist.
     """
     espeak = espeak_ng()
     identifier = espeak.identifier(voice)

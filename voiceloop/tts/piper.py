@@ -1,7 +1,7 @@
 """Speech by Piper's voices, through onnxruntime: the first samples come before the last.
 
-A clause is encoded at once, which is one step; its latent is decoded in growing windows, a step
-each. The voices that have been pulled are all at hand, and one is loaded when it first speaks.
+A clause is encoded in one step. Its latent is decoded in growing windows, one step each. All pulled
+voices can be chosen, and each is loaded when it first speaks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from voiceloop.types import Clause, SpeechChunk
 
 
 class Piper:
-    """Implements `engines.Tts`: encoding is one step, and so is each window."""
+    """Piper's voices as an `engines.Tts`. Encoding is one step, and so is each window."""
 
     paces = True
 
@@ -39,10 +39,10 @@ class Piper:
         speed: float,
         opened: Callable[[Path], Any],
     ) -> None:
-        """`own` is the model that `voice` is a voice or a speaker of, or empty for its first; of
-        the `others` those can be chosen that have its rate. `opened` opens a model's graphs.
+        """Load the model `own`. `voice` is one of its voices or speakers; empty means its first.
 
-        Raises ConfigError for a voice that there is not, ModelCorrupt.
+        Those of the `others` that have the same sample rate can be chosen too. `opened` opens a
+        graph of a model. Raises ConfigError for a voice that does not exist, and ModelCorrupt.
         """
         self.name = f"piper {own.name}"
         self.rate = own.rate
@@ -55,21 +55,22 @@ class Piper:
         self._loaded: dict[str, PiperVoice] = {own.name: PiperVoice(own, opened)}
 
     def voices(self) -> Sequence[str]:
-        """Each model, or its speakers where it has several."""
+        """Return the name of each model, or of its speakers if it has several."""
         return sorted(self._models)
 
     def check_voice(self, name: str) -> None:
-        """See `engines.Tts`."""
+        """Raise ConfigError for a voice that no model at hand has."""
         _check(name, self._own, self._models)
 
     def language(self, voice: str | None = None) -> str:
-        """See `engines.Tts`."""
+        """Return the code of the language that a voice speaks."""
         return self._models[self.voice if voice is None else voice].language
 
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """Speak a clause; one without anything to say gives no audio. Raises ModelCorrupt."""
+        """Speak a clause in chunks. Without anything to say it gives one chunk without audio.
+        Raises ModelCorrupt."""
         chosen = self.voice if voice is None else voice
         model = self._models[chosen]
         speaker = chosen.removeprefix(model.name).removeprefix("/")
@@ -88,23 +89,23 @@ class Piper:
 
 
 def piper(config: TtsConfig) -> Tts:
-    """Entry point of `voiceloop.tts`: `config.model` is a voice that has been pulled, a folder or
-    an .onnx file.
+    """Load a Piper voice. This is an entry point of `voiceloop.tts`.
 
-    Raises what `catalog.names.find` raises, ModelCorrupt, ConfigError for a voice that there is
-    not, and EngineError for a device that cannot be used.
+    `config.model` is a pulled voice, a folder or an .onnx file. Raises what `catalog.names.find`
+    raises, ModelCorrupt, ConfigError for a voice that does not exist, and EngineError for a device
+    that cannot be used.
     """
-    return Piper(*_found(config), config.voice, config.speed, Opener(config.device))
+    return Piper(*_find_models(config), config.voice, config.speed, Opener(config.device))
 
 
 def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
-    """What the voice takes on a device of that type."""
+    """Yield the memory that the voice takes on a device of that type."""
     return voice_part(find(voice_model(config), "piper"), device)
 
 
 def check_voice(config: TtsConfig) -> None:
-    """Raise what `piper` would for what is wrong with the voice, before its graphs are opened."""
-    own, others = _found(config)
+    """Raise the errors that `piper` would raise for the voice, without opening its graphs."""
+    own, others = _find_models(config)
     _check(_named(own, config.voice), own, _by_voice(own, others))
 
 
@@ -115,27 +116,27 @@ def _check(voice: str, own: Description, models: Mapping[str, Description]) -> N
 
 
 def _named(own: Description, voice: str) -> str:
-    """The full name of `voice`, which may be a speaker in `own`, or empty for its first."""
+    """Return the full name of `voice`, which may be a speaker in `own`, or empty for its first."""
     if voice in own.speakers:
         return f"{own.name}/{voice}"
     return own.voices[0] if voice in ("", own.name) else voice
 
 
 def _by_voice(own: Description, others: Sequence[Description]) -> Mapping[str, Description]:
-    """The models at hand that have the rate of `own`, by their voices."""
+    """Map each voice to its model, for all models with the sample rate of `own`."""
     models = [own, *(one for one in others if one.rate == own.rate)]
     return {voice: model for model in models[::-1] for voice in model.voices}
 
 
-def _found(config: TtsConfig) -> tuple[Description, list[Description]]:
-    """The model that is asked for, and the others that have been pulled."""
+def _find_models(config: TtsConfig) -> tuple[Description, list[Description]]:
+    """Return the configured model, and the others that have been pulled."""
     name = voice_model(config)
     store = ModelStore()
     own = describe(find(name, "piper", store), Path(name).name.removesuffix(".onnx"))
     others = list[Description]()
     for model in store.models():
         if model.origin != "file" and model.name != own.name and store.find(model.name):
-            # What is wrong with another is told where that is asked for.
+            # Errors of another model are reported when that model is configured.
             with suppress(ModelNotFound, ModelCorrupt, ConfigError):
                 others.append(describe(model.folder, model.name))
     return own, others

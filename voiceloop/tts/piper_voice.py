@@ -1,8 +1,8 @@
 """A Piper voice: text to phonemes, phonemes to a latent, the latent to samples in windows.
 
-The voice is the two graphs that `catalog.piper` makes of one. The noise that it speaks with is
-drawn here, seeded by the text, so the same text always sounds the same. This module does not know
-which voices there are.
+The voice consists of two graphs, which `catalog.piper` makes from one. Its noise is drawn here,
+seeded by the text, so the same text always sounds the same. This module does not know which voices
+exist.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from voiceloop.tts.windows import windows
 from voiceloop.types import Clause, Pcm, SpokenWord
 
 BEGIN, END, PAD = "^", "$", "_"
-"""Symbols around a text, and the one between any two."""
+"""Symbols at the beginning and the end of a text, and between any two of its symbols."""
 NOISE_FRAMES = 1024
-"""Frames of noise that a voice has; a clause takes them in a circle, from a place of its own."""
+"""Frames of noise that a voice has. Each clause reads them as a ring, from its own offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What the file beside a voice says of it."""
+    """The description of a voice, from the JSON file beside it."""
 
     name: str
     folder: Path
     rate: int
     language: str
-    """espeak-ng's voice for its phonemes, such as `en-us`; else the code of its language."""
+    """espeak-ng's voice (`en-us`); the language code if the voice reads letters."""
     phonemes: bool
-    """It reads phonemes, and else letters."""
+    """True if the voice reads phonemes, False if it reads letters."""
     ids: Mapping[str, Sequence[int]]
-    """The ids of a symbol."""
+    """Token ids of each symbol."""
     noise: float
     pace: float
     text_noise: float
     speakers: Mapping[str, int]
-    """Empty where there is but one."""
+    """Ids of the speakers by name; empty if there is only one."""
 
     @property
     def voices(self) -> list[str]:
-        """Its name, or the name of each speaker in it."""
+        """The voice's name, or a name for each speaker in it."""
         return [f"{self.name}/{speaker}" for speaker in self.speakers] or [self.name]
 
 
 def describe(folder: Path, name: str) -> Description:
-    """Read what a voice is. Raises ModelNotFound and ModelCorrupt."""
+    """Read the description of a voice. Raises ModelNotFound and ModelCorrupt."""
     if not all((folder / file).is_file() for file in (FIRST_HALF, VOCODER, VOICE)):
         raise ModelNotFound(
             f"there is no voice of Piper in {folder}",
@@ -94,19 +94,19 @@ def describe(folder: Path, name: str) -> Description:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A clause as the vocoder takes it."""
+    """The vocoder's input for a clause, and the times of its words."""
 
     latent: np.ndarray[Any, np.dtype[np.float32]]
-    """[1, channels, frames]"""
+    """Shape [1, channels, frames]."""
     words: tuple[SpokenWord, ...]
-    """Timed in samples of the vocoder."""
+    """Words of the clause, timed in samples of the vocoder."""
 
 
 class PiperVoice:
-    """A loaded voice. Not for several threads at once."""
+    """A loaded voice, for one thread at a time."""
 
     def __init__(self, described: Description, opened: Callable[[Path], Any] = session) -> None:
-        """`opened` opens a graph where it is to run. Raises ModelCorrupt, and what that raises."""
+        """Load the voice; `opened` opens a graph. Raises ModelCorrupt, and what `opened` raises."""
         self.described = described
         with _readable(described.name):
             self._encoder = opened(described.folder / FIRST_HALF)
@@ -120,7 +120,7 @@ class PiperVoice:
         self._noise = draw.standard_normal((1, channels, NOISE_FRAMES), np.float32)
 
     def encode(self, clause: Clause, text: str, speaker: str, speed: float) -> Encoded | None:
-        """What the vocoder needs to speak `text`, the clause's; None where nothing can be said.
+        """Return the vocoder's input for `text`, the clause's text; None if nothing can be said.
 
         Raises ModelCorrupt.
         """
@@ -146,7 +146,7 @@ class PiperVoice:
         return Encoded(latent, word_times(clause.spoken, clause.spans, symbols, ends.tolist()))
 
     def decode(self, encoded: Encoded, speaker: str) -> Iterator[tuple[Pcm, bool]]:
-        """The samples, in growing windows, each with whether it is the last.
+        """Yield the samples in growing windows, each with a flag that marks the last one.
 
         Raises ModelCorrupt.
         """
@@ -165,7 +165,7 @@ class PiperVoice:
         return {"sid": np.array([speakers[name]], np.int64)} if speakers else {}
 
     def _read(self, text: str) -> tuple[list[int], list[str]]:
-        """The ids of `text`, and the character that each stands for; none where it is silent."""
+        """Return the token ids of `text`, and the character of each; empty for silent ids."""
         known = self.described.ids
         ids, symbols = [*known[BEGIN]], [""] * len(known[BEGIN])
         for symbol in ("", *self._symbols(text)):
@@ -176,7 +176,7 @@ class PiperVoice:
         return [*ids, *known[END]], [*symbols, *[""] * len(known[END])]
 
     def _symbols(self, text: str) -> str:
-        """What the voice reads for `text`: phonemes with the marks between them, or letters."""
+        """Return the voice's input for `text`: phonemes with the marks between them, or letters."""
         if not self.described.phonemes:
             return unicodedata.normalize("NFD", text.lower())
         return unicodedata.normalize("NFD", phonemes(text, self.described.language))

@@ -1,6 +1,6 @@
-"""Written text without its markup: what is left to say, and where each character of it came from.
+"""Written text without its markup: the characters to say, and where each of them came from.
 
-Markup, emoji and invisible characters go, and of code a mark is left; the many forms of quotes,
+Markup, emoji and invisible characters are removed; a mark replaces code. The many forms of quotes,
 spaces, digits and letters become one. This module does not know how anything is pronounced.
 """
 
@@ -17,11 +17,11 @@ from voiceloop.tts.markup import MARKUP, Filler, blocks
 
 
 class PlainText(NamedTuple):
-    """A text and where it came from."""
+    """A text without markup, and where its characters came from."""
 
     text: str
     at: list[int]
-    """For each character, how much of the written text it stands for, counted from the start."""
+    """For each character, the index in the written text after the characters that it stands for."""
 
 
 _UNIFIED = {
@@ -40,7 +40,7 @@ _UNIFIED = {
 
 
 def plain(written: str) -> PlainText:
-    """What of `written` is to be said, in unified characters; `CODE` stands for what cannot be."""
+    """Return the characters of `written` that are said, in unified forms; `CODE` replaces code."""
     text = _without_blocks(written)
     for pattern, filler in MARKUP:
         text = _rewrite(text, pattern, filler)
@@ -80,14 +80,14 @@ def _unify(source: PlainText) -> PlainText:
     text, at = list[str](), list[int]()
     for char, end in zip(source.text, source.at, strict=True):
         if text and unicodedata.combining(char):
-            # An accent that comes by itself joins its letter where the two make one character.
+            # A separate accent joins its letter if the two make one character.
             joined = unicodedata.normalize("NFC", text[-1] + char)
-            if "\u0300" <= char <= "\u036f":  # of Latin letters no others are said
+            if "\u0300" <= char <= "\u036f":  # other accents of Latin letters are not said
                 joined = joined[0]
             text[-1:] = joined
             at[-1:] = [end] * len(joined)
             continue
-        new = _said(char, bool(text) and text[-1].isdigit())
+        new = _plain_form(char, bool(text) and text[-1].isdigit())
         if new in (" ", "\n") and text and text[-1].isspace():
             text[-1] = "\n" if "\n" in text[-1] + new else " "  # a line break stays one
             at[-1] = end
@@ -97,8 +97,8 @@ def _unify(source: PlainText) -> PlainText:
     return PlainText("".join(text), at)
 
 
-def _said(char: str, after_digit: bool) -> str:
-    """What stands for one character; nothing where it only changes how others look."""
+def _plain_form(char: str, after_digit: bool) -> str:
+    """Return the plain form of a character; empty for one that only changes how others look."""
     if " " <= char <= "~" or char in KNOWN or char == CODE:
         return char
     if char in _UNIFIED:

@@ -1,10 +1,11 @@
-"""The rules by which written things are said: each a pattern and the words for what it matches.
+"""The rules for saying written text: each is a pattern, and a function that says what it matches.
 
-Order matters: at each place the first rule that matches takes its piece, and the last one takes any
-character, silently. A rule looks at the text around its piece but takes no more than that. A result
-that is only a mark goes to the word before; a line break becomes a period where there is no mark.
-Here are the rules for addresses, words and marks, in `figures` those for numbers; what differs, and
-the words, come from `languages`. This module does not know where the pieces come from.
+Order matters: at each place the first rule that matches takes its piece. The last rule takes any
+character and says nothing. A rule may look at the text around its piece but takes no more than the
+piece. A result that is only a mark goes to the word before it; a line break becomes a period if
+there is no mark. This module has the rules for addresses, words and marks, and `figures` those for
+numbers. The languages' own words and rules come from `languages`. This module does not know where
+the pieces come from.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -29,16 +30,16 @@ from voiceloop.tts.figures import FIGURES, PAIRS
 from voiceloop.tts.shared import Shared
 
 MARKS = ",;:.!?"
-"""From the weakest to the strongest; where several meet, the strongest is kept."""
+"""Marks from the weakest to the strongest. Where several meet, the strongest is kept."""
 
 _ADDRESSES = Shared()
 _WORDS = Shared()
 _PLAIN: dict[str, Rule] = {}
-"""Rules that need no words."""
+"""Rules that need no words of a language."""
 
 
 def rules(language: Language) -> dict[str, Rule]:
-    """The rules of `language` by name, in the order in which they are tried."""
+    """Return the rules of `language` by name, in the order in which they are tried."""
     spoken = language.spoken
     if spoken is None:
         return {"_place": Rule(_LINK, _place), "_as_written": _AS_WRITTEN, **_PLAIN}
@@ -81,7 +82,7 @@ def _link(spoken: SpeakingRules, match: Match) -> str:
 
 
 def _place(match: Match) -> str:
-    """The host of an address; all of it where its writer left out what only machines need."""
+    """Return the host of a web address, with its path if it has no `https://` and no `www.`."""
     scheme, _, address = match[0].rpartition("://")
     whole = not scheme and not address.startswith("www.")
     address = re.sub(r"^[^/?#]*@|^www\.|[?#].*$|/+$", "", address, flags=re.DOTALL)
@@ -143,7 +144,7 @@ def _as_written(match: Match) -> str:
 _AS_WRITTEN = Rule(
     rf"[^\W_]+(?:['.,:@/_-]+[^\W_]+)*|[%&@#+=<>$*/^~{re.escape(KNOWN[2:])}]", _as_written
 )
-"""In a language that nothing is known of."""
+"""The rule for a language without words of its own: text stays as it is written."""
 
 
 @_plain(r"(?<![\w.])(?:{LETTER}\.){2,}")
@@ -167,7 +168,7 @@ def _word(match: Match) -> str:
 @_plain(r"[.,;:!?]+")
 def _mark(match: Match) -> str:
     mark = max(match[0], key=MARKS.index)
-    # Three dots trail off within a sentence and end it only where something new begins.
+    # Three dots within a sentence are a pause. They end it only if something new begins.
     goes_on = re.match(r"\s+([^\W\d_])", match.string[match.end() :])
     trails = mark == "." and len(match[0]) > 1 and goes_on and goes_on[1].islower()
     return "," if trails else mark

@@ -1,4 +1,4 @@
-"""Rules that languages share: patterns with places for what each language writes in its own way."""
+"""Rules that languages share: patterns with placeholders for each language's words and signs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from voiceloop.languages.spoken import APART, LETTER, Match, Rule, SpeakingRules
 
 Say = Callable[[SpeakingRules, Match], str]
 
-_PLACE = re.compile(r"\{([A-Z_]+)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Z_]+)\}")
 
 
 class Shared(dict[str, tuple[str, Say]]):
-    """Rules by name, in the order in which they are tried, before a language is known."""
+    """Rules by name, in the order of trial, with placeholders for a language's words."""
 
     def add(self, pattern: str) -> Callable[[Say], Say]:
-        """A decorator: the function that says what `pattern` matches comes after those before."""
+        """Return a decorator that adds a rule: a pattern, and the function that says it."""
 
         def decorated(say: Say) -> Say:
             self[say.__name__] = (pattern, say)
@@ -27,15 +27,15 @@ class Shared(dict[str, tuple[str, Say]]):
         return decorated
 
     def filled(self, spoken: SpeakingRules) -> dict[str, Rule]:
-        """The rules with what `spoken` has for their places."""
-        own = _places(spoken)
+        """Return the rules for a language, with the words of `spoken` in their placeholders."""
+        own = _placeholders(spoken)
         return {
-            name: Rule(_PLACE.sub(lambda place: own[place[1]], pattern), partial(say, spoken))
+            name: Rule(_PLACEHOLDER.sub(lambda place: own[place[1]], pattern), partial(say, spoken))
             for name, (pattern, say) in self.items()
         }
 
 
-def _places(spoken: SpeakingRules) -> dict[str, str]:
+def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
     units, per = spoken.units, re.escape(spoken.per)
     marks = [sign for sign in spoken.currencies if not sign.isalpha()]
     return {
@@ -70,7 +70,7 @@ def _symbols(spoken: SpeakingRules, noun: Noun) -> str:
 
 
 def _signs(signs: Iterable[str]) -> str:
-    """A pattern of any of `signs`, of which those of letters stand apart from other letters."""
+    """Return a pattern of any of `signs`. No other letter may touch a letter at a sign's end."""
     longest_first = sorted(signs, key=len, reverse=True)
     return (
         "(?:"
@@ -85,7 +85,7 @@ def _signs(signs: Iterable[str]) -> str:
 
 
 def _behind_number(words: Iterable[str]) -> str:
-    """A pattern of the place right behind one of `words` that a number stands before."""
+    """Return a pattern of the place right after a number and one of `words`."""
     return (
         "(?:"
         + "|".join(rf"(?<=\d{space}{re.escape(word)})" for word in words for space in ("", " "))

@@ -1,7 +1,7 @@
 """The stage between thinking and speaking: tokens in, clauses out.
 
-A plain generator without queue, task or clock: whoever joins it to others decides what runs at
-once. What it is given stays its giver's to close.
+It is a plain generator without queue, task or clock. Its caller decides what runs at the same time,
+and closes the stream that it passed in.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from voiceloop.types import Clause, TokenBurst
 async def clauses(
     bursts: AsyncIterator[TokenBurst | T], language: Language
 ) -> AsyncGenerator[Clause | T, None]:
-    """The clauses of one reply, to be spoken in `language`, each as soon as it is safe to cut; the
-    last one has `last` set. What is no burst goes through as it comes."""
+    """Yield the clauses of one reply, to be spoken in `language`, each as soon as it is safe to
+    cut. The last one has `last` set. Items that are not bursts pass through."""
     cutter: ClauseCutter | None = None
     async for burst in bursts:
         if not isinstance(burst, TokenBurst):

@@ -1,4 +1,4 @@
-"""What synthesizers are given to read of a clause."""
+"""The text of a clause as synthesizers read it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import re
 from voiceloop.tts.edges import PAUSE_MS
 from voiceloop.types import Clause
 
-# espeak-ng reads commands behind control characters, and none can be given half a surrogate pair.
+# espeak-ng reads commands after control characters, and no engine takes half a surrogate pair.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def sayable(clause: Clause) -> str:
-    """The clause's words, as many characters as they are; empty where none of them is a word.
+    """Return the text of a clause for a synthesizer; empty if it has no letters or digits.
 
-    One that simply goes on ends with a comma, or it would sound like the end of the sentence.
+    Characters keep their positions. A clause that goes on without a mark gets a comma, or it would
+    sound like the end of the sentence.
     """
     text = _UNSAFE.sub(" ", clause.spoken).rstrip()
     if not any(map(str.isalnum, text)):
@@ -23,7 +24,7 @@ def sayable(clause: Clause) -> str:
 
 
 def middle(text: str) -> int:
-    """Where `text` is best parted: behind a mark, or else a word, near its middle."""
+    """Return where to split `text`: near its middle, after a mark or else after a word."""
     middle = len(text) // 2
     gaps = [i for i, char in enumerate(text) if char.isspace() and 0 < i]
     marks = [i for i in gaps if text[i - 1] in PAUSE_MS and abs(i - middle) < middle / 2]

@@ -1,4 +1,4 @@
-"""How many tokens of a reply have been heard with how much of its text."""
+"""The number of a reply's tokens that have been heard with the first characters of its text."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from voiceloop.types import TokenBurst
 
 
 class TokenCount:
-    """Of one reply as it grows."""
+    """A counter for the tokens of one reply as it grows."""
 
     def __init__(self) -> None:
         self.total = 0
         self._length = 0
-        """Characters so far."""
+        """Number of characters so far."""
         self._ends: list[int] = []
-        """Where tokens end that are not space alone."""
+        """For each token that is not only space, the number of characters up to its end."""
         self._counts: list[int] = []
-        """Tokens up to there."""
+        """For each entry of `_ends`, the number of tokens up to it."""
 
     def add(self, burst: TokenBurst) -> None:
-        """The reply's next tokens.
+        """Add the reply's next tokens.
 
-        A token counts as heard with its last character that is not space, so that ".\\n" counts
-        with its sentence; a token of space alone counts with the token after it.
+        A token counts as heard with its last character that is not space, so ".\\n" counts with its
+        sentence. A token of space alone counts with the token after it.
         """
         size, number = len(burst.text), len(burst.ids)
         ends = burst.ends or [size * (i + 1) // number for i in range(number)]
@@ -38,6 +38,6 @@ class TokenCount:
         self._length += size
 
     def at(self, end: int) -> int:
-        """Whole tokens that have been heard with the reply's first `end` characters."""
+        """Return how many whole tokens have been heard with the reply's first `end` characters."""
         whole = bisect_right(self._ends, end)
         return self._counts[whole - 1] if whole else 0

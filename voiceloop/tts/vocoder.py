@@ -1,8 +1,8 @@
-"""A HiFi-GAN decoder run in windows, whose joined output is that of one run over the whole.
+"""A HiFi-GAN decoder that runs in windows. The joined output equals that of one run over the whole.
 
-The decoder (Kong et al. 2020, "HiFi-GAN", section 2.2) is a chain of convolutions, zero-padded at
-both ends, so a sample depends on a fixed number of latent frames around its own. Each window is
-decoded with that many frames more on each side, and the samples that they give are dropped. At the
+The decoder (Kong et al. 2020, "HiFi-GAN", section 2.2) is a chain of convolutions with zero padding
+at both ends. So a sample depends on a fixed number of latent frames around its own. Each window is
+decoded with that many more frames on each side, and the samples of these frames are dropped. At the
 ends of the latent there are no more frames, and the padding is that of one run over the whole. This
 module does not know where the latent comes from.
 """
@@ -25,24 +25,24 @@ from voiceloop.types import Pcm
 
 @dataclass(frozen=True, slots=True)
 class Upsampling:
-    """A transposed convolution, and the residual blocks behind it."""
+    """A transposed convolution, and the residual blocks after it."""
 
     kernel: int
     stride: int
     padding: int
     reach: int
-    """Samples to each side that the widest of the blocks sees."""
+    """Samples on each side that the widest of the blocks sees."""
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What decides which frames a sample depends on."""
+    """The sizes of a decoder that decide which frames a sample depends on."""
 
     before: int
-    """Frames to each side that the first convolution sees."""
+    """Frames on each side that the first convolution sees."""
     upsamplings: tuple[Upsampling, ...]
     after: int
-    """Samples to each side that the last convolution sees."""
+    """Samples on each side that the last convolution sees."""
 
     @property
     def hop(self) -> int:
@@ -50,7 +50,7 @@ class Geometry:
         return prod(upsampling.stride for upsampling in self.upsamplings)
 
     def context(self) -> tuple[int, int]:
-        """Frames before and after a frame that its samples depend on."""
+        """Return how many frames before and after a frame its samples depend on."""
         first, last = -self.after, self.hop - 1 + self.after
         for up in reversed(self.upsamplings):
             # Sample n of a transposed convolution is made of the inputs m for which
@@ -61,7 +61,7 @@ class Geometry:
 
 
 def geometry(decoder: Any) -> Geometry:
-    """Read it off a `HifiganGenerator` of Coqui TTS."""
+    """Read the geometry of a `HifiganGenerator` of Coqui TTS."""
     ups: Sequence[ConvTranspose1d] = list(decoder.ups)
     parallel = len(decoder.resblocks) // len(ups)
     upsamplings = [
@@ -77,7 +77,7 @@ def geometry(decoder: Any) -> Geometry:
 
 
 def _reach(chain: torch.nn.Module) -> int:
-    """Samples to each side that a chain of convolutions sees."""
+    """Return the samples on each side that a chain of convolutions sees."""
     return sum(
         conv.dilation[0] * (conv.kernel_size[0] - 1) // 2
         for conv in chain.modules()
@@ -86,17 +86,17 @@ def _reach(chain: torch.nn.Module) -> int:
 
 
 LENGTHS = {"cuda": (40, 72, 112, 192, 272)}
-"""Frames that a decoder is given at once, by the kind of device: on a GPU each of its convolutions
-is planned anew for every length that was not met before. A processor plans nothing, and would only
-have more to do. These fit the windows of `windows`."""
+"""Lengths in frames to which a decoder's inputs are padded, by type of device. A GPU plans each
+convolution anew for every new length. A CPU plans nothing, and would only compute more. The lengths
+fit the windows of `windows`."""
 
 
 def padding(given: int, lengths: Sequence[int], *, first: bool, last: bool) -> tuple[int, int]:
-    """Frames before and after `given` ones that make them one of the `lengths`.
+    """Return how many frames to add before and after `given` frames to reach one of the `lengths`.
 
-    They come where nothing depends on them, never at an end of the latent itself, the `first` or
-    the `last` one, where a decoder takes what is not there for silence. None where there is no
-    such side, or no such length.
+    Frames are added on a side where no wanted sample depends on them. They are never added at an
+    end of the latent (`first`, `last`), where the decoder's own zero padding counts. Without such a
+    side, or such a length, none are added.
     """
     more = next((length for length in lengths if length >= given), given) - given
     if not last:
@@ -105,26 +105,26 @@ def padding(given: int, lengths: Sequence[int], *, first: bool, last: bool) -> t
 
 
 class Vocoder:
-    """A decoder of Coqui TTS, whose weights are taken as they are from now on."""
+    """A decoder of Coqui TTS with fixed weights, which runs in windows."""
 
     def __init__(self, decoder: Any, lengths: Sequence[int] = ()) -> None:
-        """What it is given at once is brought to one of the `lengths`, where it can be."""
+        """Fix the weights of `decoder`. Pad its inputs to one of `lengths` if possible."""
         fix_weights(decoder)
         self._decoder = decoder
         self._lengths = lengths
         self._planned = False
-        """It has been given all of them."""
+        """True once the decoder has run with all of the `lengths`."""
         shape = geometry(decoder)
         self._before, self.after = shape.context()
-        """`after`: frames behind a window that its last samples depend on."""
+        """Frames before and after a window on which its samples depend."""
         self.hop = shape.hop
         """Samples per frame."""
 
     @torch.inference_mode()
     def decode(self, latent: Tensor, start: int, end: int, condition: Tensor | None = None) -> Pcm:
-        """Samples of the frames from `start` to `end` of `latent` [1, channels, frames].
+        """Return the samples of the frames from `start` to `end` of `latent` [1, channels, frames].
 
-        `condition` [1, channels, 1] is the speaker's, where there are several.
+        `condition` [1, channels, 1] describes the speaker, if there are several.
         """
         self._plan(latent, condition)
         frames = latent.shape[-1]
@@ -141,7 +141,7 @@ class Vocoder:
         return pcm[(start - begin + left) * self.hop : stop].float().cpu().numpy()
 
     def _plan(self, latent: Tensor, condition: Tensor | None) -> None:
-        """Before anything else, on the thread that decodes: plans are kept by thread."""
+        """Run all `lengths` before the first window. Plans are kept by thread."""
         if not self._planned:
             for length in self._lengths:
                 self._decoder(latent.new_zeros(1, latent.shape[1], length), g=condition)
@@ -149,7 +149,7 @@ class Vocoder:
 
 
 def fix_weights(model: torch.nn.Module) -> None:
-    """Replace weights that are computed anew in every pass (weight norm) by what they come to."""
+    """Replace weights that are computed anew in every pass (weight norm) by their values."""
     for module in list(model.modules()):
         if parametrize.is_parametrized(module):
             for name in list(module.parametrizations):  # pyright: ignore[reportArgumentType]

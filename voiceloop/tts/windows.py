@@ -1,18 +1,19 @@
-"""How the frames of a clause are cut into the windows in which they become sound."""
+"""Division of a clause's frames into the windows in which they are decoded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 FIRST, LARGEST = 20, 160
-"""Frames of the first window and of the largest: each is twice the one before. The first sounds
-soon; the others cost less for their context, and are the longest that a step should take."""
+"""Frames of the first window and of the largest; each has twice the frames of the one before. A
+short window sounds sooner. A long one costs less for its context, but a step should not take longer
+than `LARGEST`."""
 
 
 def windows(
     frames: int, *, first: int = FIRST, largest: int = LARGEST
 ) -> Iterator[tuple[int, int]]:
-    """Cut `frames` into growing windows (start, end); a last one under half a size is not cut."""
+    """Divide `frames` into growing windows (start, end). The last may be longer by up to half."""
     start, size = 0, first
     while start < frames:
         end = start + size if frames - start >= 1.5 * size else frames

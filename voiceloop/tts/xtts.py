@@ -1,10 +1,11 @@
-"""Speech by XTTS of Coqui TTS: the first samples come while later ones are not yet thought of.
+"""Speech by XTTS of Coqui TTS: the first samples come before the later tokens are generated.
 
-A GPT guesses a clause's sound token by token, some in each step. What it thinks at each token is
-stretched to frames, which a HiFi-GAN decodes to samples, in growing windows. A window waits for the
-tokens that its last samples depend on, so the joined windows are one decode of the whole, with the
-last sample in it. The tokens are drawn by a seed of the text, so the same clause always sounds the
-same. This module knows neither how a decoder is cut into windows nor how a voice is loaded.
+A GPT generates the tokens of a clause's sound, several in each step. Its hidden states at the
+tokens are stretched to frames, which a HiFi-GAN decodes to samples, in growing windows. A window
+waits for the tokens on which its last samples depend. So the joined windows equal one decode of the
+whole, including its last sample. The tokens are drawn with a seed from the text, so the same clause
+always sounds the same. This module knows neither how a decoder is divided into windows nor how a
+voice is loaded.
 """
 
 from __future__ import annotations
@@ -35,32 +36,32 @@ from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk
 
 STEP = 10
-"""Tokens of the longest step, of some 46 ms of sound each."""
+"""Most tokens that one step generates. A token stands for about 46 ms of sound."""
 FIRST, LARGEST = 10, 40
-"""Tokens of the first window and of the largest: each is twice the one before."""
+"""Tokens of the first window and of the largest; each has twice those of the one before."""
 LANGUAGE = "en"
-"""What a voice speaks that does not say."""
+"""Language of a voice whose name has none."""
 LEAST_S, MOST_S = 3.0, 30.0
-"""How much of a recording makes a voice."""
+"""Least and most seconds of a recording that are used to make a voice."""
 GPT_RATE, ENCODER_RATE = 22_050, 16_000
-"""Hertz of what the two models hear that make a voice of a recording."""
+"""Sample rates in hertz at which the GPT and the speaker encoder take a recording."""
 SOUND_FILES = (".wav", ".flac", ".ogg", ".mp3")
 
 
 @dataclass(frozen=True, slots=True)
 class SpeakerLatents:
-    """What the models are told of a voice; computed once."""
+    """The inputs that describe a voice to the two models. They are computed once."""
 
     latent: Tensor
-    """[1, 32, channels]: how it speaks, for the GPT."""
+    """Input of the GPT, [1, 32, channels]: how the voice speaks."""
     embedding: Tensor
-    """[1, channels, 1]: how it sounds, for the decoder."""
+    """Input of the decoder, [1, channels, 1]: how the voice sounds."""
 
 
 class Xtts:
-    """Implements `engines.Tts`: ten tokens are a step, and the window that they complete with them.
+    """XTTS as an `engines.Tts`. A step is ten tokens, and the window that they complete.
 
-    A voice is a speaker of the model, and may have a language behind it: `Claribel Dervla@de`.
+    A voice is a speaker of the model, and may have a language after it: `Claribel Dervla@de`.
     """
 
     paces = False
@@ -68,9 +69,9 @@ class Xtts:
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
-        """`model` is an `Xtts` and is changed; `voice` may be a recording too, or empty.
+        """Take over `model`, an `Xtts`, and change it. `voice` is a speaker, a recording or empty.
 
-        Raises ConfigError for a voice that there is not, AudioError for a recording that is of no
+        Raises ConfigError for a voice that does not exist, AudioError for a recording that is of no
         use, and EngineError for a language that needs another package.
         """
         self.name = f"coqui {name}"
@@ -94,22 +95,23 @@ class Xtts:
             "repetition_penalty": float(config.repetition_penalty),
         }
         self._speakers = _speakers(model.speaker_manager, device)
-        speaker, language = _parted(voice)
+        speaker, language = _split_voice(voice)
         if _is_recording(speaker) and speaker not in self._speakers:
             path = Path(speaker).expanduser()
             speaker = path.stem
-            self._speakers = {**self._speakers, speaker: _recorded(model, path)}
+            self._speakers = {**self._speakers, speaker: _from_recording(model, path)}
         speaker = speaker or next(iter(self._speakers), "")
         self.voice = speaker if language == LANGUAGE else f"{speaker}@{language}"
         self.check_voice(self.voice)
 
     def voices(self) -> Sequence[str]:
-        """The model's speakers, and the one that was recorded; each speaks every language."""
+        """Return the model's speakers, and the recorded one. Each speaks every language."""
         return sorted(self._speakers)
 
     def check_voice(self, name: str) -> None:
-        """See `engines.Tts`."""
-        speaker, language = _parted(name)
+        """Raise ConfigError for an unknown speaker or language, EngineError if the language needs
+        another package."""
+        speaker, language = _split_voice(name)
         known = self.voices()
         if not known:
             raise ConfigError(
@@ -130,15 +132,15 @@ class Xtts:
             raise EngineError(f"{self.name} cannot read '{language}' here: {error}") from error
 
     def language(self, voice: str | None = None) -> str:
-        """See `engines.Tts`."""
-        return _parted(self.voice if voice is None else voice)[1]
+        """Return the code of the language that a voice speaks."""
+        return _split_voice(self.voice if voice is None else voice)[1]
 
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """Speak a clause; one without anything to say gives no audio."""
+        """Speak a clause in chunks. A clause with nothing to say gives one chunk without audio."""
         del speed
-        speaker, language = _parted(self.voice if voice is None else voice)
+        speaker, language = _split_voice(self.voice if voice is None else voice)
         text = sayable(clause)
         parts = list(self._parts(text, language)) if text else []
         if not parts:
@@ -153,16 +155,16 @@ class Xtts:
         yield from deliver(clause, pieces, words, self.rate, self._stretch.speed)
 
     def _parts(self, text: str, language: str) -> Iterator[list[int]]:
-        """The tokens of `text`; where these are more than a model can say in one go, of its parts.
+        """Yield the token ids of `text`, in parts that the model can say at once.
 
-        None for a part that holds nothing which the model has a token for.
+        A part without a letter or digit that the model knows is left out.
         """
         ids: list[int] | None = None
         if len(text) <= self._tokenizer.char_limits.get(language.partition("-")[0], 250):
             try:
                 ids = self._tokenizer.encode(text.lower(), lang=language)
             except (ArithmeticError, NotImplementedError, ValueError):
-                ids = None  # a number that there is no word for
+                ids = None  # a number without words
         if ids is not None and len(ids) < self._most:
             # The first one is the language.
             if any(map(str.isalnum, self._tokenizer.decode(ids[1:]))):
@@ -175,15 +177,15 @@ class Xtts:
     def _pieces(
         self, ids: list[int], speaker: SpeakerLatents, noise: ClauseNoise, *, final: bool
     ) -> Iterator[tuple[Pcm, bool]]:
-        """Samples of one part, as far as they are certain after each step; marks the last ones."""
-        thoughts, prefix = self._think(ids, speaker)
+        """Yield samples of a part once they are certain, with a flag for the clause's last."""
+        generated, prefix = self._generate(ids, speaker)
         latents: list[Tensor] = []
         size, decoded, start, over = FIRST, 0, 0, False
         while not over:
             with noise.drawing(), torch.inference_mode():
-                # Another clause may have been begun since the last step.
+                # Another clause may have replaced the prompt since the last step.
                 self._gpt.gpt_inference.store_prefix_emb(prefix)
-                new = [latent for _, latent in islice(thoughts, STEP)]
+                new = [latent for _, latent in islice(generated, STEP)]
             latents += new
             over = len(new) < STEP
             if not over and len(latents) - decoded < size:
@@ -197,12 +199,12 @@ class Xtts:
             yield pcm, over and final
 
     @torch.inference_mode()
-    def _think(self, ids: list[int], speaker: SpeakerLatents) -> tuple[Iterator[Any], Tensor]:
-        """The GPT's tokens, each with what it thought there [1, channels]; and its prompt."""
+    def _generate(self, ids: list[int], speaker: SpeakerLatents) -> tuple[Iterator[Any], Tensor]:
+        """Return the GPT's tokens with hidden states [1, channels], and the prompt's embeddings."""
         text = torch.tensor([ids], device=self._device)
-        given = self._gpt.compute_embeddings(speaker.latent, text)
-        thoughts = self._gpt.get_generator(
-            fake_inputs=given,
+        prompt = self._gpt.compute_embeddings(speaker.latent, text)
+        generated = self._gpt.get_generator(
+            fake_inputs=prompt,
             num_beams=1,
             num_return_sequences=1,
             output_attentions=False,
@@ -210,11 +212,11 @@ class Xtts:
             return_dict_in_generate=True,
             **self._sampling,
         )
-        return thoughts, self._gpt.gpt_inference.cached_prefix_emb
+        return generated, self._gpt.gpt_inference.cached_prefix_emb
 
 
 class _Stretch:
-    """From what the GPT thought at each token to the decoder's frames, as `HifiDecoder` does."""
+    """A function from the GPT's hidden states to the decoder's frames, as in `HifiDecoder`."""
 
     def __init__(self, args: Any, speed: float) -> None:
         self.speed = speed
@@ -226,32 +228,32 @@ class _Stretch:
         self._scales = [scale for scale in scales if scale != 1]
 
     def __call__(self, latents: Sequence[Tensor]) -> tuple[Tensor, int]:
-        """Frames [1, channels, frames], and how many of them will stay as they are when there are
-        more of `latents` [1, channels]."""
+        """Return the frames [1, channels, frames] for `latents`, each [1, channels], and the number
+        of frames that more latents cannot change."""
         frames = torch.cat(list(latents)).T[None]
         certain = len(latents)
         for scale in self._scales:
-            if frames.shape[-1] * scale < 1:  # a single token, said faster than it lasts
+            if frames.shape[-1] * scale < 1:  # a single token at a high speed gives no frame
                 continue
             frames = interpolate(frames, scale_factor=[scale], mode="linear")
-            # Frame i is made of the two around (i + 1/2) / scale - 1/2.
+            # Frame i is interpolated between the two around (i + 1/2) / scale - 1/2.
             certain = max(0, floor((certain - 1) * scale))
         return frames, certain
 
 
-def _parted(voice: str) -> tuple[str, str]:
-    """A speaker and a language."""
+def _split_voice(voice: str) -> tuple[str, str]:
+    """Split a voice into speaker and language."""
     speaker, at, language = voice.rpartition("@")
     return (speaker, language) if at else (voice, LANGUAGE)
 
 
 def _speakers(manager: Any, device: torch.device) -> Mapping[str, SpeakerLatents]:
-    """The speakers that come with a model, on its device."""
+    """Return the speakers that come with a model, on its device."""
     return {
         name: SpeakerLatents(
-            told["gpt_cond_latent"].to(device), told["speaker_embedding"].to(device)
+            latents["gpt_cond_latent"].to(device), latents["speaker_embedding"].to(device)
         )
-        for name, told in (manager.speakers if manager else {}).items()
+        for name, latents in (manager.speakers if manager else {}).items()
     }
 
 
@@ -259,21 +261,21 @@ def _is_recording(name: str) -> bool:
     return "/" in name or name.lower().endswith(SOUND_FILES)
 
 
-def _recorded(model: Any, path: Path) -> SpeakerLatents:
-    """The voice that speaks in a recording; the model decides how much of it is heard.
+def _from_recording(model: Any, path: Path) -> SpeakerLatents:
+    """Make a voice from a recording; the model's settings decide how much of it is used.
 
     Raises AudioError for a file that cannot be read, or holds too little.
     """
-    heard = [_heard(path, rate) for rate in (GPT_RATE, ENCODER_RATE)]
-    seconds = len(heard[0]) / GPT_RATE
-    if seconds < LEAST_S or np.abs(heard[0]).max() < AUDIBLE:
+    recordings = [_read_recording(path, rate) for rate in (GPT_RATE, ENCODER_RATE)]
+    seconds = len(recordings[0]) / GPT_RATE
+    if seconds < LEAST_S or np.abs(recordings[0]).max() < AUDIBLE:
         what = f"{seconds:.1f} s" if seconds < LEAST_S else "only silence"
         raise AudioError(
             f"{path} holds {what}, too little to speak in that voice",
             "record six seconds or more of one person's voice",
         )
     config = model.config
-    for_gpt, for_encoder = (torch.from_numpy(pcm)[None] for pcm in heard)
+    for_gpt, for_encoder = (torch.from_numpy(pcm)[None] for pcm in recordings)
     most = int(config.max_ref_len * ENCODER_RATE)
     return SpeakerLatents(
         model.get_gpt_cond_latents(
@@ -286,6 +288,6 @@ def _recorded(model: Any, path: Path) -> SpeakerLatents:
     )
 
 
-def _heard(path: Path, rate: int) -> Pcm:
+def _read_recording(path: Path, rate: int) -> Pcm:
     with AudioFile(path, rate) as file:
         return np.concatenate(list(file.blocks()))[: int(MOST_S * rate)]

@@ -1,5 +1,5 @@
-"""How requests are made, and how they are answered, by language: data, and the few rules by which
-languages put numbers, times and days into words."""
+"""The phrases of requests and answers, by language, and how languages put numbers, times and days
+into words."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ from voiceloop.skills.phrases.es import SPANISH
 from voiceloop.skills.phrases.phrases import Phrases
 
 PHRASES: Mapping[str, Phrases] = {one.code: one for one in (ENGLISH, GERMAN, SPANISH)}
-"""By the language's code."""
+"""The phrases of each language, by its code."""

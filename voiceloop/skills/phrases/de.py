@@ -1,4 +1,4 @@
-"""German: names and numbers in requests, and answers."""
+"""German phrases: names and numbers in requests, and answers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from voiceloop.skills.words import NumberWords
 
 class _GermanPhrases(Phrases):
     def stem(self, ordinal: str) -> str:
-        """`dritten` -> dritte."""
+        """Return an ordinal in the form in which `numbers` gives it: `dritten` -> dritte."""
         return re.sub(r"(?<=te)[nrsm]$", "", ordinal)
 
     def time(self, moment: datetime) -> str:
-        """`15:42 Uhr`."""
+        """Return the time as in `15:42 Uhr`."""
         return f"{moment.hour}:{moment.minute:02} Uhr" if moment.minute else f"{moment.hour} Uhr"
 
     def date(self, day: date, *, year: bool = False) -> str:
-        """`Donnerstag, der 26. November`."""
+        """Return the day as in `Donnerstag, der 26. November`."""
         said = f"{self.weekday(day.weekday())}, der {day.day}. {self.month(day.month)}"
         return f"{said} {day.year}" if year else said
 

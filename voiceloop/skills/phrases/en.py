@@ -1,4 +1,4 @@
-"""English requests, and answers to them."""
+"""English phrases: names and numbers in requests, and answers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from voiceloop.skills.words import NumberWords
 
 class _EnglishPhrases(Phrases):
     def time(self, moment: datetime) -> str:
-        """`3:42 PM`."""
+        """Return the time as in `3:42 PM`."""
         hour = moment.hour % 12 or 12
         return f"{hour}:{moment.minute:02} {'PM' if moment.hour >= 12 else 'AM'}"
 
     def date(self, day: date, *, year: bool = False) -> str:
-        """`Thursday, November 26`."""
+        """Return the day as in `Thursday, November 26`."""
         said = f"{self.weekday(day.weekday())}, {self.month(day.month)} {day.day}"
         return f"{said}, {day.year}" if year else said
 

@@ -1,4 +1,4 @@
-"""Spanish: names and numbers in requests, and answers."""
+"""Spanish phrases: names and numbers in requests, and answers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from voiceloop.skills.requests.es import LEADS, NAMED, RULES, TAILS
 from voiceloop.skills.words import NumberWords
 
 _PARTS = ((6, "madrugada"), (12, "mañana"), (20, "tarde"), (24, "noche"))
-"""What the parts of the day are called, and at which hour they end."""
+"""The hour at which each part of the day ends, and its name."""
 
 
 class _SpanishPhrases(Phrases):
     def time(self, moment: datetime) -> str:
-        """`las 3:42 de la tarde`."""
+        """Return the time as in `las 3:42 de la tarde`."""
         hour = moment.hour % 12 or 12
         part = next(name for end, name in _PARTS if moment.hour < end)
         minutes = f":{moment.minute:02}" if moment.minute else ""
         return f"{'la' if hour == 1 else 'las'} {hour}{minutes} de la {part}"
 
     def it_is(self, moment: datetime) -> str:
-        """`Son las 3:42 de la tarde`."""
+        """Return a sentence as in `Son las 3:42 de la tarde`."""
         return f"{'Es' if moment.hour % 12 == 1 else 'Son'} {self.time(moment)}"
 
     def date(self, day: date, *, year: bool = False) -> str:
-        """`jueves, 26 de noviembre`."""
+        """Return the day as in `jueves, 26 de noviembre`."""
         said = f"{self.weekday(day.weekday())}, {day.day} de {self.month(day.month)}"
         return f"{said} de {day.year}" if year else said
 

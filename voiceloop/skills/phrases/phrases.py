@@ -1,6 +1,6 @@
-"""What a language has to tell of requests and answers.
+"""The phrases that a language needs for requests and answers.
 
-Templates are those of `skills.template`.
+`skills.template` explains how templates are written.
 """
 
 from __future__ import annotations
@@ -16,72 +16,72 @@ from voiceloop.skills.words import NumberWords
 
 Templates = str | Sequence[str]
 MOST_PLACES = 6
-"""Decimals of a number that is said exactly."""
+"""Most decimals of a number that is said exactly."""
 FEW_PLACES = 3
-"""Of one that is not, unless it is small."""
+"""Decimals of a rounded number, unless it is small."""
 
 
 @dataclass(frozen=True, eq=False)
 class Phrases(ABC):
-    """Subclasses say what differs in how times, days and numbers are put into words.
+    """The phrases of one language. Languages differ in exactly these fields.
 
-    Its fields are all in which languages differ.
+    Subclasses define how times, days and numbers are put into words.
     """
 
     code: str
     words: NumberWords
     articles: frozenset[str]
-    """Words that stand for one before what is counted."""
+    """Words that mean one before a counted noun."""
     fillers: frozenset[str]
-    """Words that say nothing wherever they stand, but behind a number."""
+    """Words that mean nothing anywhere, except after a number."""
     leads: str
-    """What people say before a request."""
+    """Template of words that people say before a request."""
     tails: str
-    """And behind one."""
+    """Template of words that people say after a request."""
     named: Mapping[str, str]
-    """Templates that others call by name, in an order in which none calls a later one."""
+    """Templates that others call by name."""
     rules: Mapping[str, Templates]
-    """Of each kind of request."""
+    """Templates of each kind of request."""
     times: Sequence[tuple[str, int, int]]
-    """Times of the day, from {h:hour}, {m:minute}, {t:written} and {p:half}; minutes that are added
-    to the hour, and how often {m} is."""
+    """Templates of times of the day, with {h:hour}, {m:minute}, {t:written} and {p:half}. Each has
+    the minutes to add, and the factor of {m}."""
     halves: Mapping[str, str]
-    """What tells the half of the day: `am` and `pm`."""
+    """Templates of the halves of the day, `am` and `pm`."""
     weekdays: Sequence[str]
-    """From Monday; other names follow behind `|`."""
+    """Names of the weekdays from Monday. Other names of a day follow it after `|`."""
     months: Sequence[str]
     days: Mapping[str, str]
-    """Days by how they are reckoned, see `days.day`."""
+    """Templates of days, by kinds such as `today`, `later` and `weekday`."""
     periods: Mapping[str, str]
-    """`day`, `week`, `month` and `year`, one and several."""
+    """Names of `day`, `week`, `month` and `year`, singular and plural."""
     feasts: Mapping[str, str]
-    """Names of days, by `month-day`, or the name of a `values.Feast`."""
+    """Templates of feasts, by `month-day` or by the name of a `values.Feast`."""
     amounts: Sequence[tuple[str, str]]
-    """How much of a unit: {n:number} and {u:unit}, and what is added to the number."""
+    """Templates of amounts, with {n:number} and {u:unit}, and the number to add to {n}."""
     halved: str
-    """Pattern of a word that is a number and a half."""
+    """Pattern of a word that means a number and a half."""
     units: Mapping[str, str]
-    """Names of each of `units.UNITS`: one and many, and then others behind `|`."""
+    """Names of each of `units.UNITS`: singular and plural, then others after `|`."""
     operators: Mapping[str, str]
-    """How each sign of `sums` is said; the first is what is said in answers."""
+    """Words for each sign of `sums`. Answers use the first."""
     sums: Mapping[str, str]
-    """Sums of {a:number} and {b:number} that are put otherwise, by their sign."""
+    """Templates of sums whose sign is not between {a:number} and {b:number}, by sign."""
     parts: Mapping[int, str]
-    """Names of a half, a third, …: the part, and several."""
+    """Names of a half, a third and so on, singular and plural."""
     of: str
-    """Behind such a part."""
+    """Words that may follow a part, such as of in half of; `|` separates them."""
     noise: frozenset[str]
-    """Articles that may stand in a sum and say nothing."""
+    """Articles that may stand in a sum and mean nothing."""
     cities: Mapping[str, str]
-    """Time zones of cities and countries by names that are not in the tz database."""
+    """Time zones of cities and countries, by names that the tz database does not have."""
     things: Mapping[str, str]
     """Names of a timer, an alarm and a reminder."""
     no_label: frozenset[str]
     """Words that are never the name of a timer."""
     swaps: Mapping[str, str]
-    """What becomes of words when they are said back: my, your."""
+    """Words that change when they are said back, as my becomes your."""
     says: Mapping[str, str]
-    """What is answered."""
+    """Texts of answers, by name."""
 
     @property
     def numbers(self) -> Numbers:
@@ -91,12 +91,12 @@ class Phrases(ABC):
     # ---- how values are put into words
 
     def stem(self, ordinal: str) -> str:
-        """An ordinal in the form in which `numbers` gives it."""
+        """Return an ordinal in the form in which `numbers` gives it."""
         return ordinal
 
     def number(self, value: Fraction, places: int = MOST_PLACES) -> str:
-        """`value` as it is written: all of it where that is no more than so many places, else
-        about."""
+        """Write `value` exactly if it needs at most `places` decimals. Otherwise write it rounded,
+        after the word for "about"."""
         exact, written = written_number(value, places)
         whole, _, rest = written.partition(".")
         sign, whole = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
@@ -107,26 +107,26 @@ class Phrases(ABC):
 
     @abstractmethod
     def time(self, moment: datetime) -> str:
-        """The time of the day."""
+        """Return the time of the day in words."""
 
     def it_is(self, moment: datetime) -> str:
-        """A sentence that tells the time, without its end."""
+        """Return a sentence that tells the time, without its final mark."""
         return f"{self.says['it is']} {self.time(moment)}"
 
     @abstractmethod
     def date(self, day: date, *, year: bool = False) -> str:
-        """A day, with its weekday."""
+        """Return a day in words, with its weekday."""
 
     def weekday(self, day: int) -> str:
-        """Its name, from Monday, 0."""
+        """Return the name of a weekday; Monday is 0."""
         return self.weekdays[day].partition("|")[0]
 
     def month(self, month: int) -> str:
-        """Its name, from January, 1."""
+        """Return the name of a month; January is 1."""
         return self.months[month - 1].partition("|")[0]
 
     def span(self, seconds: int) -> str:
-        """So long."""
+        """Return a duration in hours, minutes and seconds."""
         whole = (
             ("hour", seconds // 3600),
             ("minute", seconds // 60 % 60),
@@ -137,29 +137,29 @@ class Phrases(ABC):
         )
 
     def count(self, number: int, unit: str) -> str:
-        """So many of a unit or a period."""
+        """Return a number with its unit or period."""
         return f"{self.number(Fraction(number))} {self.unit(unit, one=number == 1)}"
 
     def part(self, below: int) -> str:
-        """One part of so many."""
+        """Return the words for one part of `below` equal parts."""
         return (
             self.says["half"] if below == 2 else f"{self.says['a']} {self.parts[below].split()[0]}"
         )
 
     def unit(self, unit: str, *, one: bool) -> str:
-        """A unit's name, of one or several."""
+        """Return the name of a unit or period, in the singular if `one` is true."""
         forms = (self.units.get(unit) or self.periods[unit]).partition("|")[0].split()
         return (forms[0] if one else forms[-1]).replace("_", " ")
 
     def listed(self, parts: Sequence[str]) -> str:
-        """`a, b and c`."""
+        """Join parts as in `a, b and c`."""
         if len(parts) < 2:
             return "".join(parts)
         return f"{', '.join(parts[:-1])} {self.says['and']} {parts[-1]}"
 
 
 def written_number(value: Fraction, places: int) -> tuple[bool, str]:
-    """Whether it is exact, and how it is written with a point."""
+    """Return whether `value` is exact with `places` decimals, and its digits with a point."""
     exact = round(value, places) == value
     if not exact:
         places = FEW_PLACES

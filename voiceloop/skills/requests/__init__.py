@@ -1,1 +1,1 @@
-"""How requests are made, by language: data alone."""
+"""Templates of requests, by language. This package is data alone."""

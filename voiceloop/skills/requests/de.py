@@ -1,4 +1,4 @@
-"""How requests are made in German: templates of `skills.template`."""
+"""Templates of German requests. `skills.template` explains how they are written."""
 
 from __future__ import annotations
 

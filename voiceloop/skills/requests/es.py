@@ -1,4 +1,4 @@
-"""How requests are made in Spanish: templates of `skills.template`."""
+"""Templates of Spanish requests. `skills.template` explains how they are written."""
 
 from __future__ import annotations
 
