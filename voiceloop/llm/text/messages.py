@@ -1,4 +1,4 @@
-"""What was said and replied, as the messages that a server of chat completions is shown."""
+"""Messages of a conversation, in the form that chat-completion servers take."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Message = dict[str, Any]
 
 @dataclass(slots=True)
 class CallWithResult:
-    """A tool call in a reply."""
+    """A tool call in a reply, with its result."""
 
     call: ToolCall
     id: str
-    """As the server calls it."""
+    """Id of the call in messages to the server."""
     result: str | None = None
-    """None until the tool has returned something."""
+    """Result of the tool; None until it has returned."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """What the user said and what was replied."""
+    """The user's words in one turn, and the reply to them."""
 
     said: str
     reply: list[str | CallWithResult] = field(default_factory=list[str | CallWithResult])
-    """Words, each with the space before it, and calls, as they came."""
+    """The reply's words, each with the space before it, and its calls, in order."""
 
     def messages(self) -> Iterator[Message]:
-        """What the server is shown of it; a call that nothing came back of has never been."""
+        """Yield the exchange as messages. Calls without a result are left out."""
         if self.said:
             yield {"role": "user", "content": self.said}
         text, calls = "", list[CallWithResult]()
@@ -48,7 +48,7 @@ class Exchange:
 
 
 def _answer(text: str, calls: Sequence[CallWithResult]) -> Iterator[Message]:
-    """What the model said, with the calls at its end and what they returned."""
+    """Yield the model's message with `text` and `calls`, then a message for each result."""
     if text or calls:
         message: Message = {"role": "assistant", "content": text}
         if calls:
@@ -65,7 +65,8 @@ def _told(called: CallWithResult) -> Message:
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
-    """The same without a system prompt, whose text begins the user's first turn."""
+    """Return `messages` without system prompts. Their text begins the first user message
+    instead."""
     told = [one["content"] for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
     if not told:
@@ -78,8 +79,10 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """The same with neighbouring turns of one role in one, and the user's first: what the model
-    said before that is told with the system prompt."""
+    """Return `messages` with neighbours of one role merged and a user message first.
+
+    Replies before the first user message move into the system prompt.
+    """
     system = [one for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
     while rest and rest[0]["role"] == "assistant" and "tool_calls" not in rest[0]:
