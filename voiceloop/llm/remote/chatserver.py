@@ -1,9 +1,9 @@
-"""The way to a server of chat completions: requests that run, and what goes wrong with them.
+"""Requests to a server of chat completions, and their failures.
 
-The engines' steps are short and synchronous, and a request is neither, so all of them run on an
-event loop of their own, in one thread. A step takes what has come of its request, and waits for no
-more than `STEP_S`. Whatever goes wrong is a `Trouble`, one line that says so. This module does not
-know what is asked.
+Engines work in short synchronous steps, but a request is long and asynchronous. So all requests run
+on an event loop of their own, in one thread. A step takes the pieces of its reply that have
+arrived, and waits no longer than `STEP_S`. Every failure is a `Trouble` with a one-line message.
+This module does not compose requests.
 """
 
 from __future__ import annotations
@@ -36,59 +36,65 @@ if TYPE_CHECKING:
     _Way = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
 
 STEP_S = 0.02
-"""A step waits no longer: other conversations and cancellations get their turn."""
+"""Maximum wait of a step in seconds, so that other conversations and cancellations get their
+turn."""
 CONNECT_S = 5.0
-"""A server that has not taken a connection by then is out of reach."""
+"""Seconds in which a server must take a connection, and list its models when it is looked up."""
 GRACE_S = 0.5
-"""So long a reply that is complete may wait for what the server still has to tell of it."""
+"""Seconds that a complete reply waits for the server's closing data, such as token counts."""
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
-"""Bytes that are read of a refusal, and of a list of models or a reply that comes whole."""
+"""Maximum number of bytes read of a refusal, and of a list of models or a reply that is not
+streamed."""
 UNLISTED = (404, 405)
-"""Statuses of servers that do not tell which models they have, as 501 is."""
+"""HTTP statuses of servers that do not list their models. Such a server may also answer with
+501."""
 
 
 class ChatServer:
-    """The way to one server. Its methods may be called on any thread."""
+    """An HTTP client of one server. Its methods may be called on any thread."""
 
     def __init__(self, where: Address, timeout_s: float) -> None:
-        """A server that says nothing of a reply for `timeout_s` is given up.
+        """A reply fails if no piece of it arrives for `timeout_s`.
 
         Raises ConfigError for proxies or certificates of the environment that cannot be used.
         """
         self.where = where
         self.models: list[str] = []
-        """Names of the models that it has, once it has been asked."""
+        """Names of the server's models, once `look_up` has requested them."""
         self.manners = Manners()
         self._timeout_s = timeout_s
         self._watched = False
-        """It may have gone, and is being looked for."""
+        """Whether the server may have gone and is being watched."""
         self._arrived = threading.Condition()
-        """Notified whenever there is anything new of any reply."""
+        """Notified when a piece of any reply arrives or a reply ends."""
         started: Future[_Way] = Future()
         name, live = "voiceloop-llm-requests", (_live, where, started)
         threading.Thread(target=anyio.run, args=live, name=name, daemon=True).start()
         self._portal, self._client, self._tasks, over = started.result()
-        # The thread ends when nobody speaks to the server any more, or with the program.
+        # The thread ends once nothing refers to this object any more, or with the program.
         weakref.finalize(self, _end, self._portal, over).atexit = False
 
     # ---- on any thread
 
     def look_up(self) -> None:
-        """Ask which `models` there are: a server that is not there, or no server of this kind, is
-        told at once. Raises Trouble."""
+        """Request the list of `models`. So a server that is missing or of another kind is found at
+        once.
+
+        Raises Trouble.
+        """
         try:
             self._portal.call(self._look_up)
         except Trouble as trouble:
             if trouble.status is None or (trouble.status < 500 and trouble.status not in UNLISTED):
                 raise
-            # It is there, and may well reply without being able to list what it has.
+            # The server is there, and may reply even if it cannot list its models.
 
     def begin(self, body: Mapping[str, Any]) -> None:
-        """Request a reply, and wait for the first of it alone. Raises Trouble."""
+        """Request a reply and wait only for the first data of it. Raises Trouble."""
         self._portal.call(self._run, body, None)
 
     def ask(self, body: Mapping[str, Any]) -> PendingReply:
-        """Request a reply; to be closed."""
+        """Request a reply. The caller closes it."""
 
         def start(post: Callable[[Piece], None]) -> Future[None]:
             return self._portal.start_task_soon(self._run, body, post)
@@ -96,7 +102,8 @@ class ChatServer:
         return PendingReply(self._arrived, start)
 
     def instead_of(self, model: str) -> str:
-        """A hint at the model that is meant by a name that the server does not know."""
+        """Return a hint at the model that is meant by `model`, a name that the server does not
+        know."""
         near = nearest(model, self.models)
         some = ", ".join(self.models[:8])
         return f"did you mean '{near}'?" if near else f"it has: {some}" if some else "see its log"
@@ -113,7 +120,8 @@ class ChatServer:
             raise troubles.silent(self.where, CONNECT_S)
 
     async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
-        """Post a reply; where that fails, find out whether the server is still there."""
+        """Pass the pieces of a reply to `post`. If that fails, check whether the server is still
+        there."""
         try:
             await self._persist(body, post)
         except Trouble as trouble:
@@ -125,7 +133,8 @@ class ChatServer:
 
     @staticmethod
     async def _watch(server: weakref.ref[ChatServer], host: str) -> None:
-        """Tell when a server has gone and is back, for as long as anybody speaks to it."""
+        """Report when the server has gone and when it is back, until its `ChatServer` is
+        deleted."""
 
         async def ask() -> None:
             if (there := server()) is None:
@@ -138,8 +147,11 @@ class ChatServer:
             there._watched = False
 
     async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
-        """Post a reply, asking twice where nothing was said before it failed, and otherwise for as
-        long as a refusal tells how."""
+        """Pass the pieces of a reply to `post`, with retries.
+
+        A request is repeated once if it failed before the model said anything. It is adapted and
+        repeated after each refusal that says how.
+        """
         begun = asked_again = False
 
         def note(piece: Piece) -> None:
@@ -174,7 +186,7 @@ class ChatServer:
     async def _attempt(
         self, body: Mapping[str, Any], post: Callable[[Piece], None], *, whole: bool
     ) -> None:
-        """Post a reply, the whole of it or no more than comes first."""
+        """Pass the pieces of a reply to `post`: all if `whole`, otherwise only the first ones."""
         stream = ChatStream()
         with anyio.move_on_after(self._timeout_s) as scope:
             async with (
@@ -183,13 +195,13 @@ class ChatServer:
             ):
                 async for block in blocks:
                     for piece in self._pieces(stream, block):
-                        # What comes of a reply counts, and not that a connection is kept alive.
+                        # Only pieces of the reply count, not data that keeps a connection alive.
                         if not isinstance(piece, PromptUsage):
                             scope.deadline = anyio.current_time() + self._timeout_s
                         post(piece)
                     if not whole:
                         return
-                    if stream.finished:  # read to its end, the connection serves again
+                    if stream.finished:  # a connection that is read to its end can be reused
                         soon = anyio.current_time() + GRACE_S
                         scope.deadline = min(scope.deadline, soon)
         for piece in self._pieces(stream, b""):
@@ -209,7 +221,8 @@ class ChatServer:
             raise troubles.refused(self.where, None, error) from None
 
     async def _events(self, answer: httpx2.Response) -> AsyncGenerator[bytes]:
-        """The stream; of a server that does not stream, its reply as if it did."""
+        """Yield the bytes of the event stream. A reply that is not streamed becomes a stream of one
+        event."""
         if "event-stream" in (_kind(answer) or "event-stream"):
             async for block in answer.aiter_bytes():
                 yield block
@@ -227,7 +240,8 @@ class ChatServer:
     async def _requested(
         self, path: str, body: Mapping[str, Any] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """The answer to a request that is not refused. Raises Trouble, from within too."""
+        """Yield the response to a request that is not refused. Raises Trouble, also while it is
+        read."""
         import httpx2
 
         url = f"{self.where.url}/{path}"
@@ -264,7 +278,7 @@ class ChatServer:
 
 
 class PendingReply:
-    """A reply that is on its way."""
+    """A reply that is still arriving."""
 
     def __init__(
         self,
@@ -286,26 +300,28 @@ class PendingReply:
             self._arrived.notify_all()
 
     def next(self) -> list[Piece] | None:
-        """What has come since, after at most `STEP_S`; None when the reply is over.
+        """Return the pieces since the last call, after at most `STEP_S`; None when the reply is
+        over.
 
-        Raises Trouble once everything that came before it has been taken.
+        Raises Trouble once all pieces before the failure have been taken.
         """
         with self._arrived:
             if not self._pieces and not self._done.done():
                 self._arrived.wait(STEP_S)
-            over = self._done.done()  # first: what is posted before the end is there by then
+            over = self._done.done()  # first, so that no piece posted before the end is missed
             found, self._pieces = self._pieces, []
         if over and not found:
             return self._done.result()
         return found
 
     def close(self) -> None:
-        """Nobody wants more of it: the connection closes, which tells the server to stop."""
+        """Close the connection, which tells the server to stop."""
         self._done.cancel()
 
 
 async def _live(where: Address, started: Future[_Way]) -> None:
-    """All that runs on the thread of the requests."""
+    """Run all that belongs to one server on the thread of the requests, until the server is
+    deleted."""
     import httpx2
 
     try:
@@ -331,17 +347,17 @@ async def _live(where: Address, started: Future[_Way]) -> None:
 def _end(portal: BlockingPortal, over: anyio.Event) -> None:
     try:
         portal.start_task_soon(over.set)
-    except RuntimeError:  # the thread of the requests was the last to know of the server
+    except RuntimeError:  # the last reference was dropped on the thread of the requests
         over.set()
 
 
 def _kind(answer: httpx2.Response) -> str:
-    """The content type."""
+    """Return the content type of a response."""
     return answer.headers.get("Content-Type", "")
 
 
 async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
-    """The body, if it has no more than `most` bytes, or so much of it."""
+    """Read the body of a response, and stop once there are `most` bytes or more."""
     told = b""
     async for block in answer.aiter_bytes():
         told += block
@@ -351,7 +367,7 @@ async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
 
 
 def _listed(told: bytes) -> list[str]:
-    """The names of models in a list of them; none where it is too long, or of another kind."""
+    """Return the names in a list of models; none if the list is incomplete or of another shape."""
     try:
         listed = _json(told)
     except ValueError:

@@ -1,8 +1,9 @@
 """A model's chat template, cut into pieces of token ids that can be concatenated.
 
 Chat templates render whole dialogues and are not prefix-stable: they trim, merge and strip. So the
-template is rendered a few times around marks. The text between two marks is what the template
-writes between two contents. The token ids of contents never change. This module knows no caches.
+template is rendered a few times with placeholders. The text between two placeholders is what the
+template writes between two contents. The token ids of contents never change. This module knows no
+caches.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ class ChatTemplate:
         return [{"role": role, "content": content} for role, content in turns]
 
     def _around(self, turns: list[dict[str, str]], first: str, second: str) -> tuple[str, str]:
-        """Return the rendered text between the marks `first` and `second`, and the text after
+        """Return the text between the placeholders `first` and `second`, and the text after
         `second`."""
         _, found, rest = self._render(turns).partition(first)
         between, found_too, after = rest.partition(second)
