@@ -42,9 +42,7 @@ async def find_servers(ports: Sequence[int] = PORTS) -> list[LocalServer]:
             verify=False,  # nothing here is encrypted, and reading certificates takes time
             follow_redirects=False,
             timeout=None,
-            headers={
-                "Accept-Encoding": "identity"
-            },  # a compressed body may be a decompression bomb
+            headers={"Accept-Encoding": "identity"},  # compressed data may be a bomb
         ) as client,
         anyio.create_task_group() as tasks,
     ):

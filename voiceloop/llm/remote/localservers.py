@@ -1,8 +1,8 @@
-"""Language-model servers on the user's own machine: at which ports they listen, how each is known,
-and which of their models can hold a conversation.
+"""Language-model servers on the user's own machine: their ports, how each kind is recognised, and
+which of their models can hold a conversation.
 
-What such a server says is a stranger's: it is taken apart here and nowhere else, and whatever does
-not fit is left out. This module connects to nothing.
+The answers of such a server are not trusted. They are parsed only here, and unexpected data is left
+out. This module opens no connection.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from voiceloop.errors import ConfigError
 from voiceloop.schema import nearest
 
 HOST = "127.0.0.1"
-"""An address and no name, so that nothing can make it lead elsewhere."""
+"""Address of this machine. A host name could be made to lead elsewhere."""
 MODELS = "v1/models"
-"""The path at which servers of chat completions list their models."""
+"""Path at which servers of chat completions list their models."""
 TAGS, LOADED = "api/tags", "api/ps"
-"""Paths at which Ollama tells what kind its models are, and which of them are loaded."""
+"""Paths at which Ollama describes its models, and lists those that are loaded."""
 LATEST = ":latest"
-"""What Ollama adds to names, and leaves out where it speaks to people."""
+"""Suffix that Ollama adds to model names, and leaves out in what it shows to people."""
 MOST_MODELS = 100
-"""Of one server; more are not looked at."""
+"""Maximum number of models of one server that are considered."""
 LONGEST_NAME = 200
-"""Characters of a model's name."""
+"""Maximum number of characters in a model's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerKind:
-    """A kind of server."""
+    """A kind of server, such as Ollama."""
 
     id: str
-    """What users call it on the command line."""
+    """Name on the command line."""
     name: str
     port: int
-    """Where it listens unless it is told otherwise."""
+    """Default port."""
     sign: str = ""
-    """A path that only this kind answers with `mark` in a JSON object."""
+    """Path at which only this kind answers with a JSON object that has the key `mark`."""
     mark: str = ""
     owner: str = ""
-    """Who owns its models, as its list of them says."""
+    """Value of `owned_by` in the list of its models."""
 
 
 KNOWN = (
@@ -52,31 +52,31 @@ KNOWN = (
     ServerKind("llama.cpp", "llama.cpp", 8080, owner="llamacpp"),
     ServerKind("vllm", "vLLM", 8000, owner="vllm"),
 )
-"""Those that are looked for, in the order in which they are offered."""
+"""Kinds that are searched for, in the order in which they are offered."""
 PORTS = tuple(known.port for known in KNOWN)
 _LISTS = (MODELS, TAGS, "api/v0/models")
-"""Paths whose answers describe models, in `data` or in `models`."""
+"""Paths whose answers describe models, under `data` or `models`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that runs on this machine, and has a model that can hold a conversation."""
+    """A server on this machine with a model that can hold a conversation."""
 
     id: str
-    """Tells it from the others that were found."""
+    """Identifier among the servers that were found."""
     name: str
     port: int
     models: tuple[str, ...]
-    """At least one; the first is the one to take where none is asked for."""
+    """Names of its models, at least one. The first is the default."""
 
     @property
     def url(self) -> str:
-        """What `llm.base_url` is for it."""
+        """Value of `llm.base_url` for this server."""
         return f"http://{HOST}:{self.port}/v1"
 
     @property
     def told(self) -> str:
-        """One line that says that it is here, and with what."""
+        """One line that says which server runs here, and with which models."""
         more = len(self.models) - 1
         others = f" and {more} more" if more else ""
         name = self.name[0].upper() + self.name[1:] if self.name.startswith("a ") else self.name
@@ -84,7 +84,8 @@ class LocalServer:
 
 
 def paths(port: int) -> tuple[str, ...]:
-    """What to ask the server at a port for: of one that no kind usually has, every kind's."""
+    """Return the paths to request from the server at `port`. At an unusual port it may be of any
+    kind."""
     usual = [known for known in KNOWN if known.port == port] or KNOWN
     signs = [known.sign for known in usual if known.sign]
     ollama = (TAGS, LOADED) if KNOWN[0] in usual else ()
@@ -92,8 +93,8 @@ def paths(port: int) -> tuple[str, ...]:
 
 
 def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
-    """What runs at a port of this machine, from its answers by path; None where nothing does that
-    can hold a conversation."""
+    """Return the server at `port`, from its answers by path. None if no model of it can hold a
+    conversation."""
     found = {path: _value(body) for path, body in answers.items()}
     facts: dict[str, list[Mapping[str, Any]]] = {}
     for path in _LISTS:
@@ -115,7 +116,7 @@ def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
 
 
 def told_apart(servers: Iterable[LocalServer]) -> list[LocalServer]:
-    """The servers with an id each: a second one of a kind goes by its port."""
+    """Return `servers` with distinct ids. A further server of the same kind gets its port as id."""
     known: dict[str, LocalServer] = {}
     for server in servers:
         own = str(server.port) if server.id in known else server.id
@@ -123,32 +124,33 @@ def told_apart(servers: Iterable[LocalServer]) -> list[LocalServer]:
     return list(known.values())
 
 
-# What the user asks for ---------------------------------------------------------------------------
+# The user's choice --------------------------------------------------------------------------------
 
 NOWHERE = "none"
-"""Asked for as a server: there is to be none, and none is looked for."""
+"""Value of `--llm-server` for no server and no search."""
 _HERE = re.compile(r"(?:http://)?(?:localhost|127\.0\.0\.1|\[::1\]):(\d{1,5})(?:/v1)?(?:/+(.*))?")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerChoice:
-    """What `--llm-server` says."""
+    """Value of `--llm-server`."""
 
     id: str
-    """A kind of server, or a port; `NOWHERE` for none."""
+    """Kind of server, or a port, or `NOWHERE`."""
     model: str = ""
-    """Empty: the one that the server is ready to give."""
+    """Name of the model; empty for the server's default."""
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Where to look for it."""
+        """Ports to search."""
         return (int(self.id),) if self.id.isdecimal() else PORTS
 
 
 def read_asked(text: str) -> ServerChoice:
-    """A name, a port or an address on this machine, and behind a slash perhaps a model.
+    """Parse a name, a port or a local address, and after a slash the name of a model, which is
+    optional.
 
-    Raises ConfigError for what is none of them.
+    Raises ConfigError for anything else.
     """
     here = _HERE.fullmatch(text)
     name, _, model = text.partition("/")
@@ -171,8 +173,10 @@ def read_asked(text: str) -> ServerChoice:
 
 
 def pick(asked: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
-    """The server that is asked for, its model first among its models. Raises ConfigError where it
-    does not run here, or has no such model."""
+    """Return the requested server, with the requested model first in its list.
+
+    Raises ConfigError if the server does not run here or has no such model.
+    """
     server = next((one for one in found if asked.id in (one.id, str(one.port))), None)
     if server is None:
         name = next((known.name for known in KNOWN if known.id == asked.id), f"port {asked.id}")
@@ -195,19 +199,20 @@ def pick(asked: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
     return LocalServer(server.id, server.name, server.port, (model, *others))
 
 
-# What a server says -------------------------------------------------------------------------------
+# The answers of a server --------------------------------------------------------------------------
 
 _SILENT = re.compile(
     r"(?:^|[^a-z])(?:embed|rerank|(?:whisper|bert|nomic-bert|bge|gte|e5|minilm|clip|tts|asr|"
     r"kokoro|piper|diffusion|flux|moderation|guard\d*)(?![a-z]))",
     re.IGNORECASE,
 )
-"""Words in the names, types and families of models that embed, rank, hear, speak or draw."""
+"""A pattern in names, types and families of models that do not chat: they embed, rank, recognise
+speech, speak or draw."""
 
 
 def _can_talk(name: str, facts: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a model can chat, and does so on this machine, as far as its server or its name
-    tells."""
+    """Return whether a model can chat and runs on this machine, judged by its server's facts and
+    its name."""
     words = [name]
     for fact in facts:
         details = fact.get("details")
@@ -216,7 +221,7 @@ def _can_talk(name: str, facts: Sequence[Mapping[str, Any]]) -> bool:
         able = fact.get("capabilities")
         if isinstance(able, list) and "embedding" in able and "completion" not in able:
             return False
-        if fact.get("remote_host"):  # Ollama would pass on what is said
+        if fact.get("remote_host"):  # Ollama would send the words elsewhere
             return False
     return not any(map(_SILENT.search, words))
 
@@ -233,7 +238,7 @@ def _kind(found: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> Serve
 
 
 def _models(told: object) -> list[Mapping[str, Any]]:
-    """The models that an answer describes, each with a name that can be said and asked for."""
+    """Return the models in an answer that have a usable name."""
     if not isinstance(told, dict):
         return []
     table = cast("dict[str, Any]", told)
