@@ -1,7 +1,7 @@
-"""What a draft is trained on: requests as people speak them, and what they may say after a reply.
+"""Requests that a draft is trained on, as people speak them, and what they may say after a reply.
 
-They come from forms and words in a bundled file, or are a user's own, one on each line. Which are
-held out follows from their words, so that it is the same in every run.
+They come from forms and words in a bundled file, or from a user's file with one request on each
+line. Their texts alone decide which are held out, so these are the same in every run.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from pathlib import Path
 from voiceloop.errors import ConfigError
 
 HELD_OUT = 100
-"""Dialogues that nothing is trained on: acceptance is measured on them."""
+"""Number of dialogues that are not trained on. Acceptance is measured on them."""
 FEWEST = 2 * HELD_OUT
 LONGEST = 2_000
-"""Characters of a request."""
+"""Maximum number of characters in a request."""
 LARGEST = 64 * 2**20
-"""Bytes of a file of them."""
+"""Maximum number of bytes in a file of requests."""
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogues:
-    """What users say, each a dialogue of one or two turns."""
+    """Words of users. Each dialogue has one or two turns."""
 
     training: tuple[tuple[str, ...], ...]
     held_out: tuple[tuple[str, ...], ...]
 
 
 def dialogues(prompts: Path | None) -> Dialogues:
-    """The bundled ones, or those in a file, in an order that no run changes.
+    """Return the bundled dialogues, or those in the file `prompts`, in the same order in every run.
 
-    Raises ConfigError for a file that cannot be read or holds too few.
+    Raises ConfigError for a file that cannot be read or holds too few requests.
     """
     told = tomllib.loads(Path(__file__).with_name("requests.toml").read_text(encoding="utf-8"))
     if prompts is None:
@@ -60,14 +60,16 @@ def dialogues(prompts: Path | None) -> Dialogues:
 
 
 def _begun(text: str, opener: str) -> str:
-    """A request behind an opener, in the midst of whose sentence it may stand."""
+    """Return a request after an opener. Inside the opener's sentence, it begins with a small
+    letter."""
     if opener.endswith((". {}", "! {}")) or text.startswith(("I ", "I'")):
         return opener.format(text)
     return opener.format(text[0].lower() + text[1:])
 
 
 def _filled(form: str, words: dict[str, list[str]]) -> list[str]:
-    """A form with each word of its first list; a second list goes along, from elsewhere in it."""
+    """Fill a form with each word of its first list. Words of its second list go along, in another
+    order."""
     names = _PLACE.findall(form)
     first = words[names[0]]
     filled = [form.replace(f"{{{names[0]}}}", word, 1) for word in first]
