@@ -25,11 +25,8 @@ SHORTEST_MS, LONGEST_MS = 200.0, 700.0
 MOST_CUT_OFFS = 0.05
 """Maximum share of the pauses after incomplete words that may end a turn."""
 CUT_OFF_MS = 20_000.0
-"""Cost of a cut-off after incomplete words, in ms of silence at true ends.
-
-It is 4 s times five, because cut-offs are five times as frequent after recognised words as after
-the words that were said.
-"""
+"""Cost of a cut-off after incomplete words, in ms of silence at true ends. It is 4 s times five,
+because recognised words are cut off five times as often as the words that were said."""
 THRESHOLDS = 80
 """Number of thresholds that are tried, at equal steps of rank."""
 STEP_MS = 20
@@ -60,8 +57,7 @@ class Cost:
     incomplete: float
     """Share of the pauses after incomplete words that end the turn."""
     whole: float
-    """Share of the pauses after complete requests that end the turn; 0 if there are no such
-    pauses."""
+    """Share of the pauses after complete requests that end the turn; 0 without such pauses."""
 
 
 def cut_off(wait_ms: npt.ArrayLike) -> Array:
@@ -141,10 +137,8 @@ def _wait_ms(probability: float, calibration: Calibration, config: TurnConfig) -
 
 
 def shift_of(judged: Sequence[JudgedSilence]) -> float:
-    """Return by how much the median log-odds of true ends are higher after an exchange.
-
-    0 if there are no true ends before or none after one.
-    """
+    """Return by how much the median log-odds of true ends are higher after an exchange. 0 if there
+    are no true ends before or none after one."""
 
     def middle(later: bool) -> float:
         own = [

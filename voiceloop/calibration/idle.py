@@ -50,10 +50,8 @@ def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
 
 
 async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
-    """Find out what the model's P(end of turn) means, and keep it in `folder`.
-
-    Languages with a calibration for this very model are left out.
-    """
+    """Find out what the model's P(end of turn) means, and keep it in `folder`. Languages with a
+    calibration for this very model are left out."""
     try:
         await _calibrate(engines, folder)
     except Exception as error:

@@ -43,8 +43,7 @@ def recall(fingerprint: str, folder: Path) -> Calibrations:
 
 
 def of_family(family: str) -> Calibrations:
-    """Return the calibrations that ship for one model of `family`, as a good guess for its other
-    models."""
+    """Return the shipped calibrations of one model of `family`, a good guess for the others."""
     for table in _shipped().values():
         if table["family"] == family:
             return _calibrations(table)

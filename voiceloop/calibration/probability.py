@@ -1,5 +1,4 @@
-"""Probabilities that a turn ends after some words: the form of the words, and how to compare
-two."""
+"""End probabilities: the text that they are computed for, and how two of them are compared."""
 
 from __future__ import annotations
 
@@ -8,8 +7,7 @@ import math
 from voiceloop.types import Calibration
 
 FINAL = ".?!…,;:"
-"""Punctuation at the end of a transcript. Whisper writes some after any pause, so it says
-nothing."""
+"""Punctuation at the end of a transcript. Whisper writes some after any pause: it says nothing."""
 
 CERTAIN = 1e-6
 """Minimum distance of a probability from 0 and from 1."""
@@ -22,10 +20,7 @@ def bare(text: str) -> str:
 
 def comparable(probability: float, calibration: Calibration, exchanges: int) -> float:
     """Return the P(end of turn) in a first turn that corresponds to `probability` after
-    `exchanges`.
-
-    Its log-odds are lower by the calibration's shift.
-    """
+    `exchanges`. Its log-odds are lower by the calibration's shift."""
     if not exchanges or not 0 < probability < 1:
         return probability
     first = odds(probability) * math.exp(-calibration.shift)

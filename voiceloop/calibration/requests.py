@@ -15,11 +15,9 @@ from voiceloop.calibration.probability import bare
 from voiceloop.languages import Language, language
 
 Kind = Literal["end", "whole", "function word", "content word"]
-"""Kind of the words before a silence.
-
-They are everything that is said (`end`), a complete request that goes on (`whole`), or incomplete.
-Incomplete words end in a function word, after which hardly anybody ends a turn, or in another word.
-"""
+"""Kind of the words before a silence: all that is said, a complete request that goes on, or
+incomplete words. These end in a function word, after which hardly anybody ends a turn, or in
+another word."""
 
 _CUT = re.compile(r"\s*([/|])\s*")
 
@@ -73,8 +71,7 @@ class Requests:
 
 
 def requests(text: str, spoken_in: Language) -> Requests:
-    """Parse a whole file of requests. A comment is the name of the style of the requests after
-    it."""
+    """Parse a whole file of requests. A comment names the style of the requests after it."""
     style, asked, said = "", list[CalibrationRequest](), list[str]()
     for line in filter(None, map(str.strip, text.splitlines())):
         match line[0]:

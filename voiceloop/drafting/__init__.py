@@ -1,2 +1,1 @@
-"""Training of a draft for a target: requests, the target's replies, and a layer that predicts
-them."""
+"""Training of a draft: requests, the target's replies, and a layer that predicts them."""

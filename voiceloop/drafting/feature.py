@@ -49,10 +49,8 @@ class Batch:
 
     @property
     def rows(self) -> Tensor:
-        """Which rows from `start` on count, bool [dialogues, tokens - start].
-
-        The first `STEPS` do not, because they lack earlier features.
-        """
+        """Which rows from `start` on count, bool [dialogues, tokens - start]. The first `STEPS` do
+        not, because they lack earlier features."""
         counts = self.counts[:, self.start :].clone()
         counts[:, :STEPS] = False
         return counts
@@ -125,10 +123,8 @@ class FeatureLayer(nn.Module):
         tables: tuple[Tensor, Tensor],
         start: int,
     ) -> Tensor:
-        """Apply the layer to the rows of `x` from `start` on. They attend to all rows.
-
-        The keys and values of all rows of `x` are added to `seen`.
-        """
+        """Apply the layer to the rows of `x` from `start` on. They attend to all rows. The keys and
+        values of all rows of `x` are added to `seen`."""
         shape = self.shape
         normed = self.attention_norm(x)
 
@@ -203,11 +199,11 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
 
 
 def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
-    """Return the loss of the chained steps `found`: their distance from the target.
+    """Return the loss of the chained steps `found`, with step s weighted by `FADE` ** s.
 
-    For step s it is `FADE` ** s times the sum of two losses: the cross-entropy with the target's
-    distribution over the drafted tokens, and `FEATURES` times the smooth L1 distance of features.
-    `head` [tokens, hidden] are the drafted tokens' rows of the head.
+    The loss of a step is the cross-entropy with the target's distribution over the drafted tokens,
+    plus `FEATURES` times the smooth L1 distance from the target's features. `head` [tokens, hidden]
+    are the drafted tokens' rows of the head.
     """
     counts = batch.rows
     truth = batch.features[:, batch.start :][counts]

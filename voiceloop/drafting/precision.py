@@ -15,20 +15,16 @@ it."""
 
 @cache
 def halves(device: torch.device) -> bool:
-    """Return whether bfloat16 is much faster than float32 on `device`.
-
-    On a CPU it is measured, because some processors emulate products of bfloat16.
-    """
+    """Return whether bfloat16 is much faster than float32 on `device`. On a CPU it is measured,
+    because some processors emulate products of bfloat16."""
     if device.type != "cpu":
         return True
     return _attends() and _took(torch.bfloat16) < GAIN * _took(torch.float32)
 
 
 def _attends() -> bool:
-    """Return whether torch has attention in bfloat16 here.
-
-    In torch 2.13 it fails if ATEN_CPU_CAPABILITY names less than the processor has.
-    """
+    """Return whether torch has attention in bfloat16 here. In torch 2.13 it fails if
+    ATEN_CPU_CAPABILITY names less than the processor has."""
     rows = torch.ones(1, 1, 128, 64, dtype=torch.bfloat16)
     try:
         F.scaled_dot_product_attention(rows, rows, rows, is_causal=True)
@@ -38,7 +34,6 @@ def _attends() -> bool:
 
 
 def _took(dtype: torch.dtype) -> float:
-    """Return the seconds of a product of a size that layers have: the minimum of 20
-    measurements."""
+    """Return the minimum time of 20 products of a size that layers have, in seconds."""
     x, weights = torch.ones(128, 768, dtype=dtype), torch.ones(768, 768, dtype=dtype)
     return min(timeit.repeat(lambda: x @ weights, number=1, repeat=20))

@@ -83,10 +83,8 @@ class Generator:
 
     @torch.inference_mode()
     def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
-        """Return the replies to dialogues, of which `said` has the user's turns.
-
-        The noise of the sampling depends on `seed` only.
-        """
+        """Return the replies to dialogues, of which `said` has the user's turns. The noise of the
+        sampling depends on `seed` only."""
         block = _Block(self._model, len(said), self._device)
         block.open(self._opening)
         noise = torch.Generator(self._device).manual_seed(seed)
@@ -101,10 +99,8 @@ class Generator:
         return block.replies()
 
     def _asked(self, text: str, turn: int, ended: bool) -> list[int]:
-        """Return the tokens between the previous reply and the next one.
-
-        If the model `ended` the previous reply itself, the first of them is there already.
-        """
+        """Return the tokens between the previous reply and the next one. If the model `ended` the
+        previous reply itself, the first of them is there already."""
         template = self._template
         before = template.reply_to_user if turn else []
         return [*before[ended:], *template.content(text), *template.user_to_reply]
@@ -112,8 +108,7 @@ class Generator:
     def _reply(
         self, block: _Block, features: Tensor, asked: list[bool], noise: torch.Generator
     ) -> list[bool]:
-        """Reply in the rows in which `asked` is True. Return for each row whether the model ended
-        the reply."""
+        """Reply in the rows where `asked` is True. Return where the model ended the reply."""
         begun = going = torch.tensor(asked, device=self._device)
         start = block.ids.shape[1]
         ends = torch.tensor(sorted(self._eos), device=self._device)
@@ -127,10 +122,8 @@ class Generator:
         return (begun & ~going).tolist()
 
     def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
-        """Choose the next token of each row.
-
-        `said` are the tokens of each reply so far; a reply that is over has further tokens there.
-        """
+        """Choose the next token of each row. `said` are the tokens of each reply so far; a reply
+        that is over has further tokens there."""
         penalty = self._sampling.repetition_penalty
         if penalty != 1:
             found = logits.gather(1, said)
@@ -143,8 +136,7 @@ class Generator:
 
 
 class _Growing(DynamicLayer):
-    """Keys and values in buffers with spare room at the end. Otherwise each token would copy all
-    before."""
+    """A layer of the KV cache with spare room, so that a new token does not copy all others."""
 
     ROOM = LONGEST
     """Number of rows that are added to a full buffer."""
@@ -202,15 +194,14 @@ class _Block:
         self._features.append(found.last_hidden_state.expand(self._rows, -1, -1).half().cpu())
 
     def feed(self, texts: list[list[int]]) -> Tensor:
-        """Append tokens to the rows, aligned at the right. Return the last features, [rows,
-        hidden]."""
+        """Append tokens at the right of the rows. Return the last features, [rows, hidden]."""
         longest = max(map(len, texts))
         ids = torch.tensor([[0] * (longest - len(text)) + text for text in texts])
         mask = torch.tensor([[0] * (longest - len(text)) + [1] * len(text) for text in texts])
         return self._pass(ids.to(self._device), mask.to(self._device), chosen=False)
 
     def add(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """Append a chosen token to each of `rows`, bool [rows]. Return the last features, [rows,
+        """Append a chosen token to `rows`, bool [rows]. Return the last features, [rows,
         hidden]."""
         return self._pass(tokens.unsqueeze(1), rows.long().unsqueeze(1), chosen=True)
 

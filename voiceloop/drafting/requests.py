@@ -60,16 +60,14 @@ def dialogues(prompts: Path | None) -> Dialogues:
 
 
 def _begun(text: str, opener: str) -> str:
-    """Return a request after an opener. Inside the opener's sentence, it begins with a small
-    letter."""
+    """Return a request after an opener. Inside the opener's sentence it has no capital letter."""
     if opener.endswith((". {}", "! {}")) or text.startswith(("I ", "I'")):
         return opener.format(text)
     return opener.format(text[0].lower() + text[1:])
 
 
 def _filled(form: str, words: dict[str, list[str]]) -> list[str]:
-    """Fill a form with each word of its first list. Words of its second list go along, in another
-    order."""
+    """Fill a form with each word of its first list, and in parallel with words of its second."""
     names = _PLACE.findall(form)
     first = words[names[0]]
     filled = [form.replace(f"{{{names[0]}}}", word, 1) for word in first]

@@ -75,10 +75,8 @@ class Training:
         folder: Path,
         tell: Tell,
     ) -> DraftCard:
-        """Train for `seconds` in all, write the draft into `folder`, and return its card.
-
-        The draft chooses among `tokens` tokens.
-        """
+        """Train for `seconds` in all, write the draft into `folder`, and return its card. The draft
+        chooses among `tokens` tokens."""
         generate(
             self._generator(self._sampling),
             self._generator(
@@ -110,8 +108,7 @@ class Training:
         return Generator(self._model, self._template, ends, self.system, sampling, self._vocab)
 
     def _shape(self) -> DraftShape:
-        """Return the shape of a layer like the target's own, with an MLP of twice the hidden
-        size."""
+        """Return the shape of a layer like the target's, with an MLP of twice the hidden size."""
         config: Any = cast(Any, self._model.config).get_text_config()
         hidden, heads = config.hidden_size, config.num_attention_heads
         return DraftShape(

@@ -52,10 +52,8 @@ class TrainingStore:
             part.unlink()
 
     def state(self, fresh: TrainingState) -> TrainingState:
-        """Return the state in the folder, or `fresh` if there is none.
-
-        Raises ConfigError if the state is damaged or belongs to another training.
-        """
+        """Return the state in the folder, or `fresh` if there is none. Raises ConfigError if the
+        state is damaged or belongs to another training."""
         path = self._folder / "state.json"
         if not path.exists():
             return fresh

@@ -92,11 +92,8 @@ def generate(
 
 
 def common_tokens(batches: Iterator[Replies], count: int, vocab: int) -> Tensor:
-    """Return the ids of the `count` most frequent tokens in replies, ascending, int64.
-
-    Of equally frequent tokens the lower ids come first, because tokenizers give them to more common
-    tokens.
-    """
+    """Return the ids of the `count` most frequent tokens in replies, ascending, int64. Of equally
+    frequent tokens the lower ids come first, because tokenizers give them to more common tokens."""
     counts = torch.zeros(vocab, dtype=torch.float64)
     for replies in batches:
         chosen = replies.ids[replies.chosen]

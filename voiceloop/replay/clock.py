@@ -71,11 +71,8 @@ class VirtualClock:
         await called
 
     def advance(self, deadline: float) -> bool:
-        """Jump to the next ticket or timer. `deadline` is the time of the first timer.
-
-        The event loop calls this when no task can go on. Return False if nobody waits for the
-        clock.
-        """
+        """Jump to the next ticket or timer. `deadline` is the time of the first timer. The event
+        loop calls this when no task can go on. Return False if nobody waits for the clock."""
         while self._tickets and self._tickets[0].called.done():
             heapq.heappop(self._tickets)
         until = self._tickets[0].until if self._tickets else math.inf
@@ -109,10 +106,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
     def next_timeout(self, timeout: float | None) -> float | None:
         """Return how long to wait for sockets and other threads before ready handles run, in
-        seconds.
-
-        None means without a limit.
-        """
+        seconds. None means without a limit."""
         if self._ready:
             self._shuffle()
         elif timeout != 0:
@@ -157,8 +151,7 @@ class LateRunner(InlineRunner):
         self._rank = rank
 
     async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
-        """Run `job` as `InlineRunner.call` does, and return its result as the last event of that
-        moment."""
+        """Run `job` as `InlineRunner.call` does. Return its result last of all at that moment."""
         begun = self._clock.current_time()
         result = await super().call(job, priority=priority)
         if (now := self._clock.current_time()) > begun:

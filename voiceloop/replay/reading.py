@@ -28,10 +28,8 @@ _OWN = {name for name in Scenario.__struct_fields__ if name != "config"}
 
 
 def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> Scenario:
-    """Read a scenario. `settings`, by dotted key, override those in the file.
-
-    Raises ConfigError for a mistake in the file.
-    """
+    """Read a scenario. `settings`, by dotted key, override those in the file. Raises ConfigError
+    for a mistake in the file."""
     table = toml(path, HINT)
     given = {name: table.pop(name) for name in list(table) if name in KEYS or name in SECTIONS}
     config = assembled(flatten(SCRIPTED) | given_in(given, path) | dict(settings or {}))

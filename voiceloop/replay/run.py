@@ -151,8 +151,7 @@ def play(
 
 
 def in_order(trace: TurnTrace) -> TurnTrace:
-    """Sort the spans and counters of `trace`. Stages that work at the same moment have no fixed
-    order."""
+    """Sort the spans and counters of `trace`, since simultaneous stages have no fixed order."""
     spans = sorted(
         trace.spans, key=lambda span: (span.start, _LANES.index(Lane(span.lane)), span.end)
     )

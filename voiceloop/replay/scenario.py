@@ -174,8 +174,7 @@ class Scenario(Object, frozen=True):
     """Settings. A file has them in sections, as a configuration file does."""
 
     def replies(self) -> tuple[dict[str, Items], Items, dict[str, Sequence[str]]]:
-        """Return the replies by the user's text, the reply to any other text, and the bursts after
-        each call."""
+        """Return the replies by the user's text, the default reply, and the bursts by call id."""
         table: dict[str, Items] = {}
         default: Items = NO_IDEA
         results: dict[str, Sequence[str]] = {}

@@ -52,8 +52,7 @@ class ScriptedFailure(RuntimeError):
 
 
 class ScriptedVad:
-    """A detector for which any sound above `AUDIBLE` is speech. What a filter leaves behind is
-    quieter."""
+    """A detector that takes any sound above `AUDIBLE` for speech. Filters leave less behind."""
 
     frame = 512
 
@@ -82,8 +81,7 @@ class ScriptedAsr(WindowedAsr):
     max_window_s: float = 30.0
     languages: tuple[str, ...] = ("en", "fr")
     detected: Sequence[tuple[str, float]] = (("en", 1.0),)
-    """Languages that are detected, with their probabilities, one in each call. The last one is
-    repeated."""
+    """Detected languages with their probabilities, one in each call; the last one is repeated."""
     fail: Callable[[str], bool] = lambda text: False
     """Whether the decode of a window with these words fails."""
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
@@ -186,8 +184,7 @@ def canonical(text: str) -> str:
 
 
 class ScriptedConversation:
-    """One conversation with a `ScriptedLlm`. Words that got no reply are answered with the next
-    turn's."""
+    """A conversation in which words without a reply are answered together with the next turn's."""
 
     def __init__(self, model: ScriptedLlm) -> None:
         self._model = model
@@ -267,8 +264,7 @@ class ScriptedConversation:
         self._given.clear()
 
     def _look_up(self, table: Mapping[str, T], default: T) -> T:
-        """Return the entry for all words of the user without a reply, or else for those of the
-        present turn."""
+        """Return the entry for all unanswered words of the user, or else for the present turn's."""
         text = canonical(f"{self._before} {self._text}")
         return table.get(text, table.get(canonical(self._text), default))
 
@@ -290,8 +286,7 @@ class ScriptedConversation:
     def _speak(
         self, items: Sequence[str | ToolCall], turn: int, shared: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Yield `items`. The first `shared` ones cost one step together, because a single pass
-        accepts them."""
+        """Yield `items`. The first `shared` ones cost one step: a single pass accepts them all."""
         try:
             for index, item in enumerate(items):
                 self._given.append(item)

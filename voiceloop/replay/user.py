@@ -24,8 +24,7 @@ FRAME = samples(20)
 """Samples of a frame: 20 ms, twice as many as from a live microphone, so that a long conversation
 takes seconds."""
 LEVEL, STEP = 0.25, 2.0**-20
-"""Word k sounds at `LEVEL + k * STEP`, which is exact in float32. A sound without words is at
-`LEVEL`."""
+"""Word k sounds at `LEVEL + k * STEP`, exact in float32. Other sounds are at `LEVEL`."""
 ENOUGH = 0.9
 """Share of a word that a window must contain for the word to be recognised."""
 SETTLED = samples(50)
@@ -40,13 +39,11 @@ class Piece:
     """A word; empty for another sound, such as a cough; None for silence."""
     seconds: float
     misheard: str | None = None
-    """Word that partial decodes give instead while the voice goes on; empty: they miss it; None: no
-    other."""
+    """Word that partial decodes give instead while the voice goes on; empty: they miss it."""
 
 
 class Lexicon:
-    """All words that have been spoken, by their levels. It makes audio of words and reads them
-    back."""
+    """All spoken words, by their levels. It turns words into audio and reads them back."""
 
     def __init__(self) -> None:
         self._words: list[Piece] = []
@@ -102,15 +99,13 @@ class TimedSound:
     """Event that the sound follows: the end of the previous sound, the first sound of a reply, or
     the end of the last turn that was not over."""
     delay_s: float = 0.0
-    """Seconds between that event and the sound: of the stream after speech, otherwise of the event
-    loop."""
+    """Seconds after the event: of the stream after speech, otherwise of the event loop."""
     turn: int | None = None
     """Turn whose reply or end is meant; None: the first one since the previous sound was over."""
 
 
 class StreamClock:
-    """The clock of a microphone's stream. It tells when each sample is recorded, and stops on
-    `hold`."""
+    """The clock of a microphone's stream: the time of each sample. It stops while held."""
 
     def __init__(self, wait: Callable[[float], Awaitable[None]]) -> None:
         """`wait` waits until a given time."""
@@ -165,8 +160,7 @@ class Watch:
         self.active_at = 0.0
         """Time of the last event."""
         self._moments: list[tuple[str, int, float]] = []
-        """Kind, turn and time of each clause that began to sound and of each turn's end, in
-        order."""
+        """Kind, turn and time of each clause that sounded and of each end of a turn."""
         self._live: set[int] = set()
         """Turns that are not over and of which something has been shown."""
 
@@ -185,10 +179,8 @@ class Watch:
                 self._live.add(event.turn)
 
     def moment(self, say: TimedSound, since: float) -> float | None:
-        """Return when the event that `say` follows first happened; None if it has not.
-
-        If `say` names no turn, only events from `since` on count.
-        """
+        """Return when the event that `say` follows first happened; None if it has not. If `say`
+        names no turn, only events from `since` on count."""
         first: float | None = None
         for what, turn, at in reversed(self._moments):
             if say.turn is None and at < since:
@@ -279,7 +271,7 @@ class ScriptedMicrophone:
         return pcm
 
     def _next_begin(self, earliest: int) -> int | None:
-        """Return the sample at which the next sound begins, not before `earliest`; None if it is
+        """Return the sample, from `earliest` on, at which the next sound begins; None if
         unknown."""
         if not self._waiting:
             return None
@@ -295,8 +287,7 @@ class ScriptedMicrophone:
         return max(earliest, math.ceil(begin * SPEECH_RATE - 1e-6))
 
     def _look_ahead(self, end: int) -> None:
-        """End the stream after sample `end` if all sounds are over or the next one has waited too
-        long."""
+        """End the stream after sample `end` if no sound is left or the next waited too long."""
         if not self._waiting:
             self.finished = not len(self._rest) and end >= self._spoken + self._silence
             return

@@ -119,8 +119,7 @@ class Recorder:
         self._spans.append(StageSpan(lane, name, start, end, args))
 
     def trace(self, outcome: Outcome, heard: str = "") -> TurnTrace:
-        """Return the record so far, with the outcome of the turn and what was heard of the
-        reply."""
+        """Return the record so far, with the turn's outcome and the heard part of the reply."""
         marks = {str(mark): self._marks[mark] for mark in Mark if mark in self._marks}
         return TurnTrace(
             self.turn,
@@ -143,8 +142,7 @@ PARTS: Mapping[str, tuple[Mark, str]] = {
     "tts": (Mark.FIRST_SYNTHESIS, "tts"),
     "output": (Mark.FIRST_SOUND, "devices"),
 }
-"""Parts of voice-to-voice in order, each with the mark that ends it and the package that owns
-it."""
+"""Parts of voice-to-voice in order: the mark that ends each, and the package that owns it."""
 
 
 def _microseconds(trace: TurnTrace, earlier: Mark, later: Mark) -> int | None:
@@ -160,19 +158,12 @@ def _milliseconds(microseconds: int | None) -> float | None:
 
 
 def voice_to_voice_ms(trace: TurnTrace) -> float | None:
-    """Return the time from the user's last voiced sample to the first audible one of the reply, in
-    ms.
-
-    None if either is missing.
-    """
+    """Return the ms from the user's last voiced sample to the first audible one of the reply."""
     return _milliseconds(_microseconds(trace, Mark.SPEECH_END, Mark.FIRST_SOUND))
 
 
 def endpoint_to_sound_ms(trace: TurnTrace) -> float | None:
-    """Return the time from the endpoint to the first audible sample of the reply, in ms.
-
-    None if either is missing.
-    """
+    """Return the ms from the endpoint to the first audible sample of the reply."""
     return _milliseconds(_microseconds(trace, Mark.ENDPOINT, Mark.FIRST_SOUND))
 
 
@@ -214,8 +205,7 @@ def percentiles(
 
 
 def latency_line(trace: TurnTrace) -> str:
-    """Return a line for a console: the latency, its parts, and the acceptance of the draft's
-    tokens."""
+    """Return a line for a console: the latency, its parts, and the draft's acceptance."""
     whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
     said: list[str] = []
     if whole is not None and parts is not None:
@@ -269,8 +259,7 @@ def to_json(trace: TurnTrace) -> dict[str, Any]:
 
 _PID = 1
 _ROWS = 100
-"""Number of thread ids for each lane. Spans of a lane that overlap are drawn in rows of their
-own."""
+"""Thread ids for each lane. Spans of a lane that overlap are drawn in rows of their own."""
 
 
 def to_perfetto(traces: Sequence[TurnTrace]) -> dict[str, Any]:
@@ -311,8 +300,7 @@ def _tid(lane: Lane, row: int = 0) -> int:
 
 
 def _turn_events(trace: TurnTrace, event: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events of a turn: the turn, the parts of its latency, its marks, and its
-    counters."""
+    """Return the events of a turn: itself, the parts of its latency, its marks and counters."""
     moments = _moments(trace)
     start, end = min(moments), max(moments)
     same = {"cat": "turn", "id": trace.turn}

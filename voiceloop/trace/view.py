@@ -95,8 +95,7 @@ class Exchanges:
 
 
 class PlainView:
-    """A view of plain lines: the transcript when the reply begins, the rest when the turn is
-    over."""
+    """A view of plain lines: the transcript when the reply begins, the rest after the turn."""
 
     def __init__(self, out: TextIO, *, timed: bool = True) -> None:
         self._out = out
@@ -214,10 +213,7 @@ class LiveView:
 
 class JsonView:
     """A view of one JSON object in one line for each turn that is over. Notices go to `err` as
-    text.
-
-    Marks are in seconds from the turn's start. Latencies are null if they are meaningless.
-    """
+    text. Marks are in seconds from the turn's start. Latencies are null if they are meaningless."""
 
     def __init__(self, out: TextIO, err: TextIO, *, timed: bool = True) -> None:
         self._out = out
@@ -268,11 +264,8 @@ def _ending(trace: TurnTrace) -> str:
 
 
 def _words_heard(trace: TurnTrace, exchange: TurnText) -> int:
-    """Return how many words of the written reply were heard.
-
-    A reply that came to its end has all of them, since the spoken text may have more or fewer
-    words.
-    """
+    """Return how many words of the written reply were heard. A reply that came to its end has all
+    of them, since the spoken text may have more or fewer words."""
     if trace.outcome in ("done", "silent"):
         return len(exchange.reply.split())
     return len(trace.heard.split())

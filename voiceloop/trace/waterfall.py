@@ -39,8 +39,7 @@ class Stretch:
 
 
 def stages(trace: TurnTrace) -> dict[str, list[Stretch]]:
-    """Return when each stage worked: its spans, or the time between two marks if it has no
-    spans."""
+    """Return when each stage worked: its spans, or without any the time between two marks."""
     found: dict[str, list[Stretch]] = {}
     for stage, (lane, begin, end) in _STAGES.items():
         found[stage] = spans(trace, lane)
@@ -115,8 +114,7 @@ def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
 
 
 def _activity(stretches: Iterable[tuple[float, float]], bar: int) -> str:
-    """Return one character for each cell. Its height is the share of the cell that `stretches`
-    cover."""
+    """Return a character for each cell. Its height is the share that `stretches` cover."""
     covered = [0.0] * bar
     for start, end in stretches:
         for cell in range(min(int(start), bar - 1), min(math.ceil(end), bar)):

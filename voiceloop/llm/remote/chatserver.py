@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     _Way = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
 
 STEP_S = 0.02
-"""Maximum wait of a step in seconds, so that other conversations and cancellations get their
-turn."""
+"""Maximum wait of a step in seconds. Other conversations and cancellations need their turn."""
 CONNECT_S = 5.0
 """Seconds in which a server must take a connection, and list its models when it is looked up."""
 GRACE_S = 0.5
@@ -46,8 +45,7 @@ MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
 """Maximum number of bytes read of a refusal, and of a list of models or a reply that is not
 streamed."""
 UNLISTED = (404, 405)
-"""HTTP statuses of servers that do not list their models. Such a server may also answer with
-501."""
+"""HTTP statuses, besides those from 500 on, of servers that do not list their models."""
 
 
 class ChatServer:
@@ -77,11 +75,8 @@ class ChatServer:
     # ---- on any thread
 
     def look_up(self) -> None:
-        """Request the list of `models`. So a server that is missing or of another kind is found at
-        once.
-
-        Raises Trouble.
-        """
+        """Request the list of `models`, to find out at once whether the server is there. Raises
+        Trouble."""
         try:
             self._portal.call(self._look_up)
         except Trouble as trouble:
@@ -102,8 +97,7 @@ class ChatServer:
         return PendingReply(self._arrived, start)
 
     def instead_of(self, model: str) -> str:
-        """Return a hint at the model that is meant by `model`, a name that the server does not
-        know."""
+        """Return a hint at the known model that the unknown name `model` may mean."""
         near = nearest(model, self.models)
         some = ", ".join(self.models[:8])
         return f"did you mean '{near}'?" if near else f"it has: {some}" if some else "see its log"
@@ -120,7 +114,7 @@ class ChatServer:
             raise troubles.silent(self.where, CONNECT_S)
 
     async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
-        """Pass the pieces of a reply to `post`. If that fails, check whether the server is still
+        """Pass the pieces of a reply to `post`. If that fails, watch whether the server is
         there."""
         try:
             await self._persist(body, post)
@@ -133,8 +127,7 @@ class ChatServer:
 
     @staticmethod
     async def _watch(server: weakref.ref[ChatServer], host: str) -> None:
-        """Report when the server has gone and when it is back, until its `ChatServer` is
-        deleted."""
+        """Report when the server has gone and is back, until its `ChatServer` is deleted."""
 
         async def ask() -> None:
             if (there := server()) is None:
@@ -221,8 +214,7 @@ class ChatServer:
             raise troubles.refused(self.where, None, error) from None
 
     async def _events(self, answer: httpx2.Response) -> AsyncGenerator[bytes]:
-        """Yield the bytes of the event stream. A reply that is not streamed becomes a stream of one
-        event."""
+        """Yield the bytes of the event stream. An unstreamed reply becomes a single event."""
         if "event-stream" in (_kind(answer) or "event-stream"):
             async for block in answer.aiter_bytes():
                 yield block
@@ -240,8 +232,7 @@ class ChatServer:
     async def _requested(
         self, path: str, body: Mapping[str, Any] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """Yield the response to a request that is not refused. Raises Trouble, also while it is
-        read."""
+        """Send a request and yield its response. Raises Trouble, also while that is read."""
         import httpx2
 
         url = f"{self.where.url}/{path}"
@@ -301,10 +292,7 @@ class PendingReply:
 
     def next(self) -> list[Piece] | None:
         """Return the pieces since the last call, after at most `STEP_S`; None when the reply is
-        over.
-
-        Raises Trouble once all pieces before the failure have been taken.
-        """
+        over. Raises Trouble once all pieces before the failure have been taken."""
         with self._arrived:
             if not self._pieces and not self._done.done():
                 self._arrived.wait(STEP_S)
@@ -320,8 +308,7 @@ class PendingReply:
 
 
 async def _live(where: Address, started: Future[_Way]) -> None:
-    """Run all that belongs to one server on the thread of the requests, until the server is
-    deleted."""
+    """Run all requests to one server on their thread, until its `ChatServer` is deleted."""
     import httpx2
 
     try:

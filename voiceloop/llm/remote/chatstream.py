@@ -38,8 +38,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A sign that the model is working on the reply: a piece of its thoughts, which may be
-    empty."""
+    """A sign that the model works on the reply: a piece of its thoughts, which may be empty."""
 
     text: str = ""
 
@@ -154,8 +153,7 @@ class ChatStream:
         yield from given or ([] if choice.get("finish_reason") else [Thought()])
 
     def _said(self, content: object) -> Iterator[Piece]:
-        """Yield the pieces of `content`: a text, or a list of parts, some of which may be
-        thoughts."""
+        """Yield the pieces of `content`: a text, or a list of parts that may be thoughts."""
         if isinstance(content, str):
             if content:
                 yield from self._whole(content)

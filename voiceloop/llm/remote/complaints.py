@@ -32,13 +32,11 @@ class Complaint(Exception):
         super().__init__(said)
         self.said = said
         self.named = named
-        """Code, type and parameter that the server names besides the message, separated by
-        spaces."""
+        """Code, type and parameter in the server's response, separated by spaces."""
 
 
 def complaint(body: object) -> str:
-    """Return the error message in a server's response, decoded from JSON; empty if there is
-    none."""
+    """Return the error message in a server's response, decoded from JSON; empty without one."""
     return _said(body, 0)
 
 
@@ -48,8 +46,7 @@ def named(body: object) -> str:
 
 
 def complained(chunk: Mapping[str, Any], event: str = "") -> Complaint | None:
-    """Return the error in a chunk of a reply; None if there is none. `event` is the name of its
-    event."""
+    """Return the error in a chunk of a reply, or None. `event` is the name of its event."""
     choices = chunk.get("choices")
     first = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     choice = cast("Mapping[str, Any]", first if isinstance(first, dict) else {})

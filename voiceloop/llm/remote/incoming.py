@@ -21,8 +21,7 @@ class Incoming:
     """A parser of one response. Call `push` with its pieces, then `finish` once."""
 
     def __init__(self, stop: Sequence[str] = (), *, thinking: bool = False) -> None:
-        """`thinking` says that the reply probably begins inside a thought without a mark at its
-        start."""
+        """`thinking` says that the reply probably begins inside a thought without a start mark."""
         self.thought = 0
         """Number of thought tokens, as far as it is known."""
         self.lone = False
@@ -74,8 +73,8 @@ class Incoming:
     def finish(self) -> Sequence[ReplyPart | StreamedCall]:
         """Return the remaining parts and calls.
 
-        If the reply was supposed to begin with a thought, but no end of a thought came, all of it
-        is speech.
+        If the reply was supposed to begin with a thought, but was complete without the end of one,
+        all of it is speech.
         """
         left = self._said(self._leaks.finish())
         if not self._parts.stopped:

@@ -84,8 +84,7 @@ class LocalServer:
 
 
 def paths(port: int) -> tuple[str, ...]:
-    """Return the paths to request from the server at `port`. At an unusual port it may be of any
-    kind."""
+    """Return the paths to request at `port`. At an unusual port, any kind may answer."""
     usual = [known for known in KNOWN if known.port == port] or KNOWN
     signs = [known.sign for known in usual if known.sign]
     ollama = (TAGS, LOADED) if KNOWN[0] in usual else ()
@@ -148,10 +147,7 @@ class ServerChoice:
 
 def read_asked(text: str) -> ServerChoice:
     """Parse a name, a port or a local address, and after a slash the name of a model, which is
-    optional.
-
-    Raises ConfigError for anything else.
-    """
+    optional. Raises ConfigError for anything else."""
     here = _HERE.fullmatch(text)
     name, _, model = text.partition("/")
     asked = ServerChoice(here[1], here[2] or "") if here else ServerChoice(name.lower(), model)
@@ -173,10 +169,8 @@ def read_asked(text: str) -> ServerChoice:
 
 
 def pick(asked: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
-    """Return the requested server, with the requested model first in its list.
-
-    Raises ConfigError if the server does not run here or has no such model.
-    """
+    """Return the requested server, with the requested model first in its list. Raises ConfigError
+    if the server does not run here or has no such model."""
     server = next((one for one in found if asked.id in (one.id, str(one.port))), None)
     if server is None:
         name = next((known.name for known in KNOWN if known.id == asked.id), f"port {asked.id}")

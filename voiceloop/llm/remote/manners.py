@@ -16,8 +16,7 @@ LIMITS = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
-"""Both names of the parameter for the longest reply, each with the other one, which is tried
-next."""
+"""Names of the parameter for the longest reply, each with the other one, which is tried next."""
 THINKING = ("chat_template_kwargs", "reasoning_effort")
 """Parameters that ask a model not to think."""
 ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
@@ -84,10 +83,8 @@ class Manners:
         return fitted
 
     def learn(self, complaint: Complaint, asked: Message) -> list[str]:
-        """Learn why the server refused `asked`, an adapted request.
-
-        Return the parameters that are left out from now on, if a user may have set them.
-        """
+        """Learn why the server refused `asked`, an adapted request. Return the parameters that are
+        left out from now on, if a user may have set them."""
         said = f"{complaint.said} {complaint.named}"
         if _ROLES.search(said) and self._learn_roles(said, asked):
             return []
@@ -112,8 +109,8 @@ class Manners:
     def _refused(self, complaint: Complaint, asked: Message) -> list[str]:
         """Return the parameters that a refusal is about.
 
-        Those in its code and parameter fields come first; then those of `ADDED` in its message;
-        then the first one in its message; then those that its words stand for.
+        They are those in its code and parameter fields, or else those of `ADDED` in its message, or
+        else the first one in its message, or else those that its words stand for.
         """
         known = [name for name in (*ADDED, *USUAL) if name in asked]
         if apart := [name for name in known if _names(complaint.named, name)]:

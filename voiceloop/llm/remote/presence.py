@@ -24,10 +24,8 @@ LOADING = 503
 
 
 async def watch(host: str, ask: Callable[[], Awaitable[None]]) -> None:
-    """Report if the server at `host` has gone. Return once it is there, and report that too.
-
-    `ask` raises Trouble if it gets no answer.
-    """
+    """Report if the server at `host` has gone. Return once it is there, and report that too. `ask`
+    raises Trouble if it gets no answer."""
     gone = False
     while (why := await _absent(ask)) is not None:
         if not gone:
@@ -51,8 +49,7 @@ async def _absent(ask: Callable[[], Awaitable[None]]) -> str | None:
 
 @asynccontextmanager
 async def told_to(tell: Callable[[str], None]) -> AsyncGenerator[None]:
-    """Pass all reports to `tell`, on this event loop, instead of the log while the context
-    lasts."""
+    """Pass all reports to `tell` on this event loop, not to the log, while the context lasts."""
     async with BlockingPortal() as portal:
         handler = _ComplaintHandler(partial(portal.start_task_soon, tell))
         logger.addHandler(handler)

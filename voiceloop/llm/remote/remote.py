@@ -198,8 +198,7 @@ class RemoteLlm:
     def conversation(
         self, *, system: str | None = None, seed: int | None = None
     ) -> RemoteConversation:
-        """Begin a conversation. `system` and `seed` replace the configured ones if they are
-        given."""
+        """Begin a conversation. `system` and `seed`, if given, replace the configured ones."""
         if seed is None:
             own = self._config.seed
             seed = SystemRandom().getrandbits(31) if own == "auto" else own
@@ -208,9 +207,7 @@ class RemoteLlm:
 
     def warm(self) -> None:
         """Let the server load the model, and learn what it refuses, with a reply of one token.
-
-        Raises Trouble.
-        """
+        Raises Trouble."""
         self.conversation().warm()
 
 

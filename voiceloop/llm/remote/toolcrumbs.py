@@ -104,8 +104,7 @@ def _another(call: _Call, own: str, name: str, arguments: str) -> bool:
 
 
 def _whole(arguments: str) -> bool:
-    """Return whether `arguments` is a complete JSON object, or a JSON string, which may contain
-    one."""
+    """Return whether `arguments` is a complete JSON object, or a JSON string."""
     if arguments[:1] not in ("{", '"') or arguments[-1:] not in ("}", '"'):
         return False
     try:

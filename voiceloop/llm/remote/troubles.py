@@ -112,8 +112,7 @@ def no_such_server(where: Address, kind: str) -> Trouble:
 
 
 def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble:
-    """Return the error for a refusal with an HTTP `status`, or with None in the middle of a
-    reply."""
+    """Return the error for a refusal: with an HTTP `status`, or None in the middle of a reply."""
     why = complaint.said
     host, key = where.host, where.key_name
     if status is not None and 300 <= status < 400:
@@ -153,8 +152,7 @@ def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble
 
 
 def cut_off(tokens: int, *, spent: bool) -> Trouble:
-    """Return the error for a model that thought until its tokens were used up (`spent`) or for too
-    long."""
+    """Return the error for a model that thought too long or used up its tokens (`spent`)."""
     return Trouble(
         f"the model came to no end: it thought for {tokens} tokens and was cut off",
         "llm.max_thought_tokens is how long it may think, and llm.thinking = off asks it not to",

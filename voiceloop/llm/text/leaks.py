@@ -48,8 +48,7 @@ _BROKEN = re.compile(r"[<\[][|｜]")  # noqa: RUF001
 
 
 class Leaks:
-    """A filter that removes leaked tokens from one reply. Call `push` with its text, then `finish`
-    once."""
+    """A filter of leaked tokens for one reply. Call `push` with its text, then `finish` once."""
 
     def __init__(self) -> None:
         self.over = False

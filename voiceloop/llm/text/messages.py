@@ -65,8 +65,7 @@ def _told(called: CallWithResult) -> Message:
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
-    """Return `messages` without system prompts. Their text begins the first user message
-    instead."""
+    """Return `messages` without system prompts. Their text begins the first user message."""
     told = [one["content"] for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
     if not told:
@@ -79,10 +78,8 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Return `messages` with neighbours of one role merged and a user message first.
-
-    Replies before the first user message move into the system prompt.
-    """
+    """Return `messages` with neighbours of one role merged and a user message first. Replies before
+    the first user message move into the system prompt."""
     system = [one for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
     while rest and rest[0]["role"] == "assistant" and "tool_calls" not in rest[0]:

@@ -80,8 +80,7 @@ class Parts:
         self._header = ""
         """Header of the current message so far."""
         self._listed = False
-        """Whether the last part was a JSON call, after which a semicolon and another call may
-        follow."""
+        """Whether the last part was a JSON call, which a semicolon and another call may follow."""
 
     @property
     def speaking(self) -> bool:
@@ -139,8 +138,7 @@ class Parts:
             yield from parts
 
     def _speak(self) -> ReplyPart | None:
-        """Return the text up to the next mark, or a mark at the start; None if nothing is
-        certain."""
+        """Return the text up to the next mark, or that mark; None if nothing is certain."""
         text = self._text
         if self._listed:
             more = text.lstrip()
@@ -231,18 +229,15 @@ class Parts:
         return ReplyPart(text, calls=tuple(calls))
 
     def _body(self, text: str) -> str:
-        """Return the text between the marks of a call. `<function=` stays, because the name follows
-        it."""
+        """Return the text between the marks of a call. `<function=` stays for the name after it."""
         mark = next(mark for mark in self._calls if text.startswith(mark))
         if mark == "<function=":
             return text
         return text.removeprefix(mark).removesuffix(self._calls[mark] or "\0")
 
     def _held(self, marks: Sequence[str] = ()) -> int:
-        """Return the length of the longest end of the text that may begin one of `marks`.
-
-        Without `marks`, all marks and JSON count.
-        """
+        """Return the length of the longest end of the text that may begin one of `marks`. Without
+        `marks`, all marks and JSON count."""
         text = self._text
         data = None if marks else JSON_MAYBE.search(text)
         least = len(text) - data.start() if data else 0

@@ -134,8 +134,7 @@ class _Bounded(NodeTransformer):
 
 
 class _Generation(Extension):
-    """The tag `generation` around text that a model is trained to write. It does not change the
-    text."""
+    """The tag `generation` around text that a model is trained on. The text stays the same."""
 
     tags: ClassVar = {"generation"}
 

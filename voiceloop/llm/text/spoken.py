@@ -11,17 +11,14 @@ _END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？।؟]|\n")  # noq
 """A pattern of the end of a sentence inside a longer text."""
 _LAST_WORD = re.compile(r"(\w+)\W*$")
 _SHORT = frozenset("mr mrs ms dr prof st vs no etc dra sra sr nr bzw ca".split())
-"""Abbreviations whose period does not end a sentence. Neither does the period of a single
-letter."""
+"""Abbreviations whose period does not end a sentence. Single letters are further ones."""
 ECHO_WORDS = 3
 """Minimum number of words of an echo. A shorter reply, such as a greeting, may repeat the user."""
 
 
 def sentence_end(text: str, start: int) -> int | None:
-    """Return the index after the first sentence of `text` that ends at `start` or later.
-
-    None if no end is certain: a period counts only with whitespace after it.
-    """
+    """Return the index after the first sentence of `text` that ends at `start` or later. None if no
+    end is certain: a period counts only with whitespace after it."""
     for found in _END.finditer(text):
         word = _LAST_WORD.search(text, 0, found.start())
         short = word is not None and (len(word[1]) == 1 or word[1].casefold() in _SHORT)

@@ -87,8 +87,7 @@ class ChatTemplate:
         return _NEXT in text.partition(_USER)[0]
 
     def opening(self, system: str, tools: Sequence[Tool] = ()) -> list[int]:
-        """Return the tokens before the user's first text. A template without tools leaves `tools`
-        out."""
+        """Return the tokens before the user's first text. Some templates leave `tools` out."""
         turns = [{"role": "user", "content": _USER}]
         plain = self._render(turns, tools).partition(_USER)[0]
         if not system:
@@ -103,10 +102,7 @@ class ChatTemplate:
 
     def content(self, text: str) -> list[int]:
         """Return the tokens of the user's `text`, tokenised in its place after the template's own
-        text.
-
-        Names of special tokens are removed, because nobody says them.
-        """
+        text. Names of special tokens are removed, because nobody says them."""
         text = self.harmless(text)
         before, whole = self.reply_to_user, self.encode(self._between + text)
         # No known tokenizer merges the content's first token with the text before it.
@@ -129,8 +125,7 @@ class ChatTemplate:
         return self.encode(text)
 
     def calls(self, calls: Sequence[ToolCall]) -> list[int]:
-        """Return the tokens of `calls` as the model writes them; empty if the template shows no way
-        to."""
+        """Return the tokens of `calls` as the model writes them; empty if there is no way to."""
         told = [
             {
                 "type": "function",
@@ -168,10 +163,8 @@ class ChatTemplate:
         return ids + self.reply_to_user
 
     def call_of(self, names: Collection[str]) -> list[int]:
-        """Return the tokens with which every call of a tool in `names` begins.
-
-        Empty if the calls have no common beginning, or if replies begin with a thought.
-        """
+        """Return the tokens with which every call of a tool in `names` begins. Empty if the calls
+        have no common beginning, or if replies begin with a thought."""
         made = [ToolCall(0, "", name, given) for name in names for given in ({}, {"x": 0})]
         written = [self.calls([call]) for call in made]
         if self.thinks_first:
@@ -237,8 +230,7 @@ class ChatTemplate:
         return frozenset()
 
     def _call_marks(self) -> tuple[str, str]:
-        """Return the marks that the template puts around a call; empty strings if there are
-        none."""
+        """Return the marks that the template puts around a call; two empty strings if none."""
         function = {"name": _NEXT, "arguments": {"x": _NEXT}}
         call = {"type": "function", "id": _CALL_ID.format(0), "function": function}
         calling = {"role": "assistant", "content": "", "tool_calls": [call]}
@@ -260,8 +252,7 @@ class ChatTemplate:
         return [{"role": role, "content": content} for role, content in turns]
 
     def _around(self, turns: list[dict[str, str]], first: str, second: str) -> tuple[str, str]:
-        """Return the text between the placeholders `first` and `second`, and the text after
-        `second`."""
+        """Return the text between two placeholders, and the text after the second one."""
         _, found, rest = self._render(turns).partition(first)
         between, found_too, after = rest.partition(second)
         if not found or not found_too:

@@ -62,8 +62,7 @@ class Translation:
         self._ids: list[int] = []
 
     def translate(self, ids: Sequence[int]) -> list[int]:
-        """Return the other tokenizer's tokens for all of `ids`, without an incomplete last
-        character."""
+        """Return the other tokenizer's tokens for `ids`, without an incomplete last character."""
         same = common(self._ids, ids)
         self.rollback(same)
         for token in ids[same:]:
@@ -147,8 +146,7 @@ def shared(source: Mapping[str, int], other: Mapping[str, int]) -> dict[int, int
 
 
 def meanings(vocab: Mapping[str, int]) -> dict[int, bytes]:
-    """Return the bytes that each token stands for, by id, in GPT-2's or SentencePiece's
-    notation."""
+    """Return each token's bytes by its id, from GPT-2's or SentencePiece's notation."""
     if "Ġ" in vocab or "Ċ" in vocab:
         table = _bytes_of_characters()
         return {
@@ -168,10 +166,8 @@ def _spelled(text: str) -> bytes:
 
 
 def _bytes_of_characters() -> dict[str, int]:
-    """Return GPT-2's table of bytes by character.
-
-    Printable bytes stand for themselves. The others get the characters from 256 on.
-    """
+    """Return GPT-2's table of bytes by character. Printable bytes stand for themselves. The others
+    get the characters from 256 on."""
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = [byte for byte in range(256) if byte not in printed]
     table = {chr(byte): byte for byte in printed}
