@@ -1,5 +1,5 @@
 """Fit a calibration to a model's end probabilities at many silences, or find that the last word
-decides as well.
+decides just as well.
 
 An endpoint policy costs delay at true ends, and cut-offs at pauses. A pause within a request is
 assumed to last from 200 to 700 ms, uniformly distributed. This module knows no models and no files.
@@ -53,7 +53,7 @@ class Cost:
     """The cost of an endpoint policy."""
 
     delay_ms: float
-    """Mean silence after which a turn ends that is over."""
+    """Mean silence before the end of a turn that is over."""
     incomplete: float
     """Share of the pauses after incomplete words that end the turn."""
     whole: float
@@ -103,8 +103,8 @@ def probability_ms(
 
 
 def words_at(judged: Sequence[JudgedSilence], delay_ms: float, config: TurnConfig) -> Cost:
-    """Return the cost if the last word alone decides, at a mean delay of `delay_ms` or the least
-    above it."""
+    """Return the cost if the last word alone decides, at a mean delay of `delay_ms`, or at the
+    least possible one above it."""
     unsure = float(np.mean([one.unfinished for one in judged if one.kind == "end"]))
     incomplete_ms = float(config.incomplete_ms)
     rest = (delay_ms - unsure * incomplete_ms) / max(1 - unsure, 1e-9)
@@ -115,9 +115,9 @@ def calibrate(judged: Sequence[JudgedSilence], config: TurnConfig) -> Calibratio
     """Return the calibration with the least cost, at `CUT_OFF_MS` for each cut-off.
 
     It may cut off at most `MOST_CUT_OFFS` of the pauses after incomplete words. After complete
-    requests it may cut off no more pauses than the plain hangover does. Return None if no
-    calibration does so, or if the best one does not beat the last word at the same delay, with
-    fewer cut-offs after incomplete words and no more after complete requests.
+    requests it may cut off no more pauses than the plain hangover does. Return None if there is
+    none, or if the best one does not beat the last word at the same delay: with fewer cut-offs
+    after incomplete words, and no more after complete requests.
     """
     found = _best(judged, config)
     if found is None:

@@ -29,8 +29,8 @@ QUIET_S = 2.0
 def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
     """Yield the model's judgement of each silence in the requests, one in each step.
 
-    Yield nothing if the model gives no probability. Every other request begins its conversation;
-    the others follow the history in `requests`.
+    Yield nothing if the model gives no probability. Every other request is the first of its
+    conversation; the others follow the history in `requests`.
     """
     conversation = llm.conversation()
     first, later = requests.asked[::2], requests.asked[1::2]

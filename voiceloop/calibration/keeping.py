@@ -1,7 +1,7 @@
 """Files of calibrations: those that ship with voiceloop, and those found on this machine.
 
 A calibration belongs to the fingerprint of a model and to a language. For each language a file has
-the fields of a `Calibration`, or says that the last word decides as well. For models whose
+the fields of a `Calibration`, or says that the last word decides just as well. For models whose
 calibration ships, it also names the model's family.
 """
 
@@ -24,7 +24,7 @@ METHOD = 2
 """Version of how the probability is read and calibrated. Files of earlier versions are ignored."""
 
 Calibrations = dict[str, Calibration | None]
-"""Calibration by the language's code; None if the last word decides as well."""
+"""Calibration by the language's code; None if the last word decides just as well."""
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:

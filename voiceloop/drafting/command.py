@@ -25,8 +25,8 @@ class TrainDraft(Command, frozen=True, kw_only=True):
     """Train a draft, which makes a language model's replies come faster.
 
     The draft changes none of the replies. First the model replies to requests, then a small layer
-    learns to predict its tokens. The same command goes on after it was stopped. In the end, name
-    the folder with `llm.draft`.
+    learns to predict its tokens. If it was stopped, the same command goes on. Afterwards, set
+    `llm.draft` to the folder.
     """
 
     uses = ("llm",)

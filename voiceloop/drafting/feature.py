@@ -171,10 +171,10 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
     """Return the attention of the newest chained step, in the shape of `q` [dialogues, heads, rows,
     dim].
 
-    The first step in `seen` has rows for all tokens. All later steps have rows only for the last
-    tokens of the sequence, as `q` has. A row of step s stands for a token that follows s drafted
-    ones. It sees the first step's rows before the drafted tokens, and one row for each drafted
-    token: for the nth the one of step n.
+    The first step in `seen` has rows for all tokens. The later steps, and `q`, have rows only for
+    the last tokens of the sequence. A row of step s stands for a token that follows s drafted ones.
+    It sees the first step's rows before the drafted tokens, and one row for each drafted token: for
+    the nth the one of step n.
     """
     (keys, values), later = seen[0], len(seen) - 1
     fold, rows, tokens = q.shape[1] // keys.shape[1], q.shape[2], keys.shape[2]

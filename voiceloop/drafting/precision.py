@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 
 GAIN = 0.7
-"""Maximum ratio of the time in 16 bits to that in 32 bits for which the lower precision is worth
-it."""
+"""Maximum time in 16 bits, relative to 32 bits, at which the lower precision is worth it."""
 
 
 @cache

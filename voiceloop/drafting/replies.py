@@ -83,8 +83,8 @@ class Generator:
 
     @torch.inference_mode()
     def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
-        """Return the replies to dialogues, of which `said` has the user's turns. The noise of the
-        sampling depends on `seed` only."""
+        """Return the replies to dialogues. `said` holds the user's turns of each, and `seed`
+        determines the noise of the sampling."""
         block = _Block(self._model, len(said), self._device)
         block.open(self._opening)
         noise = torch.Generator(self._device).manual_seed(seed)
@@ -100,7 +100,7 @@ class Generator:
 
     def _asked(self, text: str, turn: int, ended: bool) -> list[int]:
         """Return the tokens between the previous reply and the next one. If the model `ended` the
-        previous reply itself, the first of them is there already."""
+        previous reply itself, the token that ends it is left out."""
         template = self._template
         before = template.reply_to_user if turn else []
         return [*before[ended:], *template.content(text), *template.user_to_reply]
@@ -108,7 +108,7 @@ class Generator:
     def _reply(
         self, block: _Block, features: Tensor, asked: list[bool], noise: torch.Generator
     ) -> list[bool]:
-        """Reply in the rows where `asked` is True. Return where the model ended the reply."""
+        """Reply in the rows where `asked` is True. Return which replies the model ended itself."""
         begun = going = torch.tensor(asked, device=self._device)
         start = block.ids.shape[1]
         ends = torch.tensor(sorted(self._eos), device=self._device)
@@ -122,8 +122,8 @@ class Generator:
         return (begun & ~going).tolist()
 
     def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
-        """Choose the next token of each row. `said` are the tokens of each reply so far; a reply
-        that is over has further tokens there."""
+        """Choose the next token of each row. `said` are the tokens of its reply so far; in a row
+        whose reply is over, further ones follow."""
         penalty = self._sampling.repetition_penalty
         if penalty != 1:
             found = logits.gather(1, said)

@@ -151,8 +151,8 @@ class Learner:
         """Learn from a batch, and return the loss.
 
         `done` is the share of the training that is over, `seconds` its duration so far. At first
-        only the step on the target's own features is trained. Each further step costs as much, and
-        is added once the one before has been learned for a while.
+        only the step on the target's own features is trained. The others are added one by one,
+        because each costs as much as the first and builds on the one before.
         """
         chained = min(STEPS, 1 + int(done * STEPS))
         rate = RATE * min(1.0, seconds / WARM_UP_S + 0.01) * (0.5 + 0.5 * math.cos(math.pi * done))

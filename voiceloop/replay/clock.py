@@ -60,10 +60,9 @@ class VirtualClock:
         return self._now
 
     async def wait(self, until: float, rank: int) -> None:
-        """Wait until the time `until`, and then until no task can go on that does not wait here.
+        """Wait until the time `until`, and then until all other work of that moment is done.
 
-        Of several tasks that wait here for the same moment, the one with the smallest rank goes
-        first.
+        Of several such waits for the same moment, the one with the smallest rank ends first.
         """
         called = asyncio.get_running_loop().create_future()
         ticket = _ReadyTicket(max(until, self._now), rank, next(self._count), called)

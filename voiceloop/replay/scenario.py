@@ -40,9 +40,9 @@ class Stages(Object, frozen=True):
     asr_window_s: Annotated[float, Meta(ge=1, le=3600)] = 30.0
     """Longest window that one decode takes, in seconds."""
     sound_s: Seconds = 0.02
-    """Seconds in which the turn model judges whether a turn is over."""
+    """Seconds that a judgement of the turn model takes."""
     llm_prefill_s: Seconds = 0.03
-    """Seconds in which the language model reads new words of the user."""
+    """Seconds that reading new words of the user takes."""
     llm_burst_s: Seconds = 0.03
     """Seconds that one round of the language model takes."""
     llm_burst_words: Positive = 3
@@ -114,7 +114,7 @@ class Failure(Object, frozen=True):
 
     stage: Literal["asr", "llm", "tts"]
     on: str = ""
-    """Text in the stage's work on which it fails; empty: any text."""
+    """The stage fails on texts that contain this; empty: on all texts."""
 
 
 class ExpectedTurn(Object, frozen=True):
@@ -139,7 +139,7 @@ class Expect(Object, frozen=True):
     turn: tuple[ExpectedTurn, ...] = ()
     """All turns in order; empty: any turns."""
     notices: Texts | None = None
-    """All notices in order."""
+    """All notices in order; None: any notices."""
 
 
 class Scenario(Object, frozen=True):
@@ -164,8 +164,8 @@ class Scenario(Object, frozen=True):
     end_of_turn: Mapping[str, Fraction] = {}
     """The language model's end probability after each text of the user."""
     end_by_sound: Mapping[str, Fraction] = {}
-    """The turn model's probability of an end after words, and 0.5 after others; empty: no turn
-    model."""
+    """The turn model's end probability by the words in the sound, and 0.5 for others; empty: there
+    is no turn model."""
     user: tuple[UserSound, ...] = ()
     reply: tuple[ScriptedAnswer, ...] = ()
     fail: tuple[Failure, ...] = ()

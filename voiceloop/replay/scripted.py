@@ -44,7 +44,7 @@ NO_IDEA = ("I do not know.",)
 AUDIBLE = 0.01
 """Level above which a sound is speech."""
 AHEAD = 20
-"""Number of steps without a result before replies that are begun ahead."""
+"""Number of steps of work ahead before the replies that were begun ahead are given."""
 
 
 class ScriptedFailure(RuntimeError):

@@ -97,7 +97,7 @@ class TimedSound:
     decides."""
     after: After = "speech"
     """Event that the sound follows: the end of the previous sound, the first sound of a reply, or
-    the end of the last turn that was not over."""
+    the moment at which all turns are over."""
     delay_s: float = 0.0
     """Seconds after the event: of the stream after speech, otherwise of the event loop."""
     turn: int | None = None

@@ -212,8 +212,10 @@ class LiveView:
 
 
 class JsonView:
-    """A view of one JSON object in one line for each turn that is over. Notices go to `err` as
-    text. Marks are in seconds from the turn's start. Latencies are null if they are meaningless."""
+    """A view with a line of JSON for each turn that is over. Notices go to `err` as text.
+
+    Marks are in seconds from the turn's start. Latencies are null if they are meaningless.
+    """
 
     def __init__(self, out: TextIO, err: TextIO, *, timed: bool = True) -> None:
         self._out = out

@@ -71,11 +71,8 @@ class Incoming:
         return []
 
     def finish(self) -> Sequence[ReplyPart | StreamedCall]:
-        """Return the remaining parts and calls.
-
-        If the reply was supposed to begin with a thought, but was complete without the end of one,
-        all of it is speech.
-        """
+        """Return the remaining parts and calls. If the reply was supposed to begin with a thought,
+        but was complete without the end of one, all of it is speech."""
         left = self._said(self._leaks.finish())
         if not self._parts.stopped:
             left += self._noted(self._parts.finish())

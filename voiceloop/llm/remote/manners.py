@@ -20,8 +20,8 @@ LIMITS = {
 THINKING = ("chat_template_kwargs", "reasoning_effort")
 """Parameters that ask a model not to think."""
 ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
-"""Parameters that only some servers know. A refusal that names one is about that one: no server
-mentions these to say what it supports."""
+"""Parameters that only some servers know. A refusal that names one is about that one, because no
+server lists these as supported."""
 USUAL = (
     *("seed", "frequency_penalty", "presence_penalty", "top_p", "stop", "temperature"),
     *(*LIMITS, "tool_choice", "tools"),
@@ -83,7 +83,7 @@ class Manners:
         return fitted
 
     def learn(self, complaint: Complaint, asked: Message) -> list[str]:
-        """Learn why the server refused `asked`, an adapted request. Return the parameters that are
+        """Learn from the refusal of `asked`, an adapted request. Return the parameters that are
         left out from now on, if a user may have set them."""
         said = f"{complaint.said} {complaint.named}"
         if _ROLES.search(said) and self._learn_roles(said, asked):
@@ -97,7 +97,7 @@ class Manners:
         return [name for name in names if name not in UNTOLD]
 
     def _learn_roles(self, said: str, asked: Message) -> bool:
-        """Return whether other roles would change the messages, and use these roles from now on."""
+        """Adapt the roles of messages from now on. Return whether that changes those of `asked`."""
         messages = asked["messages"]
         merged = {"no_system": without_system(messages), "alternates": alternating(messages)}
         names = reversed(merged) if _ALTERNATE.search(said) else iter(merged)

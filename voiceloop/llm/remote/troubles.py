@@ -36,7 +36,7 @@ _SPENT = re.compile(r"could not finish|output limit was reached|try again with (
 
 
 class Trouble(EngineError):
-    """An error of a request that failed or broke off."""
+    """The error of a request that failed or broke off."""
 
     def __init__(
         self,
