@@ -110,7 +110,7 @@ class ScriptedTurnModel:
 
     lexicon: Lexicon
     chances: Mapping[str, float]
-    """Probability of an end after these words; 0.5 after others."""
+    """End probability by the words in the sound; 0.5 for others."""
     cost: float = 0.02
     name: str = "scripted"
     silence_ms: int = 200

@@ -59,7 +59,7 @@ class Lexicon:
         return np.full(count, LEVEL + len(self._words) * STEP, np.float32)
 
     def read(self, pcm: Pcm, *, final: bool) -> list[Word]:
-        """Return the words of which `pcm` contains enough, timed from its first sample.
+        """Return the words in `pcm`, timed from its first sample. `ENOUGH` of a word must be there.
 
         A partial decode mishears words while the voice still sounds at the end of `pcm`.
         """
@@ -105,7 +105,7 @@ class TimedSound:
 
 
 class StreamClock:
-    """The clock of a microphone's stream: the time of each sample. It stops while held."""
+    """The clock of a microphone's stream: the time of each sample. It stops while it is held."""
 
     def __init__(self, wait: Callable[[float], Awaitable[None]]) -> None:
         """`wait` waits until a given time."""
@@ -162,7 +162,7 @@ class Watch:
         self._moments: list[tuple[str, int, float]] = []
         """Kind, turn and time of each clause that sounded and of each end of a turn."""
         self._live: set[int] = set()
-        """Turns that are not over and of which something has been shown."""
+        """Turns that have shown something and are not over."""
 
     def notice(self, event: Event, now: float) -> None:
         """Record an event of the session."""

@@ -21,7 +21,7 @@ USUAL = ", ".join(f"{one.name} is at http://localhost:{one.port}/v1" for one in 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a server, and the key that the server requires."""
+    """The address of a server, and the API key for it."""
 
     url: str
     """URL without a slash at the end."""

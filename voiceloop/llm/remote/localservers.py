@@ -146,8 +146,10 @@ class ServerChoice:
 
 
 def read_asked(text: str) -> ServerChoice:
-    """Parse a name, a port or a local address, and after a slash the name of a model, which is
-    optional. Raises ConfigError for anything else."""
+    """Parse a server's name, port or local address, with an optional model after a slash.
+
+    Raises ConfigError for anything else.
+    """
     here = _HERE.fullmatch(text)
     name, _, model = text.partition("/")
     asked = ServerChoice(here[1], here[2] or "") if here else ServerChoice(name.lower(), model)

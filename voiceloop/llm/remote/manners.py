@@ -65,7 +65,7 @@ class Manners:
     thinks: bool = False
     """Whether its model has thought, so a reply needs tokens for thoughts too."""
     opens_in_thought: bool = False
-    """Whether its replies begin inside a thought of which only the end is marked."""
+    """Whether its replies begin inside a thought without a start mark."""
 
     def fitted(self, request: Message) -> Message:
         """Return `request` adapted to the server."""
@@ -97,7 +97,7 @@ class Manners:
         return [name for name in names if name not in UNTOLD]
 
     def _learn_roles(self, said: str, asked: Message) -> bool:
-        """Adapt the roles of messages from now on. Return whether that changes those of `asked`."""
+        """Adapt the roles of messages from now on. Return whether that changes the request."""
         messages = asked["messages"]
         merged = {"no_system": without_system(messages), "alternates": alternating(messages)}
         names = reversed(merged) if _ALTERNATE.search(said) else iter(merged)

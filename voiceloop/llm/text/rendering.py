@@ -145,7 +145,7 @@ class _Generation(Extension):
 
 
 class _PlainNamespace(Namespace):
-    """A namespace that refuses names that begin with an underscore, such as Python's own."""
+    """A namespace without names that begin with an underscore, such as Python's own."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__()

@@ -41,7 +41,7 @@ class _Point:
 
 
 class Translation:
-    """A translation of a growing sequence of tokens that may be cut back."""
+    """A translation of a sequence of tokens that may grow or be cut back."""
 
     def __init__(self, source: Any, other: Any) -> None:
         """`source` and `other` are tokenizers of transformers, or `tokens.Tokenizer`."""

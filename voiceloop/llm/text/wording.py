@@ -12,7 +12,7 @@ SPOKEN = (
 BROKEN_OFF = "—"
 """Mark in a conversation's history where a reply was interrupted."""
 BEGAN = "You have begun the conversation with these words:"
-"""Introduction of a model's first words, for a model that takes no conversation that they begin."""
+"""Text that introduces the model's first words if the user's message must come first."""
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _MONTHS = (
     "January February March April May June July August September October November December"
