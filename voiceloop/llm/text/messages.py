@@ -78,8 +78,10 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Return `messages` with neighbours of one role merged and a user message first. Replies before
-    the first user message move into the system prompt."""
+    """Return `messages` with neighbours of one role merged, and with a user message first.
+
+    Replies before that message move into the system prompt, unless they contain tool calls.
+    """
     system = [one for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
     while rest and rest[0]["role"] == "assistant" and "tool_calls" not in rest[0]:
