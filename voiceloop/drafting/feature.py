@@ -23,7 +23,7 @@ STEPS = 4
 FADE = 0.8
 """Weight of a step's loss relative to that of the step before."""
 FEATURES = 0.1
-"""Weight of the loss of features relative to that of token choice."""
+"""Weight of the loss of features relative to the cross-entropy of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
