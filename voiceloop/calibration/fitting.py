@@ -144,8 +144,8 @@ def shift_of(judged: Sequence[JudgedSilence]) -> float:
         own = [
             one.probability for one in judged if one.kind == "end" and (one.exchanges > 0) is later
         ]
-        chance = float(np.clip(np.median(own), 1e-6, 1 - 1e-6)) if own else math.nan
-        return math.log(chance / (1 - chance))
+        probability = float(np.clip(np.median(own), 1e-6, 1 - 1e-6)) if own else math.nan
+        return math.log(probability / (1 - probability))
 
     shift = middle(True) - middle(False)
     return 0.0 if math.isnan(shift) else shift
@@ -157,8 +157,10 @@ def _best(raw: Sequence[JudgedSilence], config: TurnConfig) -> Calibration | Non
     judged = [
         replace(one, probability=comparable(one.probability, scale, one.exchanges)) for one in raw
     ]
-    chances = np.array([one.probability for one in judged])
-    thresholds = np.unique(np.quantile(chances, np.linspace(0, 1, THRESHOLDS), method="nearest"))
+    probabilities = np.array([one.probability for one in judged])
+    thresholds = np.unique(
+        np.quantile(probabilities, np.linspace(0, 1, THRESHOLDS), method="nearest")
+    )
     silences = np.arange(config.complete_ms, config.hangover_ms, STEP_MS)
     silences = np.append(silences, config.hangover_ms)
 

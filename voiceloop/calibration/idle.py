@@ -35,9 +35,9 @@ def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
     conversation = llm.conversation()
     first, later = requests.asked[::2], requests.asked[1::2]
     try:
-        for asked, history in ((first, ()), (later, requests.history)):
+        for group, history in ((first, ()), (later, requests.history)):
             conversation.rewrite(llm.system, [Past(said, (reply,)) for said, reply in history])
-            for turn, request in enumerate(asked):
+            for turn, request in enumerate(group):
                 for cut in request.cuts:
                     yield from conversation.prefill(cut.words, turn)
                     found = conversation.end_of_turn_probability()
@@ -63,10 +63,10 @@ async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
 
 async def _calibrate(engines: Engines, folder: Path) -> None:
     llm = engines.llm
-    for language, asked in bundled_requests().items():
+    for language, requests in bundled_requests().items():
         if language in llm.calibrations and language not in llm.borrowed:
             continue
-        judged = await _judged(engines, asked)
+        judged = await _judged(engines, requests)
         if not judged:
             return  # the engine gives no probabilities
         llm.calibrations[language] = calibrate(judged, TurnConfig())
@@ -78,9 +78,9 @@ async def _calibrate(engines: Engines, folder: Path) -> None:
         logger.info("calibrated the end of turn of '%s' in '%s'", llm.name, language)
 
 
-async def _judged(engines: Engines, asked: Requests) -> list[JudgedSilence]:
+async def _judged(engines: Engines, requests: Requests) -> list[JudgedSilence]:
     found = list[JudgedSilence]()
-    steps = engines.llm_runner.stream(judgements(engines.llm, asked), priority=idle)
+    steps = engines.llm_runner.stream(judgements(engines.llm, requests), priority=idle)
     async with aclosing(steps):
         while True:
             await _quiet(engines)

@@ -48,10 +48,10 @@ def request(marked: str, spoken_in: Language, style: str = "") -> CalibrationReq
     *parts, last = _CUT.split(marked.strip())
 
     def cut(said: str, kind: Kind) -> Cut:
-        asks = spoken_in.asks_for_more(said)
-        if kind == "content word" and asks:
+        unfinished = spoken_in.asks_for_more(said)
+        if kind == "content word" and unfinished:
             kind = "function word"
-        return Cut(bare(said), kind, asks)
+        return Cut(bare(said), kind, unfinished)
 
     said, cuts = "", list[Cut]()
     for piece, mark in zip(parts[::2], parts[1::2], strict=True):
@@ -72,7 +72,7 @@ class Requests:
 
 def requests(text: str, spoken_in: Language) -> Requests:
     """Parse a whole file of requests. A comment names the style of the requests after it."""
-    style, asked, said = "", list[CalibrationRequest](), list[str]()
+    style, found, said = "", list[CalibrationRequest](), list[str]()
     for line in filter(None, map(str.strip, text.splitlines())):
         match line[0]:
             case "#":
@@ -80,8 +80,8 @@ def requests(text: str, spoken_in: Language) -> Requests:
             case ">":
                 said.append(line.removeprefix(">").strip())
             case _:
-                asked.append(request(line, spoken_in, style))
-    return Requests(tuple(asked), tuple(zip(said[::2], said[1::2], strict=True)))
+                found.append(request(line, spoken_in, style))
+    return Requests(tuple(found), tuple(zip(said[::2], said[1::2], strict=True)))
 
 
 def bundled_requests() -> dict[str, Requests]:

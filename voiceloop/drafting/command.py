@@ -68,7 +68,7 @@ def train_draft(command: TrainDraft) -> int:
         )
     if command.out.is_file():
         raise ConfigError(f"{command.out} is a file", "name a folder with --out")
-    asked = dialogues(command.prompts)
+    requests = dialogues(command.prompts)
     store = TrainingStore(command.out / "training")
     with loading(config.target, sys.stderr):
         import torch
@@ -79,11 +79,11 @@ def train_draft(command: TrainDraft) -> int:
         torch.set_num_threads(command.settings.threads or available_cores())
         target = load_model(config.target, *placement(config), whole=True)
         training = Training(target, config)
-    words = repr((asked, training.system, config.temperature, config.repetition_penalty))
+    words = repr((requests, training.system, config.temperature, config.repetition_penalty))
     digest = hashlib.sha256(words.encode()).hexdigest()[:32]
     state = store.state(TrainingState(training.fingerprint, digest))
     card = training.run(
-        asked, store, state, command.minutes * 60, command.tokens, command.out, _tell
+        requests, store, state, command.minutes * 60, command.tokens, command.out, _tell
     )
     rates = ", ".join(f"{rate:.0%}" for rate in card.accepted)
     tell(f"{command.out}: of its guesses are right, first to last, {rates}")
@@ -91,7 +91,9 @@ def train_draft(command: TrainDraft) -> int:
     return 0
 
 
-def _tell(told: TrainingProgress) -> None:
-    left = f"{told.left_s / 60:.0f} min" if told.left_s >= 60 else f"{told.left_s:.0f} s"
-    line = f"voiceloop: {told.doing}: {told.done:4.0%}, {told.figures}; {left} left"
+def _tell(progress: TrainingProgress) -> None:
+    left = (
+        f"{progress.left_s / 60:.0f} min" if progress.left_s >= 60 else f"{progress.left_s:.0f} s"
+    )
+    line = f"voiceloop: {progress.doing}: {progress.done:4.0%}, {progress.figures}; {left} left"
     print(line, file=sys.stderr, flush=True)

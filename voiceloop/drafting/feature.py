@@ -190,11 +190,11 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
     parts = [scores.masked_fill(unseen, float("-inf"))]
     for step, (key, _) in enumerate(seen[1:], 1):
         parts.append((q * spread(key, later - step)).sum(-1, keepdim=True))
-    chances = (torch.cat(parts, -1).float() * q.shape[-1] ** -0.5).softmax(-1)
-    attended = chances[..., :tokens] @ spread(values, 0)
+    weights = (torch.cat(parts, -1).float() * q.shape[-1] ** -0.5).softmax(-1)
+    attended = weights[..., :tokens] @ spread(values, 0)
     for step, (_, value) in enumerate(seen[1:], 1):
         at = tokens + step - 1
-        attended = attended + chances[..., at : at + 1] * spread(value, later - step)
+        attended = attended + weights[..., at : at + 1] * spread(value, later - step)
     return attended
 
 

@@ -90,15 +90,15 @@ class Generator:
         noise = torch.Generator(self._device).manual_seed(seed)
         ended = [False] * len(said)
         for turn in range(max(map(len, said))):
-            asked = [
-                self._asked(turns[turn], turn, end) if turn < len(turns) else []
+            prompts = [
+                self._between(turns[turn], turn, end) if turn < len(turns) else []
                 for turns, end in zip(said, ended, strict=True)
             ]
-            features = block.feed(asked)
-            ended = self._reply(block, features, [bool(ids) for ids in asked], noise)
+            features = block.feed(prompts)
+            ended = self._reply(block, features, [bool(ids) for ids in prompts], noise)
         return block.replies()
 
-    def _asked(self, text: str, turn: int, ended: bool) -> list[int]:
+    def _between(self, text: str, turn: int, ended: bool) -> list[int]:
         """Return the tokens between the previous reply and the next one. If the model `ended` the
         previous reply itself, the token that ends it is left out."""
         template = self._template
@@ -106,10 +106,10 @@ class Generator:
         return [*before[ended:], *template.content(text), *template.user_to_reply]
 
     def _reply(
-        self, block: _Block, features: Tensor, asked: list[bool], noise: torch.Generator
+        self, block: _Block, features: Tensor, prompted: list[bool], noise: torch.Generator
     ) -> list[bool]:
-        """Reply in the rows where `asked` is True. Return which replies the model ended itself."""
-        begun = going = torch.tensor(asked, device=self._device)
+        """Reply in the rows where `prompted` is True. Return which replies the model ended."""
+        begun = going = torch.tensor(prompted, device=self._device)
         start = block.ids.shape[1]
         ends = torch.tensor(sorted(self._eos), device=self._device)
         for _ in range(LONGEST):

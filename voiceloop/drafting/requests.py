@@ -39,22 +39,24 @@ def dialogues(prompts: Path | None) -> Dialogues:
 
     Raises ConfigError for a file that cannot be read or holds too few requests.
     """
-    told = tomllib.loads(Path(__file__).with_name("requests.toml").read_text(encoding="utf-8"))
+    bundled = tomllib.loads(Path(__file__).with_name("requests.toml").read_text(encoding="utf-8"))
     if prompts is None:
-        asked = sorted({text for form in told["forms"] for text in _filled(form, told["words"])})
+        requests = sorted(
+            {text for form in bundled["forms"] for text in _filled(form, bundled["words"])}
+        )
     else:
-        asked = _own(prompts)
-    chance = random.Random(0)
-    chance.shuffle(asked)
-    held_out = tuple((text,) for text in asked[:HELD_OUT])
-    asked = asked[HELD_OUT:]
+        requests = _own(prompts)
+    rng = random.Random(0)
+    rng.shuffle(requests)
+    held_out = tuple((text,) for text in requests[:HELD_OUT])
+    requests = requests[HELD_OUT:]
     if prompts is None:
-        again = asked[: len(asked) // 2]
-        asked += [_begun(text, chance.choice(told["openers"])) for text in again]
-        chance.shuffle(asked)
+        again = requests[: len(requests) // 2]
+        requests += [_begun(text, rng.choice(bundled["openers"])) for text in again]
+        rng.shuffle(requests)
     training = [
-        (text, chance.choice(told["follow_ups"])) if number % 2 else (text,)
-        for number, text in enumerate(asked)
+        (text, rng.choice(bundled["follow_ups"])) if number % 2 else (text,)
+        for number, text in enumerate(requests)
     ]
     return Dialogues(tuple(training), held_out)
 
@@ -90,14 +92,14 @@ def _own(path: Path) -> list[str]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text", hint) from error
-    asked = sorted({" ".join(line.split()) for line in lines} - {""})
-    if too_long := [text for text in asked if len(text) > LONGEST]:
+    requests = sorted({" ".join(line.split()) for line in lines} - {""})
+    if too_long := [text for text in requests if len(text) > LONGEST]:
         raise ConfigError(
             f"{path} has a request of {len(too_long[0])} characters; {LONGEST} are the most", hint
         )
-    if len(asked) < FEWEST:
+    if len(requests) < FEWEST:
         raise ConfigError(
-            f"{path} has {len(asked)} different requests; {FEWEST} are the fewest to learn from",
+            f"{path} has {len(requests)} different requests; {FEWEST} are the fewest to learn from",
             f"{hint}; {HELD_OUT} of them are held out to measure by",
         )
-    return asked
+    return requests

@@ -67,7 +67,7 @@ class Training:
 
     def run(
         self,
-        asked: Dialogues,
+        dialogues: Dialogues,
         store: TrainingStore,
         state: TrainingState,
         seconds: float,
@@ -82,8 +82,8 @@ class Training:
             self._generator(
                 replace(self._sampling, temperature=max(WARM, self._sampling.temperature))
             ),
-            asked.training,
-            asked.held_out,
+            dialogues.training,
+            dialogues.held_out,
             store,
             state,
             seconds * GENERATING,

@@ -76,8 +76,8 @@ def generate(
         if state.generating_s >= seconds and not store.damaged(number):
             return
         again, place = divmod(number, once)
-        asked = training[place * BESIDE : (place + 1) * BESIDE]
-        replies = (hot if (place + again) % 2 else generator).replies(asked, number + 1)
+        said = training[place * BESIDE : (place + 1) * BESIDE]
+        replies = (hot if (place + again) % 2 else generator).replies(said, number + 1)
         store.add(number, replies)
         now = time.perf_counter()
         state.generating_s += now - begun
@@ -223,7 +223,7 @@ def train(
 ) -> None:
     """Train the layer until it has taken `seconds` in all, for one batch at least."""
     replies = list(store.batches())
-    begun = told = time.perf_counter()
+    begun = reported = time.perf_counter()
     while True:
         for batch in learner.batches(replies, state.steps):
             done = min(1.0, state.training_s / seconds) if seconds > 0 else 1.0
@@ -232,7 +232,7 @@ def train(
             now = time.perf_counter()
             state.training_s += now - begun
             begun = now
-            if now - told >= KEEP_S or state.training_s >= seconds:
+            if now - reported >= KEEP_S or state.training_s >= seconds:
                 found = learner.acceptance()
                 minutes = (state.generating_s + state.training_s) / 60
                 named = {f"accepted_{at + 1}": round(a, 4) for at, a in enumerate(found)}
@@ -240,7 +240,7 @@ def train(
                 store.keep_learned(learner.learned())
                 store.keep(state)
                 rates = " ".join(f"{a:.2f}" for a in found)
-                told = time.perf_counter()
+                reported = time.perf_counter()
                 figures = f"step {state.steps}, accepted {rates}"
                 left = max(0.0, seconds - state.training_s)
                 tell(TrainingProgress("learning", done, figures, left))

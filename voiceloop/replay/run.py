@@ -90,8 +90,8 @@ def scripted_engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) 
     engines = Engines(ScriptedVad(), asr, runners[0], llm, runners[1], tts, runners[2])
     if not scenario.end_by_sound:
         return engines
-    ear = ScriptedTurnModel(lexicon, scenario.end_by_sound, stages.sound_s)
-    return replace(engines, turn=ear, turn_runner=runners[3])
+    turn_model = ScriptedTurnModel(lexicon, scenario.end_by_sound, stages.sound_s)
+    return replace(engines, turn=turn_model, turn_runner=runners[3])
 
 
 def _fails(scenario: Scenario, stage: str) -> Callable[[str], bool]:

@@ -118,7 +118,7 @@ class ScriptedTurnModel:
 
     def end_of_turn_probability(self, pcm: Pcm) -> float:
         said = canonical(" ".join(word.text for word in self.lexicon.read(pcm, final=True)))
-        known = {canonical(text): chance for text, chance in self.chances.items()}
+        known = {canonical(text): probability for text, probability in self.chances.items()}
         return _timed(known.get(said, 0.5), self.cost)
 
 
@@ -189,7 +189,9 @@ class ScriptedConversation:
     def __init__(self, model: ScriptedLlm) -> None:
         self._model = model
         self._table = {canonical(text): reply for text, reply in model.replies.items()}
-        self._ends = {canonical(text): chance for text, chance in model.end_of_turn.items()}
+        self._ends = {
+            canonical(text): probability for text, probability in model.end_of_turn.items()
+        }
         self._turn = 0
         self._before = ""
         """The user's words in earlier turns that got no reply."""

@@ -207,13 +207,13 @@ def percentiles(
 def latency_line(trace: TurnTrace) -> str:
     """Return a line for a console: the latency, its parts, and the draft's acceptance."""
     whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
-    said: list[str] = []
+    pieces: list[str] = []
     if whole is not None and parts is not None:
-        said += [f"{whole:.0f} ms"]
-        said += [" · ".join(f"{name} {part:.0f}" for name, part in parts.items())]
+        pieces += [f"{whole:.0f} ms"]
+        pieces += [" · ".join(f"{name} {part:.0f}" for name, part in parts.items())]
     if drafted := trace.counters.get("drafted"):
-        said += [f"draft {trace.counters.get('accepted', 0) / drafted:.0%} accepted"]
-    return "   ".join(said)
+        pieces += [f"draft {trace.counters.get('accepted', 0) / drafted:.0%} accepted"]
+    return "   ".join(pieces)
 
 
 # JSON ---------------------------------------------------------------------------------------------

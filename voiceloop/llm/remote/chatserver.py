@@ -33,7 +33,7 @@ from voiceloop.schema import nearest
 if TYPE_CHECKING:
     import httpx2
 
-    _Way = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
+    _Started = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
 
 STEP_S = 0.02
 """Maximum wait of a step in seconds. Other conversations and cancellations need their turn."""
@@ -65,9 +65,9 @@ class ChatServer:
         """Whether the server may have gone and is being watched."""
         self._arrived = threading.Condition()
         """Notified when a piece of any reply arrives or a reply ends."""
-        started: Future[_Way] = Future()
-        name, live = "voiceloop-llm-requests", (_live, where, started)
-        threading.Thread(target=anyio.run, args=live, name=name, daemon=True).start()
+        started: Future[_Started] = Future()
+        name, serve = "voiceloop-llm-requests", (_serve, where, started)
+        threading.Thread(target=anyio.run, args=serve, name=name, daemon=True).start()
         self._portal, self._client, self._tasks, over = started.result()
         # The thread ends once nothing refers to this object any more, or with the program.
         weakref.finalize(self, _end, self._portal, over).atexit = False
@@ -154,23 +154,23 @@ class ChatServer:
                 post(piece)
 
         while True:
-            asked = self.manners.fitted(dict(body))
+            request = self.manners.fitted(dict(body))
             try:
-                return await self._attempt(asked, note, whole=post is not None)
+                return await self._attempt(request, note, whole=post is not None)
             except Trouble as trouble:
                 if begun:
                     raise
                 if trouble.complaint:
-                    self._learn(trouble.complaint, asked)
-                    if self.manners.fitted(dict(body)) != asked:
+                    self._learn(trouble.complaint, request)
+                    if self.manners.fitted(dict(body)) != request:
                         continue
                 if asked_again or trouble.again_s is None:
                     raise
                 asked_again = True
                 await anyio.sleep(trouble.again_s)
 
-    def _learn(self, complaint: Complaint, asked: dict[str, Any]) -> None:
-        for name in self.manners.learn(complaint, asked):
+    def _learn(self, complaint: Complaint, request: dict[str, Any]) -> None:
+        for name in self.manners.learn(complaint, request):
             said = troubles.quoted(self.where, complaint.said)
             presence.logger.warning(
                 "%s takes no %s, so none is sent: %s", self.where.host, name, said
@@ -219,14 +219,14 @@ class ChatServer:
             async for block in answer.aiter_bytes():
                 yield block
             return
-        told = await _beginning(answer, MOST_LISTED) if "json" in _kind(answer) else b""
+        content = await _beginning(answer, MOST_LISTED) if "json" in _kind(answer) else b""
         try:
-            body = _json(told)
+            body = _json(content)
         except ValueError:
             body = None
         if not isinstance(body, dict) or not (body.get("choices") or complaint(body)):
             raise troubles.no_such_server(self.where, _kind(answer))
-        yield b"data: %s\n\ndata: [DONE]\n\n" % b" ".join(told.splitlines())
+        yield b"data: %s\n\ndata: [DONE]\n\n" % b" ".join(content.splitlines())
 
     @asynccontextmanager
     async def _requested(
@@ -253,12 +253,12 @@ class ChatServer:
             raise troubles.broke_off(self.where, why) from None
 
     async def _refusal(self, answer: httpx2.Response, model: str) -> Trouble:
-        told = await _beginning(answer)
+        content = await _beginning(answer)
         try:
-            body = _json(told)
+            body = _json(content)
             why, names = complaint(body), named(body)
         except ValueError:
-            plain = told.decode("utf-8", "replace").strip()
+            plain = content.decode("utf-8", "replace").strip()
             why, names = "" if plain.startswith("<") else plain, ""
         status, host = answer.status_code, self.where.host
         if status == 429:
@@ -307,7 +307,7 @@ class PendingReply:
         self._done.cancel()
 
 
-async def _live(where: Address, started: Future[_Way]) -> None:
+async def _serve(where: Address, started: Future[_Started]) -> None:
     """Run all requests to one server on their thread, until its `ChatServer` is deleted."""
     import httpx2
 
@@ -345,31 +345,31 @@ def _kind(answer: httpx2.Response) -> str:
 
 async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
     """Read the body of a response, and stop once there are `most` bytes or more."""
-    told = b""
+    content = b""
     async for block in answer.aiter_bytes():
-        told += block
-        if len(told) >= most:
+        content += block
+        if len(content) >= most:
             break
-    return told
+    return content
 
 
-def _listed(told: bytes) -> list[str]:
+def _listed(content: bytes) -> list[str]:
     """Return the names in a list of models; none if the list is incomplete or of another shape."""
     try:
-        listed = _json(told)
+        listed = _json(content)
     except ValueError:
         return []
     if isinstance(listed, dict):
         keys = cast("dict[str, object]", listed)
         listed = keys.get("data") or keys.get("models")
     every = cast("list[object]", listed) if isinstance(listed, list) else []
-    told_of = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
-    names = (one.get("id") or one.get("name") for one in told_of)
+    entries = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
+    names = (one.get("id") or one.get("name") for one in entries)
     return [name for name in names if isinstance(name, str) and name.isprintable()]
 
 
-def _json(told: bytes) -> Any:
+def _json(content: bytes) -> Any:
     try:
-        return json.loads(told)
+        return json.loads(content)
     except RecursionError:
         raise ValueError("too deep") from None

@@ -144,11 +144,11 @@ class ChatStream:
                     given += map(Thought, _texts(value))
             for key in ("content", "refusal"):
                 given += self._said(said.get(key))
-        if told := delta.get("tool_calls") or whole.get("tool_calls"):
-            self._crumbs.gather(told)
+        if called := delta.get("tool_calls") or whole.get("tool_calls"):
+            self._crumbs.gather(called)
             given.append(Calling())
-        if told := delta.get("function_call"):  # the older form, for a single call
-            self._crumbs.gather({"function": told})
+        if called := delta.get("function_call"):  # the older form, for a single call
+            self._crumbs.gather({"function": called})
             given.append(Calling())
         yield from given or ([] if choice.get("finish_reason") else [Thought()])
 
@@ -232,5 +232,5 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _count(value: object) -> int:
     """Return a number of tokens; 0 if `value` is not a plausible one."""
-    told = isinstance(value, int | float) and 0 <= value <= MOST_COUNTED
-    return int(cast("float", value)) if told else 0
+    plausible = isinstance(value, int | float) and 0 <= value <= MOST_COUNTED
+    return int(cast("float", value)) if plausible else 0

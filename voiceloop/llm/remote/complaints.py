@@ -37,7 +37,7 @@ class Complaint(Exception):
 
 def complaint(body: object) -> str:
     """Return the error message in a server's response, decoded from JSON; empty without one."""
-    return _said(body, 0)
+    return _message(body, 0)
 
 
 def named(body: object) -> str:
@@ -74,15 +74,15 @@ def _flat(chunk: Mapping[str, Any]) -> bool:
     return not kinds or any(_ERROR.search(kind) for kind in kinds)
 
 
-def _said(body: object, depth: int) -> str:
+def _message(body: object, depth: int) -> str:
     if isinstance(body, list) and body:
         body = cast("list[object]", body)[0]
     if isinstance(body, str):
         return " ".join(body.split())
     if not isinstance(body, dict) or depth > DEEPEST:
         return ""
-    told = cast("dict[str, object]", body)
-    found = (_said(told[key], depth + 1) for key in SAYING if key in told)
+    table = cast("dict[str, object]", body)
+    found = (_message(table[key], depth + 1) for key in SAYING if key in table)
     return next(filter(None, found), "")
 
 

@@ -46,10 +46,10 @@ async def find_servers(ports: Sequence[int] = PORTS) -> list[LocalServer]:
         ) as client,
         anyio.create_task_group() as tasks,
     ):
-        for port, told in answers.items():
+        for port, bodies in answers.items():
             for path in paths(port):
-                tasks.start_soon(_ask, client, f"http://{HOST}:{port}", path, told)
-    found = (read_server(port, told) for port, told in answers.items())
+                tasks.start_soon(_request, client, f"http://{HOST}:{port}", path, bodies)
+    found = (read_server(port, bodies) for port, bodies in answers.items())
     return told_apart(server for server in found if server is not None)
 
 
@@ -67,8 +67,10 @@ def begin_search(ports: Sequence[int] = PORTS) -> Future[list[LocalServer]]:
     return found
 
 
-async def _ask(client: httpx2.AsyncClient, server: str, path: str, told: dict[str, bytes]) -> None:
-    """Add the server's answer at `path` to `told`, if it is one."""
+async def _request(
+    client: httpx2.AsyncClient, server: str, path: str, bodies: dict[str, bytes]
+) -> None:
+    """Add the server's answer at `path` to `bodies`, if it is one."""
     import httpx2
 
     body = b""
@@ -83,4 +85,4 @@ async def _ask(client: httpx2.AsyncClient, server: str, path: str, told: dict[st
                         return
     except (httpx2.HTTPError, TimeoutError):
         return
-    told[path] = body
+    bodies[path] = body

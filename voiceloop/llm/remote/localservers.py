@@ -152,9 +152,9 @@ def read_asked(text: str) -> ServerChoice:
     """
     here = _HERE.fullmatch(text)
     name, _, model = text.partition("/")
-    asked = ServerChoice(here[1], here[2] or "") if here else ServerChoice(name.lower(), model)
-    if asked.id.isdecimal() and not 1 <= int(asked.id) <= 65_535:
-        raise ConfigError(f"there is no port {asked.id}", "ports are from 1 to 65535")
+    choice = ServerChoice(here[1], here[2] or "") if here else ServerChoice(name.lower(), model)
+    if choice.id.isdecimal() and not 1 <= int(choice.id) <= 65_535:
+        raise ConfigError(f"there is no port {choice.id}", "ports are from 1 to 65535")
     if not here and "://" in text:
         raise ConfigError(
             "--llm-server takes the address of a server on this machine, such as "
@@ -162,33 +162,33 @@ def read_asked(text: str) -> ServerChoice:
             "for others: --llm.engine openai --llm.base-url URL --llm.target MODEL",
         )
     names = (*(known.id for known in KNOWN), NOWHERE)
-    if not asked.id.isdecimal() and asked.id not in names:
-        near = nearest(asked.id, names)
+    if not choice.id.isdecimal() and choice.id not in names:
+        near = nearest(choice.id, names)
         hint = f"choose one of: {', '.join(names)}, a port, or an address on this machine"
         hint = f"did you mean '{near}'?" if near else hint
-        raise ConfigError(f"--llm-server knows no '{asked.id}'", hint)
-    return asked
+        raise ConfigError(f"--llm-server knows no '{choice.id}'", hint)
+    return choice
 
 
-def pick(asked: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
+def pick(choice: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
     """Return the requested server, with the requested model first in its list. Raises ConfigError
     if the server does not run here or has no such model."""
-    server = next((one for one in found if asked.id in (one.id, str(one.port))), None)
+    server = next((one for one in found if choice.id in (one.id, str(one.port))), None)
     if server is None:
-        name = next((known.name for known in KNOWN if known.id == asked.id), f"port {asked.id}")
+        name = next((known.name for known in KNOWN if known.id == choice.id), f"port {choice.id}")
         others = " and ".join(f"{one.name} (--llm-server {one.id})" for one in found)
         raise ConfigError(
             f"{name} on this machine does not answer, or has no model that chats",
             f"there is {others}" if others else "start it, and fetch a model for it",
         )
-    if not asked.model:
+    if not choice.model:
         return server
-    spelled = (asked.model, asked.model.removesuffix(LATEST))
+    spelled = (choice.model, choice.model.removesuffix(LATEST))
     model = next((name for name in spelled if name in server.models), None)
     if model is None:
-        near = nearest(asked.model, server.models)
+        near = nearest(choice.model, server.models)
         raise ConfigError(
-            f"{server.name} has no model to chat that is called '{asked.model}'",
+            f"{server.name} has no model to chat that is called '{choice.model}'",
             f"did you mean '{near}'?" if near else f"it has: {', '.join(server.models[:8])}",
         )
     others = tuple(name for name in server.models if name != model)
@@ -233,11 +233,11 @@ def _kind(found: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> Serve
     return None
 
 
-def _models(told: object) -> list[Mapping[str, Any]]:
+def _models(answer: object) -> list[Mapping[str, Any]]:
     """Return the models in an answer that have a usable name."""
-    if not isinstance(told, dict):
+    if not isinstance(answer, dict):
         return []
-    table = cast("dict[str, Any]", told)
+    table = cast("dict[str, Any]", answer)
     listed = table.get("data") if isinstance(table.get("data"), list) else table.get("models")
     entries = cast("list[Any]", listed) if isinstance(listed, list) else []
     return [one for one in entries if isinstance(one, dict) and _name(cast("Any", one))]

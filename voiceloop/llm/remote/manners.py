@@ -71,9 +71,9 @@ class Manners:
         """Return `request` adapted to the server."""
         fitted: Message = {}
         for name, value in request.items():
-            own = self.limit if self.limit and name in LIMITS else name
-            if own not in self.left_out:
-                fitted[own] = value
+            sent_as = self.limit if self.limit and name in LIMITS else name
+            if sent_as not in self.left_out:
+                fitted[sent_as] = value
         if "tools" not in fitted:
             fitted.pop("tool_choice", None)
         if self.alternates:
@@ -82,13 +82,13 @@ class Manners:
             fitted["messages"] = without_system(fitted["messages"])
         return fitted
 
-    def learn(self, complaint: Complaint, asked: Message) -> list[str]:
-        """Learn from the refusal of `asked`, an adapted request. Return the parameters that are
+    def learn(self, complaint: Complaint, request: Message) -> list[str]:
+        """Learn from the refusal of `request`, an adapted request. Return the parameters that are
         left out from now on, if a user may have set them."""
         said = f"{complaint.said} {complaint.named}"
-        if _ROLES.search(said) and self._learn_roles(said, asked):
+        if _ROLES.search(said) and self._learn_roles(said, request):
             return []
-        names = self._refused(complaint, asked)
+        names = self._refused(complaint, request)
         for name in names:
             if name in LIMITS and self.limit is None:
                 self.limit = LIMITS[name]
@@ -96,9 +96,9 @@ class Manners:
                 self.left_out.add(name)
         return [name for name in names if name not in UNTOLD]
 
-    def _learn_roles(self, said: str, asked: Message) -> bool:
+    def _learn_roles(self, said: str, request: Message) -> bool:
         """Adapt the roles of messages from now on. Return whether that changes the request."""
-        messages = asked["messages"]
+        messages = request["messages"]
         merged = {"no_system": without_system(messages), "alternates": alternating(messages)}
         names = reversed(merged) if _ALTERNATE.search(said) else iter(merged)
         name = next((name for name in names if merged[name] != messages), None)
@@ -106,13 +106,13 @@ class Manners:
             setattr(self, name, True)
         return name is not None
 
-    def _refused(self, complaint: Complaint, asked: Message) -> list[str]:
+    def _refused(self, complaint: Complaint, request: Message) -> list[str]:
         """Return the parameters that a refusal is about.
 
         They are those in its code and parameter fields, or else those of `ADDED` in its message, or
         else the first one in its message, or else those that its words stand for.
         """
-        known = [name for name in (*ADDED, *USUAL) if name in asked]
+        known = [name for name in (*ADDED, *USUAL) if name in request]
         if apart := [name for name in known if _names(complaint.named, name)]:
             return apart
         said = complaint.said

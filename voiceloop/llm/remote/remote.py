@@ -66,21 +66,21 @@ class RemoteConversation(ChatConversation):
         reply.finished = False
         known, roomy = len(reply.parts), self._thinks
         try:
-            yield from self._asked(reply)
+            yield from self._request_reply(reply)
         except Trouble as trouble:
             forgetful = trouble.too_long and self._before
             if len(reply.parts) > known or not (forgetful or (trouble.spent and not roomy)):
                 raise
             if forgetful:
                 del self._before[: (len(self._before) + 1) // 2]
-            yield from self._asked(reply)
+            yield from self._request_reply(reply)
 
     @property
     def _thinks(self) -> bool:
         """Whether a reply gets additional tokens for thoughts."""
         return self._config.thinking == "on" or self._server.manners.thinks
 
-    def _asked(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
+    def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         known = len(reply.parts)
         incoming = Incoming(self._config.stop, thinking=self._server.manners.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
@@ -90,7 +90,7 @@ class RemoteConversation(ChatConversation):
                 for piece in pieces:
                     if isinstance(piece, PromptUsage):
                         self.tokens_read += piece.tokens
-                    yield from _given(incoming.push(piece), reply)
+                    yield from _outputs(incoming.push(piece), reply)
                     self._note(incoming)
                     if incoming.over or reply.words >= most:
                         reply.finished = True  # even if the server would send more
@@ -98,7 +98,7 @@ class RemoteConversation(ChatConversation):
                         return
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
-        yield from _given(incoming.finish(), reply)
+        yield from _outputs(incoming.finish(), reply)
         if incoming.cut and len(reply.parts) == known:
             self._server.manners.thinks = True
             raise cut_off(incoming.thought, spent=True)
@@ -168,7 +168,7 @@ class RemoteConversation(ChatConversation):
         return request
 
 
-def _given(
+def _outputs(
     parts: Sequence[ReplyPart | StreamedCall], reply: ChatReply
 ) -> Iterator[TokenBurst | ToolCall]:
     """Yield the model's text and its tool calls, with those that it wrote into the text."""

@@ -50,9 +50,9 @@ class ToolCrumbs:
         self._calls: list[_Call] = []
         self._length = 0
 
-    def gather(self, told: object) -> None:
+    def gather(self, chunk: object) -> None:
         """Add the crumb or the list of crumbs in a chunk."""
-        crumbs = cast("list[object]", told) if isinstance(told, list) else [told]
+        crumbs = cast("list[object]", chunk) if isinstance(chunk, list) else [chunk]
         for crumb in crumbs:
             if isinstance(crumb, dict):
                 self._take(cast("Mapping[str, Any]", crumb))
@@ -66,14 +66,14 @@ class ToolCrumbs:
 
     def _take(self, crumb: Mapping[str, Any]) -> None:
         function = crumb.get("function")
-        told = cast("Mapping[str, Any]", function if isinstance(function, dict) else {})
-        index, own = crumb.get("index"), _text(crumb.get("id"))
-        name, arguments = _text(told.get("name")), _written(told.get("arguments"))
-        self._length += len(own) + len(name) + len(arguments) + _CRUMB
+        details = cast("Mapping[str, Any]", function if isinstance(function, dict) else {})
+        index, call_id = crumb.get("index"), _text(crumb.get("id"))
+        name, arguments = _text(details.get("name")), _written(details.get("arguments"))
+        self._length += len(call_id) + len(name) + len(arguments) + _CRUMB
         if self._length > LONGEST_CALLS:
             raise Garbled("calls of tools without an end")
-        call = self._of(index if isinstance(index, int) else None, own, name, arguments)
-        call.id = call.id or own
+        call = self._call_of(index if isinstance(index, int) else None, call_id, name, arguments)
+        call.id = call.id or call_id
         if not call.name or (name != call.name and not call.pieces):
             call.name += name  # the name may come in crumbs too
         if _whole(arguments) and _whole(call.arguments):
@@ -81,23 +81,23 @@ class ToolCrumbs:
         elif arguments:
             call.pieces.append(arguments)
 
-    def _of(self, index: int | None, own: str, name: str, arguments: str) -> _Call:
+    def _call_of(self, index: int | None, call_id: str, name: str, arguments: str) -> _Call:
         """Return the call that a crumb continues, or a new call if it begins one."""
         for call in reversed(self._calls):
             here = index in call.indexes or (index is None and not name)
-            same = own == call.id or (here and not name) if own and call.id else here
-            if same and not _another(call, own, name, arguments):
+            same = call_id == call.id or (here and not name) if call_id and call.id else here
+            if same and not _another(call, call_id, name, arguments):
                 call.indexes.add(index)
                 return call
         self._calls.append(_Call({index}))
         return self._calls[-1]
 
 
-def _another(call: _Call, own: str, name: str, arguments: str) -> bool:
+def _another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
     """Return whether a crumb begins another call, although its id or index is that of `call`."""
     if not name or not call.name:
         return False
-    identified = call.id and own in ("", call.id)
+    identified = call.id and call_id in ("", call.id)
     if name != call.name:
         return bool(call.pieces) or not identified
     return not identified and bool(arguments) and _whole(call.arguments)

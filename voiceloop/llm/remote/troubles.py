@@ -163,9 +163,9 @@ def cut_off(tokens: int, *, spent: bool) -> Trouble:
 def busy(where: Address, after: str, why: str) -> Trouble:
     """Return the error for a busy server. `after` is its header Retry-After, in seconds."""
     seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else None
-    told = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
+    wait = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
     return Trouble(
-        f"{where.host} has too much to do (429){told}{_because(where, why)}",
+        f"{where.host} has too much to do (429){wait}{_because(where, why)}",
         "wait a little, or see what your plan allows",
         again_s=seconds if seconds is not None and seconds <= PATIENCE_S else None,
     )

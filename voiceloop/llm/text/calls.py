@@ -57,7 +57,7 @@ def read(body: str) -> tuple[list[ParsedCall], str]:
     The list is never empty: unreadable text gives a call without a name and with a `problem`.
     """
     calls, end = list[ParsedCall](), _skipped(body, 0)
-    while end < len(body) and (found := _one(body, end)):
+    while end < len(body) and (found := _calls_at(body, end)):
         calls += found[0]
         end = _skipped(body, found[1])
     if not calls or _MORE.search(body, end):
@@ -71,7 +71,7 @@ def _skipped(body: str, at: int) -> int:
     return between.end() if between else at
 
 
-def _one(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
+def _calls_at(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
     """Return the calls at index `at` and the index after them; None if nothing can be read."""
     if function := _FUNCTION.match(body, at):
         name, given = function["name"].strip(), function["body"].strip()

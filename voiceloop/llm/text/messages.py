@@ -52,13 +52,13 @@ def _answer(text: str, calls: Sequence[CallWithResult]) -> Iterator[Message]:
     if text or calls:
         message: Message = {"role": "assistant", "content": text}
         if calls:
-            message["tool_calls"] = [_told(called) for called in calls]
+            message["tool_calls"] = [_tool_call(called) for called in calls]
         yield message
     for called in calls:
         yield {"role": "tool", "tool_call_id": called.id, "content": called.result}
 
 
-def _told(called: CallWithResult) -> Message:
+def _tool_call(called: CallWithResult) -> Message:
     arguments = json.dumps(dict(called.call.arguments))
     function = {"name": called.call.name or "unknown", "arguments": arguments}
     return {"id": called.id, "type": "function", "function": function}
@@ -66,14 +66,14 @@ def _told(called: CallWithResult) -> Message:
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
     """Return `messages` without system prompts. Their text begins the first user message."""
-    told = [one["content"] for one in messages if one["role"] == "system"]
+    prompts = [one["content"] for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
-    if not told:
+    if not prompts:
         return rest
     first = next((at for at, one in enumerate(rest) if one["role"] == "user"), None)
     if first is None:
-        return [{"role": "user", "content": "\n\n".join(told)}, *rest]
-    text = "\n\n".join((*told, rest[first]["content"]))
+        return [{"role": "user", "content": "\n\n".join(prompts)}, *rest]
+    text = "\n\n".join((*prompts, rest[first]["content"]))
     return [*rest[:first], {"role": "user", "content": text}, *rest[first + 1 :]]
 
 

@@ -55,8 +55,8 @@ class Rendering:
         other error that is raised within it.
         """
         self._environment.begin()
-        told = {**self._named, "documents": None, **given, "messages": turns}
-        return _sized(self._compiled.render(told))
+        variables = {**self._named, "documents": None, **given, "messages": turns}
+        return _sized(self._compiled.render(variables))
 
 
 class _Environment(ImmutableSandboxedEnvironment):

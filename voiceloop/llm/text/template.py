@@ -53,9 +53,9 @@ class ChatTemplate:
                 f"the model '{name}' has no chat template",
                 "choose a model that was trained to chat (an -Instruct or -it model)",
             )
-        plain, telling = self._written(tokenizer.chat_template)
+        plain, with_tools = self._written(tokenizer.chat_template)
         self._plain = self._compiled(plain)
-        self._telling = self._plain if telling == plain else self._compiled(telling)
+        self._with_tools = self._plain if with_tools == plain else self._compiled(with_tools)
         """The template for dialogues with tools."""
         between, after = self._around(self._turns(("user", _NEXT)), _ASSISTANT, _NEXT)
         self._between, self._after = between, after
@@ -126,7 +126,7 @@ class ChatTemplate:
 
     def calls(self, calls: Sequence[ToolCall]) -> list[int]:
         """Return the tokens of `calls` as the model writes them; empty if there is no way to."""
-        told = [
+        tool_calls = [
             {
                 "type": "function",
                 "id": _CALL_ID.format(index),
@@ -134,7 +134,7 @@ class ChatTemplate:
             }
             for index, call in enumerate(calls)
         ]
-        calling = {"role": "assistant", "content": "", "tool_calls": told}
+        calling = {"role": "assistant", "content": "", "tool_calls": tool_calls}
         try:
             text = self._render([{"role": "user", "content": _USER}, calling]).partition(_USER)[2]
         except EngineError:  # a template may do anything to a call that it does not expect
@@ -267,15 +267,15 @@ class ChatTemplate:
         named = [*template] if len(template) == 1 else ["default", "tool_use"]
         plain = next((template[name] for name in named if name in template), None)
         if plain is None:
-            told = ", ".join(sorted(template))
-            raise self._unusable(f"of several ({told}) none is called default")
+            names = ", ".join(sorted(template))
+            raise self._unusable(f"of several ({names}) none is called default")
         return plain, template.get("tool_use", plain)
 
     def _compiled(self, text: str) -> Rendering:
         try:
             return Rendering(text, self._tokenizer.special_tokens_map)
         except Exception as error:  # jinja's own, or Python's for deep nesting
-            raise self._unusable(_said(error)) from error
+            raise self._unusable(_reason(error)) from error
 
     def _render(
         self,
@@ -285,7 +285,7 @@ class ChatTemplate:
         goes_on: bool = True,
     ) -> str:
         """Return the text of a dialogue. If it `goes_on`, the text ends where the reply begins."""
-        rendering = self._telling if tools else self._plain
+        rendering = self._with_tools if tools else self._plain
         try:
             return rendering.render(
                 turns,
@@ -294,7 +294,7 @@ class ChatTemplate:
                 enable_thinking=False,
             )
         except Exception as error:  # a template may divide by zero, or call itself for ever
-            raise self._unusable(_said(error)) from error
+            raise self._unusable(_reason(error)) from error
 
     def _unusable(self, why: str) -> EngineError:
         roles = "turns of user, assistant and tool"
@@ -304,7 +304,7 @@ class ChatTemplate:
         )
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return the first line of an error's message, cut to `LONGEST_REASON` characters."""
-    said = str(error).strip().partition("\n")[0] or type(error).__name__
-    return said if len(said) <= LONGEST_REASON else f"{said[:LONGEST_REASON]} …"
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]} …"

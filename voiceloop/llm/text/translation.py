@@ -99,8 +99,8 @@ class Translation:
         text = self._special.get(token)
         if text is not None:
             meant = self._specials.get(text)
-            told = [meant] if meant is not None else self._encoded(text)
-            self._words[point.words :] = self._encoded(point.word) + told
+            ids = [meant] if meant is not None else self._encoded(text)
+            self._words[point.words :] = self._encoded(point.word) + ids
             return _Point(words=len(self._words))
         tail = (*point.tail, token)
         known, text = self._decode(tail[: point.known]), self._decode(tail)
