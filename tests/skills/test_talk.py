@@ -91,6 +91,7 @@ def test_whatever_a_model_writes_it_reads_json(name: str, arguments: dict[str, o
     [
         ("get_time", {}, {"time": "3:42 PM", "day": "Thursday", "date": "November 26"}),
         ("set_timer", {"minutes": 5}, {"timer": "5 minutes"}),
+        ("set_timer", {"hours": 24, "seconds": 1}, {"error": "a timer takes 24 hours at most"}),
         ("calculate", {"expression": "15% of 80"}, {"result": "15 percent of 80 is 12."}),
         ("calculate", {"expression": "17*23"}, {"result": "17 times 23 is 391."}),
         ("calculate", {"expression": "import os"}, {"error": "that cannot be computed"}),

@@ -57,7 +57,7 @@ MODES = (
 class RecordingDetector(SpeechDetector):
     """A speech detector that records its decisions."""
 
-    def __init__(self, config: TurnConfig, replay: Sequence[TurnEvent] | None = None) -> None:
+    def __init__(self, config: TurnConfig) -> None:
         super().__init__(config)
         self.events: list[TurnEvent] = []
         self._reporting = False

@@ -1,1 +1,1 @@
-"""Calibration: what a language model's P(end of turn) means, found out for each model once."""
+"""Calibration: what a language model's P(end of turn) means, measured once for each model."""

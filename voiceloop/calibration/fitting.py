@@ -1,9 +1,8 @@
-"""From what a model thinks of many silences to a calibration, or to the finding that the last word
-tells as much.
+"""Fit a calibration to a model's end probabilities at many silences, or find that the last word
+decides just as well.
 
-A policy of endpointing costs delay where the user has ended, and cut-offs where they have not. A
-pause within a request is taken to last from 200 to 700 ms, any length as likely as another. Knows
-no models and no files.
+An endpoint policy costs delay at true ends, and cut-offs at pauses. A pause within a request is
+assumed to last from 200 to 700 ms, uniformly distributed. This module knows no models and no files.
 """
 
 from __future__ import annotations
@@ -22,57 +21,56 @@ from voiceloop.config import TurnConfig
 from voiceloop.types import Calibration
 
 SHORTEST_MS, LONGEST_MS = 200.0, 700.0
-"""Of the pauses within a request."""
+"""Shortest and longest pause within a request."""
 MOST_CUT_OFFS = 0.05
-"""Share of the pauses after incomplete words that may end a turn."""
+"""Maximum share of the pauses after incomplete words that may end a turn."""
 CUT_OFF_MS = 20_000.0
-"""A turn that is ended after incomplete words is as bad as so much more silence after another: four
-seconds, times five, since of words as a recogniser hears them so many more are cut off than of
-those that were said."""
+"""Cost of a cut-off after incomplete words, in ms of silence at true ends. It is 4 s times five,
+because recognised words are cut off five times as often as the words that were said."""
 THRESHOLDS = 80
-"""Thresholds that are tried, at equal steps of rank."""
+"""Number of thresholds that are tried, at equal steps of rank."""
 STEP_MS = 20
-"""From one silence that is tried to the next."""
+"""Step between the silences that are tried."""
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedSilence:
-    """A silence, and how likely the model found that the turn ends there."""
+    """A silence, and the model's probability that the turn ends there."""
 
     words: str
     kind: Kind
     probability: float
     unfinished: bool
-    """The last word asks for another."""
+    """Whether the last word needs another one after it."""
     exchanges: int = 0
-    """What had been asked and answered before."""
+    """Number of exchanges before the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a policy of endpointing costs."""
+    """The cost of an endpoint policy."""
 
     delay_ms: float
-    """Mean silence after which a turn ends that is over."""
+    """Mean silence before the end of a turn that is over."""
     incomplete: float
     """Share of the pauses after incomplete words that end the turn."""
     whole: float
-    """The same of the pauses after words that are a request already; 0 where there are none."""
+    """Share of the pauses after complete requests that end the turn; 0 without such pauses."""
 
 
 def cut_off(wait_ms: npt.ArrayLike) -> Array:
-    """Probability that a pause within a request is longer than this."""
+    """Return the probability that a pause within a request is longer than `wait_ms`."""
     return np.clip(
         (LONGEST_MS - np.asarray(wait_ms, np.float64)) / (LONGEST_MS - SHORTEST_MS), 0.0, 1.0
     )
 
 
 def cost(judged: Sequence[JudgedSilence], waits_ms: Iterable[float]) -> Cost:
-    """What a policy costs that ends a turn after these silences, one for each that was judged.
+    """Return the cost of a policy that ends a turn after `waits_ms`, one wait for each of `judged`.
 
-    Raises ValueError where there are no ends, or nothing else than ends and whole requests.
+    Raises ValueError if `judged` has no true ends or no incomplete words.
     """
     waits = np.fromiter(waits_ms, np.float64, len(judged))
     ends = np.array([one.kind == "end" for one in judged])
@@ -90,14 +88,14 @@ def cost(judged: Sequence[JudgedSilence], waits_ms: Iterable[float]) -> Cost:
 def words_ms(
     judged: Sequence[JudgedSilence], complete_ms: float, incomplete_ms: float
 ) -> list[float]:
-    """How long the last word alone makes each silence last."""
+    """Return the wait at each silence in ms, if the last word alone decides."""
     return [incomplete_ms if one.unfinished else complete_ms for one in judged]
 
 
 def probability_ms(
     judged: Sequence[JudgedSilence], calibration: Calibration, config: TurnConfig
 ) -> list[float]:
-    """How long the probability alone makes each silence last."""
+    """Return the wait at each silence in ms, if the probability alone decides."""
     return [
         _wait_ms(comparable(one.probability, calibration, one.exchanges), calibration, config)
         for one in judged
@@ -105,7 +103,8 @@ def probability_ms(
 
 
 def words_at(judged: Sequence[JudgedSilence], delay_ms: float, config: TurnConfig) -> Cost:
-    """What the last word alone costs at a mean delay, or at the next one that it can have."""
+    """Return the cost if the last word alone decides, at a mean delay of `delay_ms`, or at the
+    least possible one above it."""
     unsure = float(np.mean([one.unfinished for one in judged if one.kind == "end"]))
     incomplete_ms = float(config.incomplete_ms)
     rest = (delay_ms - unsure * incomplete_ms) / max(1 - unsure, 1e-9)
@@ -113,11 +112,12 @@ def words_at(judged: Sequence[JudgedSilence], delay_ms: float, config: TurnConfi
 
 
 def calibrate(judged: Sequence[JudgedSilence], config: TurnConfig) -> Calibration | None:
-    """The calibration that costs least, `CUT_OFF_MS` a cut-off, of those that seldom cut off.
+    """Return the calibration with the least cost, at `CUT_OFF_MS` for each cut-off.
 
-    That is after incomplete words in at most `MOST_CUT_OFFS` of the pauses, and after whole
-    requests no oftener than the silence does that ends a turn of which nothing is known. None
-    where there is none, or where the last word at the same delay is as good in either part.
+    It may cut off at most `MOST_CUT_OFFS` of the pauses after incomplete words. After complete
+    requests it may cut off no more pauses than the plain hangover does. Return None if there is
+    none, or if the best one does not beat the last word at the same delay: with fewer cut-offs
+    after incomplete words, and no more after complete requests.
     """
     found = _best(judged, config)
     if found is None:
@@ -137,15 +137,15 @@ def _wait_ms(probability: float, calibration: Calibration, config: TurnConfig) -
 
 
 def shift_of(judged: Sequence[JudgedSilence]) -> float:
-    """By how much the log-odds of true ends are higher after an exchange; 0 where either kind is
-    missing."""
+    """Return by how much the median log-odds of true ends are higher after an exchange. 0 if there
+    are no true ends before or none after one."""
 
     def middle(later: bool) -> float:
         own = [
             one.probability for one in judged if one.kind == "end" and (one.exchanges > 0) is later
         ]
-        chance = float(np.clip(np.median(own), 1e-6, 1 - 1e-6)) if own else math.nan
-        return math.log(chance / (1 - chance))
+        probability = float(np.clip(np.median(own), 1e-6, 1 - 1e-6)) if own else math.nan
+        return math.log(probability / (1 - probability))
 
     shift = middle(True) - middle(False)
     return 0.0 if math.isnan(shift) else shift
@@ -157,13 +157,16 @@ def _best(raw: Sequence[JudgedSilence], config: TurnConfig) -> Calibration | Non
     judged = [
         replace(one, probability=comparable(one.probability, scale, one.exchanges)) for one in raw
     ]
-    chances = np.array([one.probability for one in judged])
-    thresholds = np.unique(np.quantile(chances, np.linspace(0, 1, THRESHOLDS), method="nearest"))
+    probabilities = np.array([one.probability for one in judged])
+    thresholds = np.unique(
+        np.quantile(probabilities, np.linspace(0, 1, THRESHOLDS), method="nearest")
+    )
     silences = np.arange(config.complete_ms, config.hangover_ms, STEP_MS)
     silences = np.append(silences, config.hangover_ms)
 
     def mean(of: Sequence[Kind], value: Array, unsure: float, no: float) -> Array:
-        """Mean of what a silence costs, by the silence [s], upper and lower threshold [t, t]."""
+        """Return the mean cost at silences of the kinds `of`: [silences, upper thresholds, lower
+        thresholds]."""
         own = np.sort([one.probability for one in judged if one.kind in of])
         if not len(own):
             return np.zeros((len(silences), len(thresholds), len(thresholds)))

@@ -1,9 +1,8 @@
-"""Calibration in idle time: what the language model makes of the bundled requests, while nobody
-wants anything of it.
+"""Calibration in idle time: the language model judges the bundled requests while nobody needs it.
 
-A step is one pass of the model over a few words, and none begins before all models have been quiet
-for a while, so a user who begins to speak has to wait for none: until there are words to read, the
-step that runs has long been over.
+A step is one pass of the model over a few words. It begins only when all models have been quiet for
+a while. So a user who begins to speak does not wait for it: the step is over long before there are
+words to read.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ from voiceloop.types import Past
 logger = logging.getLogger(__name__)
 
 QUIET_S = 2.0
-"""Nobody has wanted anything for so long: it is idle time."""
+"""Seconds without work for any model after which it is idle time."""
 
 
 def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
-    """What the model makes of each silence in the requests, one a step; nothing where it does not
-    tell how likely an end is.
+    """Yield the model's judgement of each silence in the requests, one in each step.
 
-    Every other request begins its conversation, and the others follow the list's history.
+    Yield nothing if the model gives no probability. Every other request is the first of its
+    conversation; the others follow the history in `requests`.
     """
     conversation = llm.conversation()
     first, later = requests.asked[::2], requests.asked[1::2]
     try:
-        for asked, history in ((first, ()), (later, requests.history)):
+        for group, history in ((first, ()), (later, requests.history)):
             conversation.rewrite(llm.system, [Past(said, (reply,)) for said, reply in history])
-            for turn, request in enumerate(asked):
+            for turn, request in enumerate(group):
                 for cut in request.cuts:
                     yield from conversation.prefill(cut.words, turn)
                     found = conversation.end_of_turn_probability()
@@ -51,12 +50,12 @@ def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
 
 
 async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
-    """Find out what the model's P(end of turn) means in each language of which that is not known
-    of this very model, and keep it in `folder`."""
+    """Find out what the model's P(end of turn) means, and keep it in `folder`. Languages with a
+    calibration for this very model are left out."""
     try:
         await _calibrate(engines, folder)
     except Exception as error:
-        # It ends with its failure; who converses goes on, and the words go on deciding.
+        # Only the calibration ends. Conversations go on, and the last word goes on deciding.
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         logger.error("the end of turn could not be calibrated", exc_info=error)
@@ -64,12 +63,12 @@ async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
 
 async def _calibrate(engines: Engines, folder: Path) -> None:
     llm = engines.llm
-    for language, asked in bundled_requests().items():
+    for language, requests in bundled_requests().items():
         if language in llm.calibrations and language not in llm.borrowed:
             continue
-        judged = await _judged(engines, asked)
+        judged = await _judged(engines, requests)
         if not judged:
-            return  # the engine knows no probabilities
+            return  # the engine gives no probabilities
         llm.calibrations[language] = calibrate(judged, TurnConfig())
         llm.borrowed.discard(language)
         own = {
@@ -79,9 +78,9 @@ async def _calibrate(engines: Engines, folder: Path) -> None:
         logger.info("calibrated the end of turn of '%s' in '%s'", llm.name, language)
 
 
-async def _judged(engines: Engines, asked: Requests) -> list[JudgedSilence]:
+async def _judged(engines: Engines, requests: Requests) -> list[JudgedSilence]:
     found = list[JudgedSilence]()
-    steps = engines.llm_runner.stream(judgements(engines.llm, asked), priority=IN_IDLE_TIME)
+    steps = engines.llm_runner.stream(judgements(engines.llm, requests), priority=IN_IDLE_TIME)
     async with aclosing(steps):
         while True:
             await _quiet(engines)
@@ -92,7 +91,7 @@ async def _judged(engines: Engines, asked: Requests) -> list[JudgedSilence]:
 
 
 async def _quiet(engines: Engines) -> None:
-    """Wait until nobody has wanted anything of any model for a while."""
-    # Nothing happens when it has been quiet for long: there is no event to wait for.
+    """Wait until no model has had work for `QUIET_S`."""
+    # No event tells that it has been quiet for long, so this waits by time.
     while (left := QUIET_S - min(one.quiet_s() for one in engines.runners)) > 0:  # noqa: ASYNC110
         await anyio.sleep(left)

@@ -1,8 +1,8 @@
-"""Where calibrations are kept: those that ship with voiceloop, and those found on this machine.
+"""Files of calibrations: those that ship with voiceloop, and those found on this machine.
 
-Each belongs to a model's fingerprint and a language. A file says for each language what was found:
-the three figures of a `Calibration`, or that the last word tells as much. Of those that ship, the
-model's family is told too.
+A calibration belongs to the fingerprint of a model and to a language. For each language a file has
+the fields of a `Calibration`, or says that the last word decides just as well. For models whose
+calibration ships, it also names the model's family.
 """
 
 from __future__ import annotations
@@ -21,30 +21,29 @@ from voiceloop.types import Calibration
 logger = logging.getLogger(__name__)
 
 METHOD = 2
-"""Goes up with every change of how the probability is read or calibrated: what was found before
-does not hold any more."""
+"""Version of how the probability is read and calibrated. Files of earlier versions are ignored."""
 
 Calibrations = dict[str, Calibration | None]
-"""By the language's code; None where the last word tells as much."""
+"""Calibration by the language's code; None if the last word decides just as well."""
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where this user's calibrations are kept."""
+    """Return the folder of this user's calibrations."""
     base = environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "voiceloop" / "calibrations"
 
 
 def recall(fingerprint: str, folder: Path) -> Calibrations:
-    """What is known of a model: shipped, or else found before and kept in `folder`.
+    """Return the calibrations of a model: those that ship, or else those kept in `folder`.
 
-    A file that makes no sense is as good as none; one line tells so.
+    A damaged file is ignored, with a warning in the log.
     """
     shipped = _shipped().get(fingerprint)
     return _calibrations(shipped) if shipped else _kept(folder / f"{fingerprint}.toml")
 
 
 def of_family(family: str) -> Calibrations:
-    """What ships of a model of that family: for others of it a good guess."""
+    """Return the shipped calibrations of one model of `family`, a good guess for the others."""
     for table in _shipped().values():
         if table["family"] == family:
             return _calibrations(table)
@@ -52,8 +51,7 @@ def of_family(family: str) -> Calibrations:
 
 
 def keep(fingerprint: str, name: str, found: Calibrations, folder: Path) -> None:
-    """Keep what was found out of the model that is called `name`; one line tells where that is
-    impossible."""
+    """Write the calibrations of the model called `name`. If that fails, log a warning."""
     path = folder / f"{fingerprint}.toml"
     partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
@@ -67,7 +65,7 @@ def keep(fingerprint: str, name: str, found: Calibrations, folder: Path) -> None
 
 
 def written(found: Calibrations, name: str) -> str:
-    """The text of a file, as `recall` reads it."""
+    """Return the text of a file that `recall` can read."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)
     lines = [f"# How the end of a user's turn is told with {shown}.", f"method = {METHOD}"]
     for language, calibration in found.items():
@@ -101,7 +99,7 @@ def _kept(path: Path) -> Calibrations:
 
 
 def _calibrations(table: Mapping[str, Any]) -> Calibrations:
-    """Raises ValueError or KeyError for what is none."""
+    """Return the calibrations in a table. Raises ValueError or KeyError if one is not valid."""
     return {language: _calibration(own) for language, own in table.items() if language != "family"}
 
 

@@ -1,4 +1,4 @@
-"""Probabilities that a turn ends after some words: what is asked for, and how two are compared."""
+"""End probabilities: the text that they are computed for, and how two of them are compared."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import math
 from voiceloop.types import Calibration
 
 FINAL = ".?!…,;:"
-"""Punctuation at the end of a transcript. Whisper puts some after any pause, so it says nothing."""
+"""Punctuation at the end of a transcript. Whisper writes some after any pause: it says nothing."""
 
 CERTAIN = 1e-6
-"""No probability is nearer to 0 or 1."""
+"""Minimum distance of a probability from 0 and from 1."""
 
 
 def bare(text: str) -> str:
-    """`text` without the punctuation at its end."""
+    """Return `text` without the punctuation at its end."""
     return text.rstrip(FINAL + " ")
 
 
 def comparable(probability: float, calibration: Calibration, exchanges: int) -> float:
-    """What P(end of turn) after so many `exchanges` would be in the first turn."""
+    """Return the P(end of turn) in a first turn that corresponds to `probability` after
+    `exchanges`. Its log-odds are lower by the calibration's shift."""
     if not exchanges or not 0 < probability < 1:
         return probability
     first = odds(probability) * math.exp(-calibration.shift)
@@ -27,6 +28,6 @@ def comparable(probability: float, calibration: Calibration, exchanges: int) -> 
 
 
 def odds(probability: float) -> float:
-    """How much more likely than not; what is certain has odds too, of a million."""
+    """Return p / (1 - p), with p kept at a distance of `CERTAIN` from 0 and from 1."""
     sure = min(max(probability, CERTAIN), 1 - CERTAIN)
     return sure / (1 - sure)

@@ -1,7 +1,7 @@
 """The requests that models are calibrated on: what people say, and where they may pause in it.
 
-They are bundled as text files, one for each language, whose notation en.txt explains. This module
-reads them and tells the kinds of pauses apart; it knows no models.
+They are bundled as text files, one for each language, in a notation that en.txt explains. This
+module parses them and classifies the pauses. It knows no models.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from voiceloop.calibration.probability import bare
 from voiceloop.languages import Language, language
 
 Kind = Literal["end", "whole", "function word", "content word"]
-"""How the words before a silence stand: as all that is said; as a request that goes on all the
-same; and as an incomplete one, which ends in a word after which hardly anybody ends, or in another.
-"""
+"""Kind of the words before a silence: all that is said, a complete request that goes on, or
+incomplete words. These end in a function word, after which hardly anybody ends a turn, or in
+another word."""
 
 _CUT = re.compile(r"\s*([/|])\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A place where a user may be silent."""
+    """A place in a request where the user may be silent."""
 
     words: str
-    """What was said before it, without punctuation at its end."""
+    """Words before it, without punctuation at their end."""
     kind: Kind
     unfinished: bool
-    """The last word asks for another."""
+    """Whether the last word needs another one after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class CalibrationRequest:
     text: str
     style: str
     cuts: tuple[Cut, ...]
-    """In order; the last is the end."""
+    """Silences in order. The last is the end of the request."""
 
 
 def request(marked: str, spoken_in: Language, style: str = "") -> CalibrationRequest:
-    """A request in the notation of en.txt."""
+    """Parse a request in the notation of en.txt."""
     *parts, last = _CUT.split(marked.strip())
 
     def cut(said: str, kind: Kind) -> Cut:
-        asks = spoken_in.asks_for_more(said)
-        if kind == "content word" and asks:
+        unfinished = spoken_in.asks_for_more(said)
+        if kind == "content word" and unfinished:
             kind = "function word"
-        return Cut(bare(said), kind, asks)
+        return Cut(bare(said), kind, unfinished)
 
     said, cuts = "", list[Cut]()
     for piece, mark in zip(parts[::2], parts[1::2], strict=True):
@@ -63,16 +63,16 @@ def request(marked: str, spoken_in: Language, style: str = "") -> CalibrationReq
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What people ask for in one language."""
+    """Requests in one language."""
 
     asked: tuple[CalibrationRequest, ...]
     history: tuple[tuple[str, str], ...]
-    """Questions and answers that may stand before any of them."""
+    """Questions with their answers, which may come before any request."""
 
 
 def requests(text: str, spoken_in: Language) -> Requests:
-    """The requests of a whole file; a comment above some is the name of their style."""
-    style, asked, said = "", list[CalibrationRequest](), list[str]()
+    """Parse a whole file of requests. A comment names the style of the requests after it."""
+    style, found, said = "", list[CalibrationRequest](), list[str]()
     for line in filter(None, map(str.strip, text.splitlines())):
         match line[0]:
             case "#":
@@ -80,12 +80,12 @@ def requests(text: str, spoken_in: Language) -> Requests:
             case ">":
                 said.append(line.removeprefix(">").strip())
             case _:
-                asked.append(request(line, spoken_in, style))
-    return Requests(tuple(asked), tuple(zip(said[::2], said[1::2], strict=True)))
+                found.append(request(line, spoken_in, style))
+    return Requests(tuple(found), tuple(zip(said[::2], said[1::2], strict=True)))
 
 
 def bundled_requests() -> dict[str, Requests]:
-    """All that are bundled, by the language's code."""
+    """Return all bundled requests, by the language's code."""
     return {
         file.stem: requests(file.read_text(encoding="utf-8"), language(file.stem))
         for file in sorted(Path(__file__).parent.glob("??.txt"))

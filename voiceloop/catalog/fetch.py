@@ -129,10 +129,11 @@ class Question(Generic[T]):
 def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
     """Append what is missing, over as many connections as it takes."""
     if urlsplit(wanted.url).scheme == "file":
+        present = path.stat().st_size if path.is_file() else 0
         with explained(path.parent), open(url2pathname(urlsplit(wanted.url).path), "rb") as source:
             with path.open("wb") as file:
                 shutil.copyfileobj(source, file, BLOCK)
-        bar.advance(wanted.bytes)
+        bar.advance(wanted.bytes - present)
         return
     failures, why = 0, ""
     while failures < TRIES:

@@ -101,6 +101,11 @@ def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool =
             f"there is no model called '{name}'",
             f"did you mean '{near}'?" if near else "`voiceloop models list` names them all",
         )
+    if kind not in hub.WANTED:
+        raise ModelNotFound(
+            f"{name} is no model here, and the hub's repositories have none of this kind to fetch",
+            f"`voiceloop models list` names {KINDS[kind]} to pull; or name a folder",
+        )
     return _repository(name, kind, store, make)
 
 

@@ -1,1 +1,1 @@
-"""Training a draft for a target: what it is asked, what it says, and a layer that guesses it."""
+"""Training of a draft: requests, the target's replies, and a layer that predicts them."""

@@ -1,6 +1,6 @@
-"""The command `voiceloop train-draft`: what it takes, and what is wrong with that, before it runs.
+"""The command `voiceloop train-draft`: its arguments, and their checks before it runs.
 
-Nothing heavy is imported before it runs.
+Heavy modules are imported only when it runs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class TrainDraft(Command, frozen=True, kw_only=True):
     """Train a draft, which makes a language model's replies come faster.
 
-    It changes none of them. At first the model replies to requests, then a small layer learns to
-    guess what it says. Stopped in between, the same command goes on. `llm.draft` names the folder
-    afterwards.
+    The draft changes none of the replies. First the model replies to requests, then a small layer
+    learns to predict its tokens. If it was stopped, the same command goes on. Afterwards, set
+    `llm.draft` to the folder.
     """
 
     uses = ("llm",)
@@ -37,19 +37,19 @@ class TrainDraft(Command, frozen=True, kw_only=True):
     docs = "docs/engines.md"
 
     target: Annotated[str | None, written("MODEL")] = None
-    """The model to draft for; none: `llm.target`."""
+    """Name of the model to draft for; none: `llm.target`."""
     out: Annotated[Path, written("FOLDER")]
-    """Where the draft goes; what is kept to go on from lies there in `training`."""
+    """Folder for the draft; what the training needs to go on is in `training` there."""
     prompts: Annotated[Path | None, written("FILE")] = None
     """Requests to reply to, one on each line; none: some thousands that are bundled."""
     minutes: Annotated[float, Meta(ge=0.1, le=100_000)] = 120.0
-    """How long it takes in all, with what was done before."""
+    """Minutes that the training takes in all, with those of earlier runs."""
     tokens: Annotated[int, Meta(ge=16, le=262_144), written("N")] = 6144
-    """Tokens that the draft chooses among, those that replies are made of most often."""
+    """Number of tokens that the draft chooses among: the most frequent ones in replies."""
 
 
 def train_draft(command: TrainDraft) -> int:
-    """`voiceloop train-draft`."""
+    """Run `voiceloop train-draft`."""
     from voiceloop.drafting.requests import dialogues
     from voiceloop.drafting.store import TrainingState, TrainingStore
     from voiceloop.llm.engine import placement
@@ -68,22 +68,22 @@ def train_draft(command: TrainDraft) -> int:
         )
     if command.out.is_file():
         raise ConfigError(f"{command.out} is a file", "name a folder with --out")
-    asked = dialogues(command.prompts)
+    requests = dialogues(command.prompts)
     store = TrainingStore(command.out / "training")
     with loading(config.target, sys.stderr):
         import torch
 
         from voiceloop.drafting.run import Training
 
-        # Nobody converses meanwhile: all cores, where nothing else is said.
+        # No conversation runs meanwhile, so the default is all cores.
         torch.set_num_threads(command.settings.threads or available_cores())
         target = load_model(config.target, *placement(config), whole=True)
         training = Training(target, config)
-    words = repr((asked, training.system, config.temperature, config.repetition_penalty))
+    words = repr((requests, training.system, config.temperature, config.repetition_penalty))
     digest = hashlib.sha256(words.encode()).hexdigest()[:32]
     state = store.state(TrainingState(training.fingerprint, digest))
     card = training.run(
-        asked, store, state, command.minutes * 60, command.tokens, command.out, _tell
+        requests, store, state, command.minutes * 60, command.tokens, command.out, _tell
     )
     rates = ", ".join(f"{rate:.0%}" for rate in card.accepted)
     tell(f"{command.out}: of its guesses are right, first to last, {rates}")
@@ -91,7 +91,9 @@ def train_draft(command: TrainDraft) -> int:
     return 0
 
 
-def _tell(told: TrainingProgress) -> None:
-    left = f"{told.left_s / 60:.0f} min" if told.left_s >= 60 else f"{told.left_s:.0f} s"
-    line = f"voiceloop: {told.doing}: {told.done:4.0%}, {told.figures}; {left} left"
+def _tell(progress: TrainingProgress) -> None:
+    left = (
+        f"{progress.left_s / 60:.0f} min" if progress.left_s >= 60 else f"{progress.left_s:.0f} s"
+    )
+    line = f"voiceloop: {progress.doing}: {progress.done:4.0%}, {progress.figures}; {left} left"
     print(line, file=sys.stderr, flush=True)

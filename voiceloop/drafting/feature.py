@@ -1,10 +1,10 @@
-"""The layer that is trained: what the target's head will be given next, from what it was given.
+"""The layer that is trained: it predicts the target's next feature from earlier ones.
 
-This is EAGLE's shape (Li et al. 2024, arXiv 2401.15077): a row is the embedding of a token beside
-the feature that the target had before it, and becomes the feature behind it. When it drafts, it
-follows its own features from the second token on; so it does in training (Zhang et al. 2024, arXiv
-2408.15766): every row is computed once with the target's feature and then, `STEPS` - 1 times, with
-its own of the round before.
+A feature is the input of the target's head. The layer has the shape of EAGLE (Li et al. 2024, arXiv
+2401.15077): a row takes the embedding of a token and the target's feature before it, and gives the
+feature after it. When the layer drafts, it uses its own features from the second token on. So does
+the training (Zhang et al. 2024, arXiv 2408.15766): every row is computed once with the target's
+feature, and then `STEPS` - 1 times with the layer's own feature from the step before.
 """
 
 from __future__ import annotations
@@ -19,51 +19,52 @@ from voiceloop.llm.draft.featuredraft import DraftShape
 from voiceloop.llm.model.checkpoint import rotary_table
 
 STEPS = 4
-"""Tokens that are drafted in a row in training."""
+"""Number of tokens that are drafted in a row in training."""
 FADE = 0.8
-"""What each further one counts next to the one before."""
+"""Weight of a step's loss relative to that of the step before."""
 FEATURES = 0.1
-"""What being off the target's feature counts next to choosing other tokens."""
+"""Weight of the loss of features relative to the cross-entropy of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Dialogues beside each other, the shorter ones filled up at their ends."""
+    """Dialogues side by side, padded at their ends to the same length."""
 
     embedded: Tensor
-    """Of each token, [dialogues, tokens, hidden]."""
+    """Embedding of each token, [dialogues, tokens, hidden]."""
     features: Tensor
-    """Of the target behind each token, the same shape."""
+    """The target's feature after each token, [dialogues, tokens, hidden]."""
     counts: Tensor
-    """Whether the target chose the token that follows each: bool [dialogues, tokens]."""
+    """Whether the target chose the token that follows each token, bool [dialogues, tokens]."""
     places: Tensor
-    """Of each token among those that are drafted; below 0 of those that are not: the same shape."""
+    """Index of each token among those that the draft chooses from, [dialogues, tokens]; below 0 for
+    other tokens."""
 
     @property
     def start(self) -> int:
-        """The row from which on features are worked out: before it nothing counts, and rows are
-        keys and values alone."""
+        """First row whose feature is computed. Earlier rows give only keys and values, because none
+        of them counts."""
         places = self.counts.any(0).nonzero()
         return max(0, int(places[0]) - STEPS) if len(places) else 0
 
     @property
     def rows(self) -> Tensor:
-        """Which of the rows from `start` on count: bool [dialogues, tokens - start]. The first of a
-        dialogue do not, for want of features to stand on."""
+        """Which rows from `start` on count, bool [dialogues, tokens - start]. The first `STEPS` do
+        not, because they lack earlier features."""
         counts = self.counts[:, self.start :].clone()
         counts[:, :STEPS] = False
         return counts
 
 
 class FeatureLayer(nn.Module):
-    """One layer of the Llama family over embeddings and features; weights are begun at random.
+    """One layer of the Llama family over embeddings and features, with random initial weights.
 
     Its attributes are the parts of such a layer.
     """
 
     def __init__(self, shape: DraftShape, embedding_size: float, feature_sizes: Tensor) -> None:
-        """`embedding_size` is the root of the mean square of embeddings; `feature_sizes` that of
-        each entry of a feature, [hidden]."""
+        """`embedding_size` is the root mean square of embeddings. `feature_sizes` [hidden] is that
+        of each entry of a feature."""
         super().__init__()
         self.shape = shape
         hidden, dim = shape.hidden, shape.dim
@@ -74,7 +75,7 @@ class FeatureLayer(nn.Module):
             return made
 
         self.fuse = linear(2 * hidden, hidden, 0.5)
-        with torch.no_grad():  # to begin with the next feature is the last
+        with torch.no_grad():  # initially it predicts the feature before
             self.fuse.weight[:, hidden:] += torch.eye(hidden)
         self.attention_norm = nn.RMSNorm(hidden, shape.eps)
         self.q = linear(hidden, shape.heads * dim)
@@ -94,11 +95,13 @@ class FeatureLayer(nn.Module):
         self.register_buffer("feature_size", feature_sizes.square().mean().sqrt())
 
     def forward(self, batch: Batch, steps: int = STEPS) -> list[Tensor]:
-        """The features behind each token from `batch.start` on, as each of the chained steps has
-        them: `steps` times [dialogues, tokens - start, hidden]. Number s stands on s features of
-        the layer's own."""
+        """Return the features after each token from `batch.start` on, once for each of the chained
+        steps: `steps` tensors [dialogues, tokens - start, hidden].
+
+        Step s, counted from 0, builds on s features of the layer's own.
+        """
         embedded, start = batch.embedded / self.embedding_size, batch.start
-        # Row j is token j beside what the target had before it.
+        # Row j has token j and the target's feature before it.
         before = F.pad(batch.features, (0, 0, 1, 0))[:, :-1]
         cos, sin = rotary_table(
             embedded.shape[1], self.shape.dim, self.shape.theta, embedded.dtype, embedded.device
@@ -120,7 +123,8 @@ class FeatureLayer(nn.Module):
         tables: tuple[Tensor, Tensor],
         start: int,
     ) -> Tensor:
-        """The layer over the rows from `start` on; all are seen."""
+        """Apply the layer to the rows of `x` from `start` on. They attend to all rows. The keys and
+        values of all rows of `x` are added to `seen`."""
         shape = self.shape
         normed = self.attention_norm(x)
 
@@ -137,7 +141,7 @@ class FeatureLayer(nn.Module):
 
     @torch.no_grad()
     def weights(self) -> dict[str, Tensor]:
-        """What a decoder takes, by the names of `llm.featuredraft`."""
+        """Return the weights by the names that `llm.draft.featuredraft` reads."""
         fuse, hidden = self.fuse.weight.clone(), self.shape.hidden
         fuse[:, :hidden] /= self.embedding_size
         fuse[:, hidden:] /= self.feature_size
@@ -158,23 +162,25 @@ class FeatureLayer(nn.Module):
 
 
 def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary positions (Su et al. 2021) put into `x` [..., tokens, dim]."""
+    """Apply rotary positions (Su et al. 2021) to `x` [..., tokens, dim]."""
     first, second = x.chunk(2, -1)
     return x * cos + torch.cat((-second, first), -1) * sin
 
 
 def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """Attention of the last of the chained steps: the shape of `q` [dialogues, heads, rows, dim],
-    the last rows of the sequence; so are those of every step but the first, which has all.
+    """Return the attention of the newest chained step, in the shape of `q` [dialogues, heads, rows,
+    dim].
 
-    A row of step s stands for a token that follows s drafted ones: it sees the first step's rows of
-    those before them, and of each of them the row of its own step.
+    The first step in `seen` has rows for all tokens. The later steps, and `q`, have rows only for
+    the last tokens of the sequence. A row of step s stands for a token that follows s drafted ones.
+    It sees the first step's rows before the drafted tokens, and one row for each drafted token: for
+    the nth the one of step n.
     """
     (keys, values), later = seen[0], len(seen) - 1
     fold, rows, tokens = q.shape[1] // keys.shape[1], q.shape[2], keys.shape[2]
 
     def spread(x: Tensor, back: int) -> Tensor:
-        """For each query's head, the row `back` tokens before."""
+        """Repeat `x` for each query head, and shift it by `back` tokens."""
         x = x.repeat_interleave(fold, 1)
         return F.pad(x, (0, 0, back, 0))[:, :, :rows] if back else x
 
@@ -184,17 +190,21 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
     parts = [scores.masked_fill(unseen, float("-inf"))]
     for step, (key, _) in enumerate(seen[1:], 1):
         parts.append((q * spread(key, later - step)).sum(-1, keepdim=True))
-    chances = (torch.cat(parts, -1).float() * q.shape[-1] ** -0.5).softmax(-1)
-    attended = chances[..., :tokens] @ spread(values, 0)
+    weights = (torch.cat(parts, -1).float() * q.shape[-1] ** -0.5).softmax(-1)
+    attended = weights[..., :tokens] @ spread(values, 0)
     for step, (_, value) in enumerate(seen[1:], 1):
         at = tokens + step - 1
-        attended = attended + chances[..., at : at + 1] * spread(value, later - step)
+        attended = attended + weights[..., at : at + 1] * spread(value, later - step)
     return attended
 
 
 def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
-    """How far the steps are from the target: its distribution over the drafted tokens, whose rows
-    of the head are `head` [tokens, hidden], and its features."""
+    """Return the loss of the chained steps `found`, with step s weighted by `FADE` ** s.
+
+    The loss of a step is the cross-entropy with the target's distribution over the drafted tokens,
+    plus `FEATURES` times the smooth L1 distance from the target's features. `head` [tokens, hidden]
+    are the drafted tokens' rows of the head.
+    """
     counts = batch.rows
     truth = batch.features[:, batch.start :][counts]
     wanted = (truth @ head.t()).float().softmax(-1)
@@ -209,9 +219,11 @@ def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
 
 @torch.no_grad()
 def acceptance(batch: Batch, found: list[Tensor], head: Tensor, penalty: float) -> Tensor:
-    """How many rows there were to guess, and of how many of them the first, the first two, … of
-    the steps chose what the target chose: float64 [1 + STEPS]. `penalty` is that of repetitions in
-    a reply, which lies upon guesses as on the target's choices; of dialogues with one reply.
+    """Count the rows, and the rows in which the first n steps chose what the target chose.
+
+    The result is float64 [1 + STEPS], with n from 0 to `STEPS`. `penalty` is the penalty for
+    repetition in a reply. It applies to guesses as it does to the target's choices. Each dialogue
+    has one reply.
     """
     counts = batch.rows
     chosen = F.pad(batch.places, (0, 1), value=-1)[:, batch.start + 1 :]
@@ -221,7 +233,7 @@ def acceptance(batch: Batch, found: list[Tensor], head: Tensor, penalty: float) 
     right = torch.ones(len(place), dtype=torch.bool, device=place.device)
     reached = [float(len(place))]
     for step in range(STEPS):
-        # A draft that begins at `place` has its step's row so many tokens on.
+        # Step s of a draft that begins at `place` is in the row s tokens later.
         at = (place + step).clamp_max(counts.shape[1] - 1)
         there = counts[dialogue, at] & (place + step < counts.shape[1])
         logits = found[step][dialogue, at] @ head.t()

@@ -1,4 +1,4 @@
-"""Whether a training is quicker in 16 bits."""
+"""Decide whether training is faster in 16 bits."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import torch
 import torch.nn.functional as F
 
 GAIN = 0.7
-"""What 16 bits may take of the time of 32 and be worth what they lose."""
+"""Maximum time in 16 bits, relative to 32 bits, at which the lower precision is worth it."""
 
 
 @cache
 def halves(device: torch.device) -> bool:
-    """Whether bfloat16 is much quicker than float32 there: some processors have no products of it
-    and make them of others. Products are timed."""
+    """Return whether bfloat16 is much faster than float32 on `device`. On a CPU it is measured,
+    because some processors emulate products of bfloat16."""
     if device.type != "cpu":
         return True
     return _attends() and _took(torch.bfloat16) < GAIN * _took(torch.float32)
 
 
 def _attends() -> bool:
-    """Whether torch has attention in bfloat16: where ATEN_CPU_CAPABILITY names less than the
-    processor has, torch 2.13 wants what it has not got then."""
+    """Return whether torch has attention in bfloat16 here. In torch 2.13 it fails if
+    ATEN_CPU_CAPABILITY names less than the processor has."""
     rows = torch.ones(1, 1, 128, 64, dtype=torch.bfloat16)
     try:
         F.scaled_dot_product_attention(rows, rows, rows, is_causal=True)
@@ -33,6 +33,6 @@ def _attends() -> bool:
 
 
 def _took(dtype: torch.dtype) -> float:
-    """Seconds of a product of a size that layers have, when nothing came between."""
+    """Return the minimum time of 20 products of a size that layers have, in seconds."""
     x, weights = torch.ones(128, 768, dtype=dtype), torch.ones(768, 768, dtype=dtype)
     return min(timeit.repeat(lambda: x @ weights, number=1, repeat=20))

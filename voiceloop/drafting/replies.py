@@ -1,9 +1,8 @@
-"""The target's own replies, in batches, with what it makes of each token: a draft learns from them.
+"""Batches of the target's own replies, with the feature of each token, from which a draft learns.
 
-A batch is one growing block of tokens in which each dialogue has a row, with holes where others
-are longer: so a second turn costs no more than its own words, and the features of all tokens fall
-out of the passes that chose them. Finished batches are files of their own, each written whole or
-not at all.
+A batch is one growing block of tokens in which each dialogue has a row. Shorter dialogues leave
+holes. So a second turn costs no more than its own words, and the passes that choose the tokens also
+give the features of all tokens. Each finished batch is a file, written whole or not at all.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from voiceloop.llm.rules.sampling import Sampling, warp
 from voiceloop.llm.text.template import ChatTemplate
 
 LONGEST = 64
-"""Tokens of a reply."""
+"""Maximum number of tokens in a reply."""
 ENOUGH = 0.85
-"""Once so many of a batch have ended their replies, the others are cut short."""
+"""Share of a batch's replies that have ended when the others are cut short."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Dialogues one behind the other."""
+    """Dialogues, concatenated."""
 
     ids: Tensor
     """All tokens, int64 [tokens]."""
     features: Tensor
-    """What the target's head is given after each, [tokens, hidden]."""
+    """Input of the target's head after each token, [tokens, hidden]."""
     chosen: Tensor
-    """Whether the target chose the token, bool [tokens]."""
+    """Whether the target chose each token, bool [tokens]."""
     lengths: Tensor
-    """Of each dialogue, int64 [dialogues]."""
+    """Number of tokens in each dialogue, int64 [dialogues]."""
 
     def save(self, path: Path) -> None:
         """Write a file, whole or not at all."""
@@ -51,7 +50,7 @@ class Replies:
 
 
 def load_replies(path: Path) -> Replies | None:
-    """What `save` wrote; None for a file that is something else."""
+    """Read a file that `save` wrote; None for any other file."""
     try:
         found = load_file(path)
         return Replies(**found)
@@ -60,7 +59,7 @@ def load_replies(path: Path) -> Replies | None:
 
 
 class Generator:
-    """Lets the target reply to many at once."""
+    """A generator of the target's replies to many dialogues at once."""
 
     def __init__(
         self,
@@ -71,7 +70,7 @@ class Generator:
         sampling: Sampling,
         vocab: int,
     ) -> None:
-        """`vocab` is the number of tokens there are; `sampling` has no other penalty than that of
+        """`vocab` is the number of tokens in the vocabulary. `sampling` has no penalty but that of
         repetition."""
         self._model, self._head = (
             cast(Any, model).base_model,
@@ -84,31 +83,33 @@ class Generator:
 
     @torch.inference_mode()
     def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
-        """The replies to dialogues of user's turns; the sampling noise follows from `seed`."""
+        """Return the replies to dialogues. `said` holds the user's turns of each, and `seed`
+        determines the noise of the sampling."""
         block = _Block(self._model, len(said), self._device)
         block.open(self._opening)
         noise = torch.Generator(self._device).manual_seed(seed)
         ended = [False] * len(said)
         for turn in range(max(map(len, said))):
-            asked = [
-                self._asked(turns[turn], turn, end) if turn < len(turns) else []
+            prompts = [
+                self._between(turns[turn], turn, end) if turn < len(turns) else []
                 for turns, end in zip(said, ended, strict=True)
             ]
-            features = block.feed(asked)
-            ended = self._reply(block, features, [bool(ids) for ids in asked], noise)
+            features = block.feed(prompts)
+            ended = self._reply(block, features, [bool(ids) for ids in prompts], noise)
         return block.replies()
 
-    def _asked(self, text: str, turn: int, ended: bool) -> list[int]:
-        """What stands between two replies, the last of which the model may have `ended` itself."""
+    def _between(self, text: str, turn: int, ended: bool) -> list[int]:
+        """Return the tokens between the previous reply and the next one. If the model `ended` the
+        previous reply itself, the token that ends it is left out."""
         template = self._template
         before = template.reply_to_user if turn else []
         return [*before[ended:], *template.content(text), *template.user_to_reply]
 
     def _reply(
-        self, block: _Block, features: Tensor, asked: list[bool], noise: torch.Generator
+        self, block: _Block, features: Tensor, prompted: list[bool], noise: torch.Generator
     ) -> list[bool]:
-        """Reply where something was asked; whose replies came to their ends."""
-        begun = going = torch.tensor(asked, device=self._device)
+        """Reply in the rows where `prompted` is True. Return which replies the model ended."""
+        begun = going = torch.tensor(prompted, device=self._device)
         start = block.ids.shape[1]
         ends = torch.tensor(sorted(self._eos), device=self._device)
         for _ in range(LONGEST):
@@ -121,7 +122,8 @@ class Generator:
         return (begun & ~going).tolist()
 
     def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
-        """`said` are the reply's tokens; of one that is over, more."""
+        """Choose the next token of each row. `said` are the tokens of its reply so far; in a row
+        whose reply is over, further ones follow."""
         penalty = self._sampling.repetition_penalty
         if penalty != 1:
             found = logits.gather(1, said)
@@ -134,10 +136,10 @@ class Generator:
 
 
 class _Growing(DynamicLayer):
-    """Keys and values in buffers with room at their ends: each token would copy all before it."""
+    """A layer of the KV cache with spare room, so that a new token does not copy all others."""
 
     ROOM = LONGEST
-    """Rows that are added at once where there is none."""
+    """Number of rows that are added to a full buffer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +148,7 @@ class _Growing(DynamicLayer):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """See `DynamicLayer.update`."""
+        """Append keys and values, and return all of them, as `DynamicLayer.update` does."""
         begun = self.get_seq_length()
         end = begun + key_states.shape[-2]
         if self._buffers is None or not _holds(self._buffers[0], len(key_states), end):
@@ -167,7 +169,7 @@ def _holds(buffer: Tensor, sequences: int, rows: int) -> bool:
 
 
 class _Block:
-    """Rows of tokens with holes, and the caches and features that belong to them."""
+    """A growing block of tokens with holes, with its KV cache and its features."""
 
     def __init__(self, model: Any, rows: int, device: torch.device) -> None:
         self._model, self._rows, self._device = model, rows, device
@@ -178,7 +180,7 @@ class _Block:
         self._features = list[Tensor]()
 
     def open(self, ids: list[int]) -> None:
-        """All rows begin with `ids`, which are computed once."""
+        """Begin all rows with `ids`, which are computed once."""
         if not ids:
             return
         found = self._model(
@@ -192,14 +194,15 @@ class _Block:
         self._features.append(found.last_hidden_state.expand(self._rows, -1, -1).half().cpu())
 
     def feed(self, texts: list[list[int]]) -> Tensor:
-        """Add what a row is given, at its right; features of the last tokens, [rows, hidden]."""
+        """Append tokens at the right of the rows. Return the last features, [rows, hidden]."""
         longest = max(map(len, texts))
         ids = torch.tensor([[0] * (longest - len(text)) + text for text in texts])
         mask = torch.tensor([[0] * (longest - len(text)) + [1] * len(text) for text in texts])
         return self._pass(ids.to(self._device), mask.to(self._device), chosen=False)
 
     def add(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """Add a chosen token to each of `rows`, bool [rows]; features as `feed`."""
+        """Append a chosen token to `rows`, bool [rows]. Return the last features, [rows,
+        hidden]."""
         return self._pass(tokens.unsqueeze(1), rows.long().unsqueeze(1), chosen=True)
 
     def _pass(self, ids: Tensor, mask: Tensor, *, chosen: bool) -> Tensor:
@@ -221,7 +224,7 @@ class _Block:
         self._chosen.append(torch.full_like(ids, chosen, dtype=torch.bool))
 
     def replies(self) -> Replies:
-        """All rows without their holes."""
+        """Return all rows without their holes."""
         there = self.mask.bool().cpu()
         return Replies(
             ids=self.ids.cpu()[there],

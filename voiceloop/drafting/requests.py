@@ -1,7 +1,7 @@
-"""What a draft is trained on: requests as people speak them, and what they may say after a reply.
+"""Requests that a draft is trained on, as people speak them, and what they may say after a reply.
 
-They come from forms and words in a bundled file, or are a user's own, one on each line. Which are
-held out follows from their words, so that it is the same in every run.
+They come from forms and words in a bundled file, or from a user's file with one request on each
+line. Their texts alone decide which are held out, so these are the same in every run.
 """
 
 from __future__ import annotations
@@ -16,58 +16,60 @@ from pathlib import Path
 from voiceloop.errors import ConfigError
 
 HELD_OUT = 100
-"""Dialogues that nothing is trained on: acceptance is measured on them."""
+"""Number of dialogues that are not trained on. Acceptance is measured on them."""
 FEWEST = 2 * HELD_OUT
 LONGEST = 2_000
-"""Characters of a request."""
+"""Maximum number of characters in a request."""
 LARGEST = 64 * 2**20
-"""Bytes of a file of them."""
+"""Maximum number of bytes in a file of requests."""
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogues:
-    """What users say, each a dialogue of one or two turns."""
+    """Words of users. Each dialogue has one or two turns."""
 
     training: tuple[tuple[str, ...], ...]
     held_out: tuple[tuple[str, ...], ...]
 
 
 def dialogues(prompts: Path | None) -> Dialogues:
-    """The bundled ones, or those in a file, in an order that no run changes.
+    """Return the bundled dialogues, or those in the file `prompts`, in the same order in every run.
 
-    Raises ConfigError for a file that cannot be read or holds too few.
+    Raises ConfigError for a file that cannot be read or holds too few requests.
     """
-    told = tomllib.loads(Path(__file__).with_name("requests.toml").read_text(encoding="utf-8"))
+    bundled = tomllib.loads(Path(__file__).with_name("requests.toml").read_text(encoding="utf-8"))
     if prompts is None:
-        asked = sorted({text for form in told["forms"] for text in _filled(form, told["words"])})
+        requests = sorted(
+            {text for form in bundled["forms"] for text in _filled(form, bundled["words"])}
+        )
     else:
-        asked = _own(prompts)
-    chance = random.Random(0)
-    chance.shuffle(asked)
-    held_out = tuple((text,) for text in asked[:HELD_OUT])
-    asked = asked[HELD_OUT:]
+        requests = _own(prompts)
+    rng = random.Random(0)
+    rng.shuffle(requests)
+    held_out = tuple((text,) for text in requests[:HELD_OUT])
+    requests = requests[HELD_OUT:]
     if prompts is None:
-        again = asked[: len(asked) // 2]
-        asked += [_begun(text, chance.choice(told["openers"])) for text in again]
-        chance.shuffle(asked)
+        again = requests[: len(requests) // 2]
+        requests += [_begun(text, rng.choice(bundled["openers"])) for text in again]
+        rng.shuffle(requests)
     training = [
-        (text, chance.choice(told["follow_ups"])) if number % 2 else (text,)
-        for number, text in enumerate(asked)
+        (text, rng.choice(bundled["follow_ups"])) if number % 2 else (text,)
+        for number, text in enumerate(requests)
     ]
     return Dialogues(tuple(training), held_out)
 
 
 def _begun(text: str, opener: str) -> str:
-    """A request behind an opener, in the midst of whose sentence it may stand."""
+    """Return a request after an opener. Inside the opener's sentence it has no capital letter."""
     if opener.endswith((". {}", "! {}")) or text.startswith(("I ", "I'")):
         return opener.format(text)
     return opener.format(text[0].lower() + text[1:])
 
 
 def _filled(form: str, words: dict[str, list[str]]) -> list[str]:
-    """A form with each word of its first list; a second list goes along, from elsewhere in it."""
+    """Fill a form with each word of its first list, and in parallel with words of its second."""
     names = _PLACE.findall(form)
     first = words[names[0]]
     filled = [form.replace(f"{{{names[0]}}}", word, 1) for word in first]
@@ -90,14 +92,14 @@ def _own(path: Path) -> list[str]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text", hint) from error
-    asked = sorted({" ".join(line.split()) for line in lines} - {""})
-    if too_long := [text for text in asked if len(text) > LONGEST]:
+    requests = sorted({" ".join(line.split()) for line in lines} - {""})
+    if too_long := [text for text in requests if len(text) > LONGEST]:
         raise ConfigError(
             f"{path} has a request of {len(too_long[0])} characters; {LONGEST} are the most", hint
         )
-    if len(asked) < FEWEST:
+    if len(requests) < FEWEST:
         raise ConfigError(
-            f"{path} has {len(asked)} different requests; {FEWEST} are the fewest to learn from",
+            f"{path} has {len(requests)} different requests; {FEWEST} are the fewest to learn from",
             f"{hint}; {HELD_OUT} of them are held out to measure by",
         )
-    return asked
+    return requests

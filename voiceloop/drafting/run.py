@@ -1,4 +1,4 @@
-"""One training from its target to the draft's folder."""
+"""One training, from the target to the folder of its draft."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.template import ChatTemplate
 
 WARM = 0.8
-"""Temperature of every other batch of replies."""
+"""Minimum temperature of every other batch of replies."""
 GENERATING = 0.4
-"""How much of the time goes into replies."""
+"""Share of the training time in which replies are generated."""
 
 
 class Training:
-    """A draft for one target."""
+    """The training of a draft for one target."""
 
     def __init__(self, target: LoadedModel, config: LlmConfig) -> None:
         """Raises EngineError for a model that no draft can be trained for."""
@@ -67,7 +67,7 @@ class Training:
 
     def run(
         self,
-        asked: Dialogues,
+        dialogues: Dialogues,
         store: TrainingStore,
         state: TrainingState,
         seconds: float,
@@ -75,14 +75,15 @@ class Training:
         folder: Path,
         tell: Tell,
     ) -> DraftCard:
-        """Train for so many seconds in all, and write the draft into `folder`."""
+        """Train for `seconds` in all, write the draft into `folder`, and return its card. The draft
+        chooses among `tokens` tokens."""
         generate(
             self._generator(self._sampling),
             self._generator(
                 replace(self._sampling, temperature=max(WARM, self._sampling.temperature))
             ),
-            asked.training,
-            asked.held_out,
+            dialogues.training,
+            dialogues.held_out,
             store,
             state,
             seconds * GENERATING,
@@ -107,7 +108,7 @@ class Training:
         return Generator(self._model, self._template, ends, self.system, sampling, self._vocab)
 
     def _shape(self) -> DraftShape:
-        """A layer like the target's own, but half as wide in the middle."""
+        """Return the shape of a layer like the target's, with an MLP of twice the hidden size."""
         config: Any = cast(Any, self._model.config).get_text_config()
         hidden, heads = config.hidden_size, config.num_attention_heads
         return DraftShape(

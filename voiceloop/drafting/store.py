@@ -1,6 +1,6 @@
-"""What a training keeps in its folder, so that it goes on where it was stopped: replies and states.
+"""The files of a training, which let it go on where it was stopped: replies, and its state.
 
-Everything is written whole or not at all; what was being written when the power went is not there.
+Each file is written whole or not at all, so a power failure leaves no incomplete file.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ HELD_OUT = "held-out.safetensors"
 
 @dataclass(slots=True)
 class TrainingState:
-    """How far a training is."""
+    """Progress of a training."""
 
     target: str
-    """The fingerprint of the model that is drafted for."""
+    """Fingerprint of the target."""
     asks: str
-    """What it was asked, and how it was to reply."""
+    """Digest of the requests and of the settings of replies."""
     generating_s: float = 0.0
     training_s: float = 0.0
     steps: int = 0
     curve: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
-    """Minutes of training, and acceptance by then."""
+    """Minutes of training, with the loss and the acceptance at that time."""
 
 
 class TrainingStore:
     """The folder of one training."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ConfigError where no folder can be made."""
+        """Make the folder. Raises ConfigError if that fails."""
         self._folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,8 @@ class TrainingStore:
             part.unlink()
 
     def state(self, fresh: TrainingState) -> TrainingState:
-        """The state that is kept, or `fresh`. Raises ConfigError where another training is."""
+        """Return the state in the folder, or `fresh` if there is none. Raises ConfigError if the
+        state is damaged or belongs to another training."""
         path = self._folder / "state.json"
         if not path.exists():
             return fresh
@@ -72,24 +73,24 @@ class TrainingStore:
         self._write("state.json", json.dumps(asdict(state)).encode())
 
     def keep_learned(self, learned: dict[str, Any]) -> None:
-        """Write what has been learned."""
+        """Write the weights and the state of the layer's training."""
         part = self._folder / "learned.part"
         torch.save(learned, part)
         os.replace(part, self._folder / "learned.pt")
 
     def learned(self) -> dict[str, Any] | None:
-        """What `keep_learned` wrote, if anything."""
+        """Return what `keep_learned` wrote; None if it has written nothing."""
         path = self._folder / "learned.pt"
         return torch.load(path, weights_only=True) if path.exists() else None
 
     def batches(self) -> Iterator[Replies]:
-        """The replies to train on, batch by batch."""
+        """Yield the replies to train on, batch by batch."""
         for path in sorted(self._folder.glob("replies-*.safetensors")):
             if found := load_replies(path):
                 yield found
 
     def has(self, number: int) -> bool:
-        """Whether batch `number` is there, and whole."""
+        """Return whether the file of batch `number` is there and complete."""
         try:
             with safe_open(self._batch(number), framework="pt"):
                 return True
@@ -97,19 +98,19 @@ class TrainingStore:
             return False
 
     def damaged(self, number: int) -> bool:
-        """Whether batch `number` is there, and not whole."""
+        """Return whether the file of batch `number` is there but incomplete."""
         return self._batch(number).exists() and not self.has(number)
 
     def add(self, number: int, replies: Replies) -> None:
-        """Write a batch."""
+        """Write batch `number`."""
         replies.save(self._batch(number))
 
     def held_out(self) -> Replies | None:
-        """The replies to measure by."""
+        """Return the held-out replies, on which acceptance is measured; None if there are none."""
         return load_replies(self._folder / HELD_OUT)
 
     def hold_out(self, replies: Replies) -> None:
-        """Write them."""
+        """Write the held-out replies."""
         replies.save(self._folder / HELD_OUT)
 
     def _batch(self, number: int) -> Path:

@@ -1,7 +1,8 @@
-"""Training a feature draft: the target replies, then a layer learns to guess what it says.
+"""Training of a draft: the target replies, then a layer learns to predict the tokens of its
+replies.
 
-What is asked, which noise a batch has and in what order batches are learned follow from numbers, so
-that a training that is stopped goes on as if it had not been.
+Requests, the noise of a batch and the order of batches are computed from numbers. So a training
+that was stopped goes on as if it had not been.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from voiceloop.drafting.store import TrainingState, TrainingStore
 from voiceloop.llm.draft.featuredraft import DraftShape
 
 BESIDE = 64
-"""Dialogues that are replied to at once."""
+"""Number of dialogues in a batch of replies."""
 ROWS = 2048
-"""Tokens of a step, about."""
+"""Approximate number of tokens in a training step."""
 RATE = 1e-3
-"""Of learning, at first; it falls along half a cosine."""
+"""Initial learning rate. It falls along half a cosine."""
 WARM_UP_S = 20.0
 KEEP_S = 60.0
-"""How often what has been learned is kept, and measured."""
+"""Seconds between two times at which the layer is saved and measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """What is told while it goes on."""
+    """Progress of a training, as it is reported."""
 
     doing: str
     done: float
-    """Of all there is to do for it, up to 1."""
+    """Share of the current part that is done, from 0 to 1."""
     figures: str
     left_s: float
 
@@ -58,41 +59,41 @@ def generate(
     seconds: float,
     tell: Tell,
 ) -> None:
-    """Have the target reply until it has taken `seconds` in all or everything has been asked.
+    """Let the target reply until it has taken `seconds` in all, or has replied to everything twice.
 
-    Every other batch is by `hot`, which says what is less likely too. Once everything was asked it
-    is asked again, the other way round.
+    Every other batch comes from `hot`, which also chooses less probable tokens. In the second round
+    `hot` gets the batches that it did not have in the first.
     """
     begun = time.perf_counter()
     if store.held_out() is None:
         store.hold_out(generator.replies(held_out, 0))
     once = math.ceil(len(training) / BESIDE)
     batches = 2 * once
-    tokens, fresh_s = 0, 0.0
+    tokens, fresh, fresh_s = 0, 0, 0.0
     for number in range(batches):
         if store.has(number):
             continue
         if state.generating_s >= seconds and not store.damaged(number):
             return
         again, place = divmod(number, once)
-        asked = training[place * BESIDE : (place + 1) * BESIDE]
-        replies = (hot if (place + again) % 2 else generator).replies(asked, number + 1)
+        said = training[place * BESIDE : (place + 1) * BESIDE]
+        replies = (hot if (place + again) % 2 else generator).replies(said, number + 1)
         store.add(number, replies)
         now = time.perf_counter()
         state.generating_s += now - begun
-        fresh_s += now - begun
+        fresh, fresh_s = fresh + 1, fresh_s + now - begun
         begun = now
         store.keep(state)
         tokens += int(replies.chosen.sum())
         done = max(state.generating_s / seconds, (number + 1) / batches)
-        left = min(seconds - state.generating_s, (batches - number - 1) * fresh_s / (number + 1))
+        left = min(seconds - state.generating_s, (batches - number - 1) * fresh_s / fresh)
         rate = f"{tokens / fresh_s:.0f} tokens/s, {number + 1} of {batches} batches"
         tell(TrainingProgress("replies", min(1.0, done), rate, max(0.0, left)))
 
 
 def common_tokens(batches: Iterator[Replies], count: int, vocab: int) -> Tensor:
-    """The `count` tokens that replies are made of most often, in order of their ids: int64. What
-    no reply has is filled up by the lowest ids, which tokenizers give to what is common."""
+    """Return the ids of the `count` most frequent tokens in replies, ascending, int64. Of equally
+    frequent tokens the lower ids come first, because tokenizers give them to more common tokens."""
     counts = torch.zeros(vocab, dtype=torch.float64)
     for replies in batches:
         chosen = replies.ids[replies.chosen]
@@ -112,11 +113,11 @@ class Learner:
         held_out: Replies,
         penalty: float = 1.0,
     ) -> None:
-        """`tokens` are what it chooses among; `held_out` are greedy, but for the `penalty` of
-        repetitions."""
+        """`tokens` are those that the layer chooses among. The `held_out` replies are greedy, apart
+        from the `penalty` for repetition."""
         device = model.device
         embedding: Tensor = cast(Any, model).get_input_embeddings().weight.detach()
-        self._embedding = embedding  # as it is: some models scale what they take from it
+        self._embedding = embedding  # the plain weights: some models scale their embeddings
         head: Tensor = cast(Any, model).get_output_embeddings().weight.detach()
         self._head = head[tokens.to(device)].float()
         self.tokens = tokens
@@ -134,7 +135,7 @@ class Learner:
         )
 
     def learned(self) -> dict[str, Any]:
-        """All that it goes on from."""
+        """Return everything that the training needs to go on."""
         return {
             "layer": self.layer.state_dict(),
             "optimizer": self._optimizer.state_dict(),
@@ -142,15 +143,16 @@ class Learner:
         }
 
     def go_on(self, learned: dict[str, Any]) -> None:
-        """Go on from what `learned` gave."""
+        """Go on from what `learned` returned."""
         self.layer.load_state_dict(learned["layer"])
         self._optimizer.load_state_dict(learned["optimizer"])
 
     def step(self, batch: Batch, done: float, seconds: float) -> float:
-        """Learn from a batch, where so much of all is `done`, after so many seconds: the loss.
+        """Learn from a batch, and return the loss.
 
-        At first only what follows the target's own features; each further step is as dear as that,
-        and learned when the one before it is known.
+        `done` is the share of the training that is over, `seconds` its duration so far. At first
+        only the step on the target's own features is trained. The others are added one by one,
+        because each costs as much as the first and builds on the one before.
         """
         chained = min(STEPS, 1 + int(done * STEPS))
         rate = RATE * min(1.0, seconds / WARM_UP_S + 0.01) * (0.5 + 0.5 * math.cos(math.pi * done))
@@ -166,8 +168,8 @@ class Learner:
 
     @torch.no_grad()
     def acceptance(self) -> list[float]:
-        """On the held-out replies: how often the first guess is right, the second where the first
-        was, and so on."""
+        """Return the acceptance on the held-out replies: how often the first guess is right, how
+        often the second is right if the first was, and so on."""
         total = torch.zeros(1 + STEPS, dtype=torch.float64)
         for batch in self._gone_through([self._held_out], shuffled=None):
             with self._quick:
@@ -176,7 +178,7 @@ class Learner:
         return [float(a / b) if b else 0.0 for a, b in zip(total[1:], total[:-1], strict=True)]
 
     def batches(self, replies: Sequence[Replies], seed: int) -> Iterator[Batch]:
-        """All of the replies once, in an order of their own."""
+        """Yield all of the replies once, in an order that `seed` determines."""
         yield from self._gone_through(replies, shuffled=random.Random(seed))
 
     def _gone_through(
@@ -194,7 +196,7 @@ class Learner:
         ]
         whole.sort(key=lambda piece: len(piece[0]))
         beside, groups = list[tuple[Tensor, Tensor, Tensor]](), list[Any]()
-        for piece in whole:  # those alike in length go together, and little is filled up
+        for piece in whole:  # similar lengths go together, so there is little padding
             if beside and (len(beside) + 1) * len(piece[0]) > ROWS:
                 groups.append(beside)
                 beside = []
@@ -219,9 +221,9 @@ class Learner:
 def train(
     learner: Learner, store: TrainingStore, state: TrainingState, seconds: float, tell: Tell
 ) -> None:
-    """Learn until it has taken `seconds` in all, from one batch at least."""
+    """Train the layer until it has taken `seconds` in all, for one batch at least."""
     replies = list(store.batches())
-    begun = told = time.perf_counter()
+    begun = reported = time.perf_counter()
     while True:
         for batch in learner.batches(replies, state.steps):
             done = min(1.0, state.training_s / seconds) if seconds > 0 else 1.0
@@ -230,7 +232,7 @@ def train(
             now = time.perf_counter()
             state.training_s += now - begun
             begun = now
-            if now - told >= KEEP_S or state.training_s >= seconds:
+            if now - reported >= KEEP_S or state.training_s >= seconds:
                 found = learner.acceptance()
                 minutes = (state.generating_s + state.training_s) / 60
                 named = {f"accepted_{at + 1}": round(a, 4) for at, a in enumerate(found)}
@@ -238,7 +240,7 @@ def train(
                 store.keep_learned(learner.learned())
                 store.keep(state)
                 rates = " ".join(f"{a:.2f}" for a in found)
-                told = time.perf_counter()
+                reported = time.perf_counter()
                 figures = f"step {state.steps}, accepted {rates}"
                 left = max(0.0, seconds - state.training_s)
                 tell(TrainingProgress("learning", done, figures, left))

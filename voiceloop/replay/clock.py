@@ -1,10 +1,9 @@
-"""Virtual time: nothing waits longer than it takes, and what happens at one moment has an order.
+"""Virtual time: waiting takes no real time, and events of one moment have a fixed order.
 
-Scripted costs are round numbers, so that a stage ends at the very moment at which a frame arrives
-is no accident here as it would be in life. It then ends after the frame and all that follows from
-the frame, and one stage after the other in the order of their ranks. Any other order of tasks is
-shuffled, as a seed says, so that no code comes to rely on it. This module knows nothing of
-sessions.
+Scripted costs are round numbers, so a stage often ends at the very moment at which a frame arrives.
+Then the frame and all that follows from it come first, and the stages after it in the order of
+their ranks. Any other order of tasks is shuffled with a seed, so that no code relies on it. This
+module knows nothing of sessions.
 """
 
 from __future__ import annotations
@@ -35,35 +34,35 @@ class _ReadyTicket:
     rank: int
     number: int
     called: asyncio.Future[None] = field(compare=False)
-    """Done once the one who waits may go on, or waits no longer."""
+    """Done once the waiting task may go on, or no longer waits."""
 
 
 class VirtualClock:
-    """Stands still while any task can go on, and then is where the next one has to go on."""
+    """A clock that stands still while any task can go on, and then jumps to the next event."""
 
     def __init__(self, seed: int = 0) -> None:
         self.order = Random(seed)
-        """Draws which of the tasks that can go on at the same time goes first."""
+        """Random generator for the order of tasks that can go on at the same time."""
         self._now = 0.0
         self._tickets: list[_ReadyTicket] = []
         self._count = itertools.count()
 
     def run(self, main: Callable[[*Args], Awaitable[T]], *args: *Args) -> T:
-        """Run `main(*args)` in an event loop whose time is this clock's."""
+        """Run `main(*args)` in an event loop with this clock's time."""
         return anyio.run(main, *args, backend_options={"loop_factory": self.loop})
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """An event loop whose time is this clock's."""
+        """Return an event loop with this clock's time."""
         return _VirtualLoop(self)
 
     def current_time(self) -> float:
-        """Seconds since the clock began to run."""
+        """Return the seconds since the clock began to run."""
         return self._now
 
     async def wait(self, until: float, rank: int) -> None:
-        """Wait until `until`, and then until nothing but this wait and others can go on.
+        """Wait until the time `until`, and then until all other work of that moment is done.
 
-        Of several that wait so for the same moment the smallest rank goes first.
+        Of several such waits for the same moment, the one with the smallest rank ends first.
         """
         called = asyncio.get_running_loop().create_future()
         ticket = _ReadyTicket(max(until, self._now), rank, next(self._count), called)
@@ -71,10 +70,8 @@ class VirtualClock:
         await called
 
     def advance(self, deadline: float) -> bool:
-        """Go to the moment of the next ticket or timer, of which `deadline` is the first.
-
-        For the loop, once nothing can go on. False where nobody waits for the clock.
-        """
+        """Jump to the next ticket or timer. `deadline` is the time of the first timer. The event
+        loop calls this when no task can go on. Return False if nobody waits for the clock."""
         while self._tickets and self._tickets[0].called.done():
             heapq.heappop(self._tickets)
         until = self._tickets[0].until if self._tickets else math.inf
@@ -87,9 +84,9 @@ class VirtualClock:
 
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
-    """asyncio's own loop, but for its time and the order of tasks.
+    """An event loop of asyncio with virtual time and a shuffled order of tasks.
 
-    There is no public way to tell what waits for a timer, or what is ready; hence some private
+    asyncio has no public way to tell which handles wait for a timer or are ready. Hence the private
     names, which have been the same since asyncio began.
     """
 
@@ -103,18 +100,19 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         self._clock_resolution = math.ulp(0.0)
 
     def time(self) -> float:
-        """The clock's."""
+        """Return the clock's time."""
         return self._clock.current_time()
 
     def next_timeout(self, timeout: float | None) -> float | None:
-        """How long to wait for sockets and other threads, before what is ready is run."""
+        """Return how long to wait for sockets and other threads before ready handles run, in
+        seconds. None means without a limit."""
         if self._ready:
             self._shuffle()
         elif timeout != 0:
             deadline = self._scheduled[0].when() if self._scheduled else math.inf
             if not self._clock.advance(deadline):
                 return None
-            # Timers of this moment are due, and none of a later one.
+            # Timers of this very moment are due, but none of a later one.
             self._clock_resolution = math.ulp(self.time())
         return 0
 
@@ -127,24 +125,24 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def _is_task(handle: Any) -> bool:
-    """Whether a task goes on when `handle` is run; other calls have an order of their own."""
+    """Return whether `handle` goes on with a task. Other callbacks keep their order."""
     return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits for sockets and other threads only while nothing waits for the clock."""
+    """A selector that waits for sockets and other threads only while nobody waits for the clock."""
 
     def __init__(self, loop: _VirtualLoop) -> None:
         super().__init__()
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> Any:
-        """What is ready; the loop asks before it runs what can go on."""
+        """Return the files that are ready. The loop calls this before it runs its ready handles."""
         return super().select(self._loop.next_timeout(timeout))
 
 
 class LateRunner(InlineRunner):
-    """Gives a step's result once everything else of that moment has happened."""
+    """An inline runner that gives a result once everything else of that moment has happened."""
 
     def __init__(self, clock: VirtualClock, rank: int) -> None:
         super().__init__()
@@ -152,7 +150,7 @@ class LateRunner(InlineRunner):
         self._rank = rank
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run `job`; see `InlineRunner`."""
+        """Run `job` as `InlineRunner.call` does. Return its result last of all at that moment."""
         begun = self._clock.current_time()
         result = await super().call(job, priority=priority)
         if (now := self._clock.current_time()) > begun:
@@ -161,7 +159,7 @@ class LateRunner(InlineRunner):
 
 
 class LateSpeaker(NullSpeaker):
-    """Has room once everything else of that moment has happened."""
+    """A speaker that has room once everything else of that moment has happened."""
 
     def __init__(self, rate: int, clock: VirtualClock, rank: int) -> None:
         super().__init__(rate)

@@ -1,4 +1,4 @@
-"""The command `voiceloop replay`. Nothing heavy is imported before it runs."""
+"""The command `voiceloop replay`. Heavy modules are imported only when it runs."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ class Replay(Command, frozen=True, kw_only=True):
     docs = "docs/replay.md"
 
     scenario: Annotated[Path, POSITIONAL, written("SCENARIO.toml")]
-    """Who speaks when, what each stage costs, and what is expected; docs/replay.md tells how."""
+    """File that says who speaks when, what each stage costs and what is expected; docs/replay.md
+    describes it."""
     json: bool = False
     """Print one JSON object on one line for each event and each turn."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     seed: Annotated[int, written("N")] = 0
-    """Draws the order of tasks that are ready at once, which is to make no difference."""
+    """Seed of the order of tasks that are ready at once. It should make no difference."""
 
 
 def replay(command: Replay) -> int:
-    """`voiceloop replay`; its status is 1 where something is not as expected."""
+    """Run `voiceloop replay`. Return 1 if a result is unexpected or the conversation does not
+    end."""
     from voiceloop.replay.reading import load_scenario
     from voiceloop.replay.run import play
     from voiceloop.replay.timeline import differences, lines, records
     from voiceloop.trace.record import to_perfetto
 
     keep([command.scenario, command.config], {"--trace": command.trace})
-    # A scenario is the same on every machine: of the user's settings only flags reach it.
+    # A scenario gives the same result on every machine, so of the user's settings only flags count.
     settings = flatten(command.settings)
     flags = {key: settings[key] for key, origin in command.origins.items() if origin == "flag"}
     scenario = load_scenario(command.scenario, flags)

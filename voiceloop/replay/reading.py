@@ -1,7 +1,7 @@
-"""Reads scenario files, and says what is wrong with them in one line.
+"""Read scenario files, and report a mistake in one of them in one line.
 
-TOML, checked as configuration is: a wrong key or value is a ConfigError that names it, where it
-stands and what was expected. This module runs nothing.
+They are TOML, checked as configuration is: a wrong key or value raises a ConfigError with its name,
+its place and what was expected. This module runs nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
 from voiceloop.turn.overlap import OVERLAPS
 
 LONGEST_S = 600
-"""Seconds of one word, pause or noise at the most."""
+"""Maximum length of one word, pause or noise, in seconds."""
 HINT = "docs/replay.md describes scenarios"
 WORDS = replace(TOML, null="")
 _OWN = {name for name in Scenario.__struct_fields__ if name != "config"}
 
 
 def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> Scenario:
-    """Read a scenario; `settings`, by dotted key, win over its own. ConfigError if it is wrong."""
+    """Read a scenario. `settings`, by dotted key, override those in the file. Raises ConfigError
+    for a mistake in the file."""
     table = toml(path, HINT)
     given = {name: table.pop(name) for name in list(table) if name in KEYS or name in SECTIONS}
     config = assembled(flatten(SCRIPTED) | given_in(given, path) | dict(settings or {}))
@@ -47,7 +48,7 @@ def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> S
 
 
 def _check(scenario: Scenario, path: Path) -> None:
-    """What one key alone does not tell."""
+    """Check the rules that concern more than one key. Raises ConfigError."""
     if scenario.overlap not in OVERLAPS:
         raise ConfigError(
             f"{path}: there is no overlap '{scenario.overlap}'",

@@ -1,7 +1,7 @@
-"""Plays a scenario: the session's own code on a virtual clock, with everything around it scripted.
+"""Play a scenario: the session's own code on a virtual clock, with everything around it scripted.
 
-Nothing here knows the rules of a conversation: what the session does shows in its events and
-traces, each with the moment at which it was shown.
+Nothing here knows the rules of a conversation. What the session does shows in its events and
+traces, each with its time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import Event, TurnTrace
 
 WALL_CLOCK = datetime(2026, 1, 5, 14, 5)
-"""What the tools take for the time of day."""
+"""Date and time of day for the tools."""
 _LANES = list(Lane)
 
 logger = logging.getLogger(__name__)
@@ -42,18 +42,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What came of a scenario. Times are seconds since it began."""
+    """The result of a scenario. Times are seconds since it began."""
 
     said: tuple[tuple[float, TimedSound], ...]
-    """The sounds of the user, each with the time at which it began."""
+    """The user's sounds, each with the time at which it began."""
     shown: tuple[tuple[float, Event], ...]
-    """What the session showed, in order."""
+    """The events that the session showed, each with its time, in order."""
     problem: str = ""
-    """Why the conversation did not come to its end, if it did not."""
+    """Why the conversation did not come to its end; empty if it did."""
 
     @property
     def traces(self) -> list[TurnTrace]:
-        """The records of the turns, in order of their numbers."""
+        """Records of the turns, in order of their numbers."""
         traces = [event for _, event in self.shown if isinstance(event, TurnTrace)]
         return sorted(traces, key=lambda trace: trace.turn)
 
@@ -90,8 +90,8 @@ def scripted_engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) 
     engines = Engines(ScriptedVad(), asr, runners[0], llm, runners[1], tts, runners[2])
     if not scenario.end_by_sound:
         return engines
-    ear = ScriptedTurnModel(lexicon, scenario.end_by_sound, stages.sound_s)
-    return replace(engines, turn=ear, turn_runner=runners[3])
+    turn_model = ScriptedTurnModel(lexicon, scenario.end_by_sound, stages.sound_s)
+    return replace(engines, turn=turn_model, turn_runner=runners[3])
 
 
 def _fails(scenario: Scenario, stage: str) -> Callable[[str], bool]:
@@ -105,7 +105,7 @@ def play(
     seed: int = 0,
     engines: Callable[[Scenario, Lexicon, VirtualClock], Engines] = scripted_engines,
 ) -> ReplayResult:
-    """Play `scenario` to its end; `seed` is the scheduler's, and should change nothing."""
+    """Play `scenario` to its end. `seed` shuffles the order of tasks, and should change nothing."""
     clock, lexicon = VirtualClock(seed), Lexicon()
     microphone = ScriptedMicrophone(
         [sound.say() for sound in scenario.user],
@@ -136,7 +136,7 @@ def play(
             try:
                 await session.run()
             except Exception as error:
-                # What led to it is what the replay is for, so that is still told.
+                # The replay is to show what led to the error, so it returns what it has.
                 logger.exception("the session broke at %.3f s", anyio.current_time())
                 while isinstance(error, ExceptionGroup):
                     error = error.exceptions[0]
@@ -151,7 +151,7 @@ def play(
 
 
 def in_order(trace: TurnTrace) -> TurnTrace:
-    """`trace` with spans and counters in an order of their own: stages work at the same moments."""
+    """Sort the spans and counters of `trace`, since simultaneous stages have no fixed order."""
     spans = sorted(
         trace.spans, key=lambda span: (span.start, _LANES.index(Lane(span.lane)), span.end)
     )
@@ -161,7 +161,7 @@ def in_order(trace: TurnTrace) -> TurnTrace:
 
 @contextmanager
 def quietly() -> Generator[None, None, None]:
-    """Within it, the session logs no traceback of a failure that was scripted."""
+    """Keep the session from logging tracebacks of scripted failures while the context lasts."""
 
     def unplanned(record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

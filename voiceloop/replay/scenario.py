@@ -1,4 +1,4 @@
-"""Scenarios: who speaks when, what each stage gives and costs, and what is to come of it.
+"""Scenarios: who speaks when, what each stage gives and costs, and what result is expected.
 
 The fields are the keys of a scenario file, which docs/replay.md describes. This module reads no
 file and runs nothing.
@@ -27,64 +27,64 @@ _PAUSE = re.compile(r"\((\d{1,5}(?:\.\d*)?)\)$")
 
 
 SCRIPTED = Config(llm=LlmConfig(skills="none"))
-"""The settings where none are given: what is said follows the script alone."""
+"""Default settings of a scenario. No skill answers, so replies follow the script alone."""
 
 
 class Stages(Object, frozen=True):
-    """What each stage gives and costs; voice activity detection takes no time."""
+    """Results and costs of the stages. Voice activity detection takes no time."""
 
     asr_partial_s: Seconds = 0.05
-    """A partial decode."""
+    """Seconds that a partial decode takes."""
     asr_final_s: Seconds = 0.08
-    """A final decode."""
+    """Seconds that a final decode takes."""
     asr_window_s: Annotated[float, Meta(ge=1, le=3600)] = 30.0
-    """Longest window that one decode takes."""
+    """Longest window that one decode takes, in seconds."""
     sound_s: Seconds = 0.02
-    """Judging by the sound whether a turn is over."""
+    """Seconds that a judgement of the turn model takes."""
     llm_prefill_s: Seconds = 0.03
-    """Reading new words of the user."""
+    """Seconds that reading new words of the user takes."""
     llm_burst_s: Seconds = 0.03
-    """One round of the language model."""
+    """Seconds that one round of the language model takes."""
     llm_burst_words: Positive = 3
-    """Words that one round gives."""
+    """Number of words that one round gives."""
     tts_first_s: Seconds = 0.04
-    """A clause's first audio."""
+    """Seconds until a clause's first audio."""
     tts_step_s: Seconds = 0.02
-    """Each further chunk of its audio."""
+    """Seconds for each further chunk of a clause's audio."""
     tts_chunk_words: Count = 0
-    """Words in a chunk; 0: the whole clause is one."""
+    """Number of words in a chunk; 0: the whole clause is one chunk."""
     tts_word_s: WordSeconds = 0.25
-    """How long a word of the reply sounds."""
+    """Seconds of audio for each word of the reply."""
 
 
 class UserSound(Object, frozen=True):
-    """Something the user says, or a sound without words."""
+    """Words of the user, or a sound without words."""
 
     text: str = ""
-    """Words, and silences between them in seconds: `Tell me (0.4) about the sky`."""
+    """Words, and between them silences in seconds: `Tell me (0.4) about the sky`."""
     noise_s: Seconds = 0.0
-    """Instead of words a sound that has none, such as a cough, so long."""
+    """Seconds of a sound without words, such as a cough, instead of `text`."""
     at: Seconds | None = None
-    """Seconds of the stream."""
+    """Time at which the sound begins, in seconds of the stream."""
     after: After | None = None
-    """Instead of `at`: what it follows."""
+    """Event that the sound follows, instead of `at`."""
     delay_s: Seconds = 0.0
-    """By how much it follows that."""
+    """Seconds between that event and the sound."""
     turn: Positive | None = None
-    """Whose sound or end it follows; none: the next."""
+    """Turn whose reply or end the sound follows; None: the next one."""
     word_s: WordSeconds = 0.3
-    """How long a word sounds."""
+    """Seconds that each word lasts."""
     misheard: Mapping[str, str] = {}
-    """What partial decodes take words for while the user speaks."""
+    """Words that partial decodes give instead of others while the user speaks."""
 
     def say(self) -> TimedSound:
-        """The sound as the microphone is given it."""
+        """Return the sound in the form that the scripted microphone takes."""
         what = self.text or f"a sound of {self.noise_s:g} s"
         pieces = tuple(map(self._piece, self.text.split())) or (Piece("", self.noise_s),)
         return TimedSound(pieces, what, self.at, self.after or "speech", self.delay_s, self.turn)
 
     def words(self) -> list[str]:
-        """The words of the text."""
+        """Return the words of the text, without silences."""
         return [word for word in self.text.split() if not _PAUSE.match(word)]
 
     def _piece(self, word: str) -> Piece:
@@ -95,51 +95,51 @@ class UserSound(Object, frozen=True):
 
 
 class ScriptedAnswer(Object, frozen=True):
-    """What the language model says to a text of the user."""
+    """The language model's answer to a text of the user."""
 
     to: str | None = None
-    """The user's words; none: whatever else they say."""
+    """The user's words; None: any other words."""
     says: Text = ""
-    """In bursts as listed; a text is cut into bursts of `llm_burst_words`."""
+    """The reply as a list of bursts, or as a text that is cut into bursts of `llm_burst_words`."""
     calls: str = ""
-    """The tool that it calls then."""
+    """Name of the tool that is called after that; empty for none."""
     arguments: Mapping[str, object] = {}
-    """What the tool is given."""
+    """Arguments of the call."""
     then: Text = ""
-    """What is said once the tool has returned."""
+    """The rest of the reply, once the tool has returned."""
 
 
 class Failure(Object, frozen=True):
-    """A stage that breaks."""
+    """A stage that fails."""
 
     stage: Literal["asr", "llm", "tts"]
     on: str = ""
-    """In work on a text that holds this; empty: in any."""
+    """The stage fails on texts that contain this; empty: on all texts."""
 
 
 class ExpectedTurn(Object, frozen=True):
-    """What is expected of a turn; what is not given may be anything."""
+    """Expected values of a turn. A value that is not given may be anything."""
 
     transcript: str | None = None
-    """The user's words as they were understood."""
+    """The user's words as they were recognised."""
     reply: str | None = None
-    """What was written in answer, heard or not."""
+    """The written reply, heard or not."""
     heard: str | None = None
-    """What of it was heard."""
+    """The part of the reply that was heard."""
     outcome: Outcome | None = None
     max_voice_to_voice_ms: Seconds | None = None
     max_endpoint_to_sound_ms: Seconds | None = None
     counters: Mapping[str, int | float] = {}
-    """Counters of the turn; one that never counted is 0."""
+    """Counters of the turn. One that never counted is 0."""
 
 
 class Expect(Object, frozen=True):
-    """What is to come of a scenario; what is not given may be anything."""
+    """Expected result of a scenario. A value that is not given may be anything."""
 
     turn: tuple[ExpectedTurn, ...] = ()
-    """All turns in order; none: any."""
+    """All turns in order; empty: any turns."""
     notices: Texts | None = None
-    """All notices in order."""
+    """All notices in order; None: any notices."""
 
 
 class Scenario(Object, frozen=True):
@@ -149,32 +149,32 @@ class Scenario(Object, frozen=True):
     """
 
     about: str = ""
-    """What it shows."""
+    """What the scenario shows."""
     full_duplex: bool = False
-    """The microphone is open while a reply sounds."""
+    """Whether the microphone is open while a reply sounds."""
     overlap: str = "speculative"
     """One of `turn.overlap.OVERLAPS`."""
     silence_s: Seconds = 0.5
-    """Silence after the last sound of the user."""
+    """Seconds of silence after the user's last sound."""
     patience_s: Seconds = 30.0
-    """How long a sound waits for what it follows while nothing happens."""
+    """Seconds that a sound waits for the event that it follows while nothing happens."""
     limit_s: Seconds = 3600.0
-    """A conversation that is longer has gone wrong."""
+    """Maximum length of the conversation in seconds. A longer one has failed."""
     stages: Stages = Stages()
     end_of_turn: Mapping[str, Fraction] = {}
-    """How likely the language model finds that the user's turn ends after a text."""
+    """The language model's end probability after each text of the user."""
     end_by_sound: Mapping[str, Fraction] = {}
-    """How likely a turn ends by the sound of these words, of others one half; empty: nobody judges
-    by the sound."""
+    """The turn model's end probability by the words in the sound, and 0.5 for others; empty: there
+    is no turn model."""
     user: tuple[UserSound, ...] = ()
     reply: tuple[ScriptedAnswer, ...] = ()
     fail: tuple[Failure, ...] = ()
     expect: Expect = Expect()
     config: Config = SCRIPTED
-    """The settings; in a file they stand in sections as in a configuration file."""
+    """Settings. A file has them in sections, as a configuration file does."""
 
     def replies(self) -> tuple[dict[str, Items], Items, dict[str, Sequence[str]]]:
-        """The replies by the user's text, the one to anything else, and what follows each call."""
+        """Return the replies by the user's text, the default reply, and the bursts by call id."""
         table: dict[str, Items] = {}
         default: Items = NO_IDEA
         results: dict[str, Sequence[str]] = {}

@@ -1,8 +1,8 @@
-"""Scripted engines for the virtual clock: what they give and cost is stated, not done.
+"""Scripted engines for the virtual clock. Their results and costs are given, not computed.
 
-They stand in at the Protocols of `voiceloop.engines` and run on the `InlineRunner`, which gives a
-`Timed` result after its cost has passed. The recogniser reads what the scripted user's audio says
-of itself. This module knows neither scenarios nor the session.
+They implement the protocols of `voiceloop.engines` and run on the `InlineRunner`, which gives a
+`Timed` result after its cost has passed. The recogniser reads the words from the scripted user's
+audio. This module knows neither scenarios nor the session.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from voiceloop.types import (
 T = TypeVar("T")
 
 NO_IDEA = ("I do not know.",)
+"""The reply to texts without a scripted reply."""
 AUDIBLE = 0.01
-"""Level of what is speech."""
-"""The reply to what no reply is scripted for."""
+"""Level above which a sound is speech."""
 AHEAD = 20
-"""Steps of what is begun ahead, if anything is."""
+"""Number of steps of work ahead before the replies that were begun ahead are given."""
 
 
 class ScriptedFailure(RuntimeError):
-    """The script says that this stage fails here."""
+    """An error that the script plans for a stage."""
 
 
 class ScriptedVad:
-    """Speech wherever there is any level, but for what a filter leaves behind it."""
+    """A detector that takes any sound above `AUDIBLE` for speech. Filters leave less behind."""
 
     frame = 512
 
@@ -64,30 +64,30 @@ class ScriptedVad:
 
 
 def _timed(value: object, cost: float) -> Any:
-    """What the `InlineRunner` takes for a result that comes after `cost` seconds."""
+    """Return `value` as a result that the `InlineRunner` gives after `cost` seconds."""
     return Timed(value, cost)
 
 
 @dataclass
 class ScriptedAsr(WindowedAsr):
-    """Reads the words that lie in the window to nine tenths."""
+    """A recogniser that reads a word if nine tenths of it lie in the window."""
 
     lexicon: Lexicon
     cost: float = 0.05
-    """Of a partial decode, in seconds."""
+    """Seconds that a partial decode takes."""
     final_cost: float | None = None
-    """Of a final one; none: the same."""
+    """Seconds that a final decode takes; None: as many as `cost`."""
     name: str = "scripted"
     max_window_s: float = 30.0
     languages: tuple[str, ...] = ("en", "fr")
     detected: Sequence[tuple[str, float]] = (("en", 1.0),)
-    """What is found to be spoken, each time that it is asked; the last one from then on."""
+    """Detected languages with their probabilities, one in each call; the last one is repeated."""
     fail: Callable[[str], bool] = lambda text: False
     """Whether the decode of a window with these words fails."""
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
-    """Samples and finality of each decode, in order."""
+    """Number of samples of each decode and whether it was final, in order."""
     asked: list[str | None] = field(default_factory=list[str | None])
-    """The language of each, likewise."""
+    """Language of each decode, in order."""
 
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
         self.windows.append((len(request.pcm), request.final))
@@ -106,11 +106,11 @@ class ScriptedAsr(WindowedAsr):
 
 @dataclass
 class ScriptedTurnModel:
-    """Judges the sound of a voice by the words in it."""
+    """A turn model that judges a voice by the words in it."""
 
     lexicon: Lexicon
     chances: Mapping[str, float]
-    """How likely an end is by the sound of these words; of others one half."""
+    """End probability by the words in the sound; 0.5 for others."""
     cost: float = 0.02
     name: str = "scripted"
     silence_ms: int = 200
@@ -118,40 +118,40 @@ class ScriptedTurnModel:
 
     def end_of_turn_probability(self, pcm: Pcm) -> float:
         said = canonical(" ".join(word.text for word in self.lexicon.read(pcm, final=True)))
-        known = {canonical(text): chance for text, chance in self.chances.items()}
+        known = {canonical(text): probability for text, probability in self.chances.items()}
         return _timed(known.get(said, 0.5), self.cost)
 
 
 def tokenise(text: str) -> list[str]:
-    """`text` cut into words, each with the space around it; joined they are the text exactly."""
+    """Cut `text` into words, each with the space around it. Joined, they are `text` again."""
     return re.findall(r"\s*\S+\s*", text) or [text]
 
 
 def bursts(text: str, words: int) -> list[str]:
-    """`text` in bursts of so many words; none where there is none."""
+    """Cut `text` into bursts of `words` words each. An empty text has none."""
     pieces = tokenise(text) if text else []
     return ["".join(pieces[at : at + words]) for at in range(0, len(pieces), words)]
 
 
 @dataclass
 class ScriptedLlm:
-    """A model that answers by a table; every reply token is one word.
+    """A language model that answers by a table. Each token of a reply is one word.
 
-    Its fields script one thing each.
+    Each of its fields scripts one thing.
     """
 
     replies: Mapping[str, Sequence[str | ToolCall]]
-    """Bursts and calls by the user's text; capitals and punctuation in that do not matter."""
+    """Bursts and calls by the user's text, whose capitals and punctuation do not matter."""
     burst_cost: float = 0.02
-    """Of one burst, in seconds."""
+    """Seconds that one burst takes."""
     prefill_cost: float | None = None
-    """Of reading new words of the user, in seconds; none: the same."""
+    """Seconds that reading new words of the user takes; None: as many as `burst_cost`."""
     unread_cost: float = 0.0
-    """What a reply costs beforehand to a text that has not been prefilled, in seconds."""
+    """Additional seconds of a reply to a text that was not prefilled."""
     ahead_cost: float | None = None
-    """Of a step of what is begun ahead, in seconds; none: nothing is."""
+    """Seconds of each step of work ahead; None: no reply is begun ahead."""
     foreseen: Sequence[str] = ()
-    """What the user may say next: to these, replies are begun ahead."""
+    """Texts that the user may say next. Replies to them are begun ahead."""
     name: str = "scripted"
     fingerprint: str = "scripted"
     metered: bool = False
@@ -160,17 +160,17 @@ class ScriptedLlm:
     )
     borrowed: set[str] = field(default_factory=set[str])
     results: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """What is said after a tool's result, by the call's id or else by the tool's name; of several
-    calls the last counts."""
+    """Bursts after a tool's result, by the call's id or else by the tool's name. Of several calls
+    the last one counts."""
     end_of_turn: Mapping[str, float] = field(default_factory=dict[str, float])
-    """How likely the user's turn ends after a text; of others nobody knows."""
+    """End probability after each text of the user; unknown after others."""
     default: Sequence[str | ToolCall] = NO_IDEA
     """The reply to any other text."""
     fail: Callable[[str], bool] = lambda text: False
     """Whether the reply to the user's text fails."""
     system: str = ""
     log: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
-    """What was asked of the model, in order."""
+    """Requests to the model, in order."""
 
     def conversation(
         self, *, system: str | None = None, seed: int | None = None
@@ -184,21 +184,23 @@ def canonical(text: str) -> str:
 
 
 class ScriptedConversation:
-    """One conversation with a `ScriptedLlm`: what was left without a reply is asked again."""
+    """A conversation in which words without a reply are answered together with the next turn's."""
 
     def __init__(self, model: ScriptedLlm) -> None:
         self._model = model
         self._table = {canonical(text): reply for text, reply in model.replies.items()}
-        self._ends = {canonical(text): chance for text, chance in model.end_of_turn.items()}
+        self._ends = {
+            canonical(text): probability for text, probability in model.end_of_turn.items()
+        }
         self._turn = 0
         self._before = ""
-        """What the user said in turns that were left without a reply."""
+        """The user's words in earlier turns that got no reply."""
         self._text = ""
-        """What they said since, as far as it has been read."""
+        """The user's words in the present turn, as far as they have been read."""
         self._given: list[str | ToolCall] = []
-        """What the turn's last reply has given so far."""
+        """Bursts and calls of the turn's last reply so far."""
         self._kept: bool | None = None
-        """Whether something of that reply stays in the history; none: there is no reply."""
+        """Whether anything of that reply stays in the history; None: there is no reply."""
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         model = self._model
@@ -237,7 +239,7 @@ class ScriptedConversation:
             return None
         log = self._model.log
         log.append(("ahead", text))
-        known = len(log)  # whatever else is asked for ends it
+        known = len(log)  # any other request ends it
         found = [*range(1, AHEAD + 1), *(self._begun(one, turn) for one in self._model.foreseen)]
         steps = takewhile(lambda _: len(log) == known, found)
         return (_timed(step, cost) for step in steps)
@@ -255,7 +257,7 @@ class ScriptedConversation:
         yield from self._speak(items, turn, shared=0)
 
     def _begin(self, turn: int) -> None:
-        """Close the exchange before `turn`, if that is a new one."""
+        """Close the previous exchange if `turn` is a new turn."""
         if turn == self._turn:
             return
         if self._kept is not None:
@@ -264,7 +266,7 @@ class ScriptedConversation:
         self._given.clear()
 
     def _look_up(self, table: Mapping[str, T], default: T) -> T:
-        """What `table` has for all that the user said without a reply, or else for the newest."""
+        """Return the entry for all unanswered words of the user, or else for the present turn's."""
         text = canonical(f"{self._before} {self._text}")
         return table.get(text, table.get(canonical(self._text), default))
 
@@ -286,7 +288,7 @@ class ScriptedConversation:
     def _speak(
         self, items: Sequence[str | ToolCall], turn: int, shared: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """The first `shared` items cost one step together: a single pass accepts them all."""
+        """Yield `items`. The first `shared` ones cost one step: a single pass accepts them all."""
         try:
             for index, item in enumerate(items):
                 self._given.append(item)
@@ -341,23 +343,23 @@ def _burst(text: str, turn: int) -> TokenBurst:
 
 @dataclass
 class ScriptedTts:
-    """Each word as long as any other, at a constant level."""
+    """A synthesizer whose words all have the same length and the same level."""
 
     cost: float = 0.03
-    """Of a clause's first chunk, in seconds."""
+    """Seconds until a clause's first chunk."""
     step_cost: float | None = None
-    """Of each further chunk; none: the same."""
+    """Seconds for each further chunk; None: as many as `cost`."""
     name: str = "scripted"
     rate: int = SPEECH_RATE
     speaks: str = "en"
     word_samples: int = SPEECH_RATE // 10
     chunk_words: int = 0
-    """Words in a chunk; 0: the whole clause is one."""
+    """Number of words in a chunk; 0: the whole clause is one chunk."""
     fail: Callable[[Clause], bool] = lambda clause: False
     voice: str = "own"
     paces: bool = True
     spoken: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """The voice and the text of each clause, in order."""
+    """Voice and text of each clause, in order."""
 
     def voices(self) -> Sequence[str]:
         return (self.voice, "other")

@@ -1,7 +1,7 @@
-"""What came of a replay, for people and programs: a timeline, a line per turn, what was not so.
+"""The result of a replay, for people and programs: a timeline, a line for each turn, differences.
 
-The timeline is ordered by (time, lane, turn, sequence within the turn), so it is the same whatever
-the order in which stages that worked at one moment were scheduled. This module knows neither files
+The timeline is sorted by (time, lane, turn, sequence within the turn). So it does not depend on the
+order in which stages that worked at the same moment were scheduled. This module knows neither files
 nor how a replay is made.
 """
 
@@ -19,9 +19,9 @@ from voiceloop.trace.view import Exchanges, call_text
 from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
 
 NOBODY = 0
-"""The turn of what belongs to none."""
+"""Turn number of events that belong to no turn."""
 SESSION = "session"
-"""The lane of what belongs to no stage."""
+"""Lane of events that belong to no stage."""
 _LANES = [*map(str, Lane), SESSION]
 
 
@@ -35,7 +35,7 @@ class TimelineEntry:
     turn: int
     what: str
     ms: float | None = None
-    """How long it took, where it is a piece of work; then `time` is its beginning."""
+    """Length of a piece of work, which begins at `time`; None for a moment."""
     text: str = ""
 
 
@@ -50,7 +50,7 @@ class TurnLine:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that was expected, and what there was instead."""
+    """An expected value that the replay did not give, and the actual one."""
 
     turn: int
     key: str
@@ -59,7 +59,7 @@ class Difference:
 
 
 def timeline(replay: ReplayResult) -> list[TimelineEntry]:
-    """Everything that happened, in order."""
+    """Return everything that happened, in order."""
     entries = [_entry(at, Lane.MIC, NOBODY, "user", say.what) for at, say in replay.said]
     for at, event in replay.shown:
         entries += _entries(at, event)
@@ -99,7 +99,7 @@ def _entries(at: float, event: Event) -> Iterator[TimelineEntry]:
 
 
 def turns(replay: ReplayResult) -> list[TurnLine]:
-    """The turns in order of their numbers."""
+    """Return the turns that are over, in order of their numbers."""
     exchanges = Exchanges()
     for _, event in replay.shown:
         if isinstance(event, Transcript | TokenBurst | Clause):
@@ -109,7 +109,7 @@ def turns(replay: ReplayResult) -> list[TurnLine]:
 
 
 def differences(replay: ReplayResult, expect: Expect) -> list[Difference]:
-    """What is not as expected."""
+    """Return the differences between the replay and what is expected."""
     found: list[Difference] = []
     notices = tuple(event.text for _, event in replay.shown if isinstance(event, Notice))
     if expect.notices is not None and notices != expect.notices:
@@ -145,7 +145,7 @@ def _turn_differences(line: TurnLine, expected: ExpectedTurn) -> Iterator[Differ
 
 
 def lines(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[str]:
-    """The timeline, a line for each turn, and what went wrong, as text."""
+    """Yield the timeline, a line for each turn, the differences and the problem, as text."""
     for entry in timeline(replay):
         turn = entry.turn or ""
         took = "" if entry.ms is None else f" {entry.ms:g} ms"
@@ -169,7 +169,7 @@ def lines(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[str]:
 
 
 def records(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[dict[str, Any]]:
-    """The same as plain values."""
+    """Yield the timeline, the turns, the differences and the problem, as plain values."""
     for entry in timeline(replay):
         yield {"kind": "event", **asdict(entry)}
     for line in turns(replay):

@@ -1,9 +1,8 @@
-"""The scripted user: what their microphone hears, and when.
+"""The scripted user: the audio at their microphone, and its time.
 
-The audio carries its own transcript: each word of a `Lexicon` sounds at a constant level of its
-own, so whoever holds the lexicon reads words, and where they lie, from the samples alone. All
-waiting goes through anyio. This module knows neither engines nor the session, whose events alone it
-is told.
+The audio carries its own transcript. Each word of a `Lexicon` sounds at a constant level of its
+own, so words and their places can be read from the samples alone. All waiting goes through anyio.
+This module knows neither engines nor the session. It only receives the session's events.
 """
 
 from __future__ import annotations
@@ -22,34 +21,35 @@ from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.types import AudioFrame, Clause, Event, Pcm, TokenBurst, Transcript, TurnTrace, Word
 
 FRAME = samples(20)
-"""Twice as long as a live microphone's: long conversations are heard in seconds."""
+"""Samples of a frame: 20 ms, twice as many as from a live microphone, so that a long conversation
+takes seconds."""
 LEVEL, STEP = 0.25, 2.0**-20
-"""Word k sounds at `LEVEL + k * STEP`, which is exact in float32; what is no word, at `LEVEL`."""
+"""Word k sounds at `LEVEL + k * STEP`, exact in float32. Other sounds are at `LEVEL`."""
 ENOUGH = 0.9
-"""Part of a word that a window must hold for the word to be recognised."""
+"""Share of a word that a window must contain for the word to be recognised."""
 SETTLED = samples(50)
-"""Silence at the end of a window after which nothing in it is misheard."""
+"""Samples of silence at the end of a window after which no word in it is misheard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of what the user's microphone hears."""
+    """A stretch of audio at the user's microphone."""
 
     text: str | None
-    """A word; empty for a sound that is none, such as a cough; None for silence."""
+    """A word; empty for another sound, such as a cough; None for silence."""
     seconds: float
     misheard: str | None = None
-    """What partial decodes take the word for while the voice goes on; empty: they miss it."""
+    """Word that partial decodes give instead while the voice goes on; empty: they miss it."""
 
 
 class Lexicon:
-    """Every word that has been said, by its level: speaks them, and reads them back."""
+    """All spoken words, by their levels. It turns words into audio and reads them back."""
 
     def __init__(self) -> None:
         self._words: list[Piece] = []
 
     def sound(self, piece: Piece) -> Pcm:
-        """The piece as it sounds; each word is a new one."""
+        """Return the audio of `piece`. Each call with a word adds a new word."""
         count = round(piece.seconds * SPEECH_RATE)
         if piece.text is None:
             return silence(count)
@@ -59,9 +59,9 @@ class Lexicon:
         return np.full(count, LEVEL + len(self._words) * STEP, np.float32)
 
     def read(self, pcm: Pcm, *, final: bool) -> list[Word]:
-        """The words of which `pcm` holds enough, timed from its first sample.
+        """Return the words in `pcm`, timed from its first sample. `ENOUGH` of a word must be there.
 
-        A partial decode mishears as long as the voice sounds at its end.
+        A partial decode mishears words while the voice still sounds at the end of `pcm`.
         """
         if not len(pcm):
             return []
@@ -82,50 +82,50 @@ class Lexicon:
 
 After = Literal["speech", "sound", "reply"]
 ALL = 0
-"""Stands for the turns together."""
+"""Turn number that stands for all turns together."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedSound:
-    """A sound that the user makes, and when."""
+    """A sound of the user, with its time."""
 
     pieces: tuple[Piece, ...]
     what: str
-    """How it is told."""
+    """Description of the sound in messages."""
     at: float | None = None
-    """Seconds of the stream, whose clock stands still while the microphone is held; none: see
-    `after`."""
+    """Time in seconds of the stream, whose clock stops while the microphone is held; None: `after`
+    decides."""
     after: After = "speech"
-    """What it follows: the end of the sound before it, the first sound of a reply, or the moment
-    when nothing is left to be said in reply."""
+    """Event that the sound follows: the end of the previous sound, the first sound of a reply, or
+    the moment at which all turns are over."""
     delay_s: float = 0.0
-    """By how much it follows that: seconds of the stream after speech, of the loop's clock else."""
+    """Seconds after the event: of the stream after speech, otherwise of the event loop."""
     turn: int | None = None
-    """Whose reply or end is meant; none: the first since the sound before it was over."""
+    """Turn whose reply or end is meant; None: the first one since the previous sound was over."""
 
 
 class StreamClock:
-    """When each sample of a microphone's stream is recorded; it stands still while it is held."""
+    """The clock of a microphone's stream: the time of each sample. It stops while it is held."""
 
     def __init__(self, wait: Callable[[float], Awaitable[None]]) -> None:
-        """`wait` waits for a moment."""
+        """`wait` waits until a given time."""
         self._wait = wait
         self._origin = 0.0
-        """When sample 0 was recorded, were the time left out in which the microphone was held."""
+        """Time of sample 0, moved on by the time for which the microphone was held."""
         self._held_at: float | None = None
         self._changed = anyio.Event()
 
     def start(self, now: float) -> None:
-        """Sample 0 is recorded `now`."""
+        """Set the time of sample 0 to `now`."""
         self._origin = now
 
     def hold(self, now: float) -> None:
-        """Stop."""
+        """Stop the clock."""
         if self._held_at is None:
             self._held_at = now
 
     def release(self, now: float) -> bool:
-        """Go on; False where it was not held."""
+        """Let the clock go on. Return False if it was not stopped."""
         if self._held_at is None:
             return False
         self._origin += now - self._held_at
@@ -135,15 +135,15 @@ class StreamClock:
         return True
 
     def when(self, sample: int) -> float:
-        """The moment of a sample."""
+        """Return the time at which `sample` is recorded."""
         return self._origin + sample / SPEECH_RATE
 
     def seconds(self, moment: float) -> float:
-        """Where in the stream a moment is."""
+        """Return where in the stream `moment` is, in seconds."""
         return moment - self._origin
 
     async def recorded(self, end: int) -> None:
-        """Wait for the moment of sample `end`."""
+        """Wait until sample `end` is recorded."""
         while True:
             if self._held_at is not None:
                 await self._changed.wait()
@@ -154,18 +154,18 @@ class StreamClock:
 
 
 class Watch:
-    """What the user has noticed of the conversation, as far as sounds of theirs follow it."""
+    """Record of the conversation's moments that a sound of the user may follow."""
 
     def __init__(self) -> None:
         self.active_at = 0.0
-        """When something happened last."""
+        """Time of the last event."""
         self._moments: list[tuple[str, int, float]] = []
-        """When each turn's reply first sounded and when the turn was over, in order."""
+        """Kind, turn and time of each clause that sounded and of each end of a turn."""
         self._live: set[int] = set()
-        """Turns of which something has been shown that are not over."""
+        """Turns that have shown something and are not over."""
 
     def notice(self, event: Event, now: float) -> None:
-        """Take in what the session shows."""
+        """Record an event of the session."""
         self.active_at = now
         match event:
             case TurnTrace():
@@ -179,8 +179,8 @@ class Watch:
                 self._live.add(event.turn)
 
     def moment(self, say: TimedSound, since: float) -> float | None:
-        """When what `say` follows happened for the first time; of no turn in particular: `since`
-        that moment."""
+        """Return when the event that `say` follows first happened; None if it has not. If `say`
+        names no turn, only events from `since` on count."""
         first: float | None = None
         for what, turn, at in reversed(self._moments):
             if say.turn is None and at < since:
@@ -191,10 +191,10 @@ class Watch:
 
 
 class ScriptedMicrophone:
-    """Hears each sound of the user when its time has come, and silence otherwise.
+    """A microphone that hears each sound of the user at its time, and silence otherwise.
 
-    While it is held the stream's clock stops and no frame comes. A sound that follows something
-    that does not happen for `patience_s` ends the stream, and `problem` tells which.
+    While it is held, the stream's clock stops and no frame comes. If the event that a sound follows
+    does not happen for `patience_s`, the stream ends and `problem` names that sound.
     """
 
     def __init__(
@@ -206,11 +206,11 @@ class ScriptedMicrophone:
         silence_s: float,
         patience_s: float,
     ) -> None:
-        """`wait` waits for a moment; `silence_s` follow the last sound."""
+        """`wait` waits until a given time. `silence_s` of silence follow the last sound."""
         self.finished = False
         self.problem = ""
         self.begun: list[tuple[float, TimedSound]] = []
-        """What has been said so far, each with the time at which it began."""
+        """Sounds so far, each with the time at which it began."""
         self._clock = StreamClock(wait)
         self._watch = Watch()
         self._waiting = deque(says)
@@ -218,14 +218,14 @@ class ScriptedMicrophone:
         self._silence = round(silence_s * SPEECH_RATE)
         self._patience_s = patience_s
         self._rest = silence(0)
-        """What is left of the present sound."""
+        """Samples of the present sound that are still to come."""
         self._spoken = 0
-        """Sample of the stream at which the last sound was over."""
+        """Sample of the stream at which the last sound ended."""
         self._spoken_at = 0.0
-        """When that was."""
+        """Time at which the last sound ended."""
 
     def notice(self, event: Event) -> None:
-        """Take in what the session shows: some sounds follow it."""
+        """Record an event of the session, which a sound may follow."""
         self._watch.notice(event, anyio.current_time())
 
     def hold(self) -> None:
@@ -239,7 +239,7 @@ class ScriptedMicrophone:
             self._watch.active_at = now
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 20 ms at 16 kHz for as long as anyone listens, each as its last sample ends."""
+        """Yield frames of 20 ms at 16 kHz, each when its last sample is recorded."""
         self._watch.active_at = now = anyio.current_time()
         self._clock.start(now)
         start = 0
@@ -251,7 +251,7 @@ class ScriptedMicrophone:
             yield AudioFrame(pcm, SPEECH_RATE, start - FRAME)
 
     def _hear(self, start: int) -> Pcm:
-        """The frame that begins with sample `start`."""
+        """Return the frame that begins with sample `start`."""
         pcm, at = silence(FRAME), start
         while at < start + FRAME:
             if not len(self._rest):
@@ -271,7 +271,8 @@ class ScriptedMicrophone:
         return pcm
 
     def _next_begin(self, earliest: int) -> int | None:
-        """The sample at which the next sound begins, not before `earliest`; none where unknown."""
+        """Return the sample, from `earliest` on, at which the next sound begins; None if
+        unknown."""
         if not self._waiting:
             return None
         say = self._waiting[0]
@@ -286,7 +287,7 @@ class ScriptedMicrophone:
         return max(earliest, math.ceil(begin * SPEECH_RATE - 1e-6))
 
     def _look_ahead(self, end: int) -> None:
-        """After the frame that ends with sample `end`: is anything left to be said?"""
+        """End the stream after sample `end` if no sound is left or the next waited too long."""
         if not self._waiting:
             self.finished = not len(self._rest) and end >= self._spoken + self._silence
             return

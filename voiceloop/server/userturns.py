@@ -133,7 +133,6 @@ class UserTurns:
         self._commit(Message("user", (InputAudioPart(),), item_id))
 
     def _commit(self, item: Message) -> None:
-        assert item.id is not None, "it has been given one"
         self._send(InputCommitted(item.id, self._ledger.last_id))
         for change in (*self._ledger.begin(item), *self._ledger.finish(item)):
             self._send(change)

@@ -81,13 +81,15 @@ def _date(known: SkillContext) -> str:
 def _set_timer(arguments: Mapping[str, object], known: SkillContext, code: str) -> Answer:
     given: dict[str, Any] = dict(arguments)
     name = given.pop("name", "")
-    fit = (unit in UNITS and type(n) is int and 0 < n <= LONGEST_S for unit, n in given.items())
+    fit = (unit in UNITS and type(n) is int and n > 0 for unit, n in given.items())
     if not given or not all(fit) or not isinstance(name, str):
         return _result(error="a timer takes hours, minutes or seconds above 0")
     if len(known.timers) >= MOST:
         return _result(error=f"{MOST} timers are running")
-    said = " ".join(f"{n} {unit[:-1] if n == 1 else unit}" for unit, n in given.items())
     seconds = sum(n * UNITS[unit] for unit, n in given.items())
+    if seconds > LONGEST_S:
+        return _result(error="a timer takes 24 hours at most")
+    said = " ".join(f"{n} {unit[:-1] if n == 1 else unit}" for unit, n in given.items())
     phrases = PHRASES.get(code, PHRASES["en"])
     key = "named timer over" if name else "timer over"
     rings = phrases.says[key].format(span=phrases.span(seconds), name=name)

@@ -1,9 +1,9 @@
-"""The record of one turn: how it is collected, what it says of latency, and how it is written.
+"""The record of one turn: how it is collected, its latencies, and its file formats.
 
-A `Recorder` collects marks, counters and spans while the turn runs; the `TurnTrace` it gives is the
-one source of the console's latency line, the waterfall, the JSON and the Perfetto file. This module
-never reads a clock: whoever records says when, in seconds of the event loop's clock. It knows
-nothing of what the stages do, nor of pictures.
+A `Recorder` collects marks, counters and spans while the turn runs. Its `TurnTrace` is the only
+source of the console's latency line, the waterfall, the JSON and the Perfetto file. This module
+never reads a clock: its callers pass times, in seconds of the event loop's clock. It knows neither
+what the stages do nor how they are drawn.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from voiceloop.types import Outcome, StageSpan, TurnTrace
 
 
 class Mark(StrEnum):
-    """The moments of a turn. A turn has those that happened."""
+    """Moments of a turn. A trace has those that happened."""
 
     SPEECH_START = "speech_start"
     """The user's first voiced sample."""
     FIRST_PARTIAL = "first_partial"
     """The first transcript with a word in it."""
     PREFILL_START = "prefill_start"
-    """The first prefill from committed words begins."""
+    """The start of the first prefill of committed words."""
     SPEECH_END = "speech_end"
-    """The user's last voiced sample, not the moment somebody noticed."""
+    """The user's last voiced sample, not the moment at which silence was detected."""
     PAUSE = "pause"
-    """Silence is noticed for the first time after `speech_end`."""
+    """The first detection of silence after `speech_end`."""
     ENDPOINT = "endpoint"
     """The decision that the user has finished."""
     TRANSCRIPT_FINAL = "transcript_final"
-    """Every sample before the endpoint has been decoded."""
+    """The moment at which every sample before the endpoint has been decoded."""
     FIRST_BURST = "first_burst"
     """The target model's first token of the reply."""
     FIRST_CLAUSE = "first_clause"
-    """The reply's first clause is complete and goes to synthesis."""
+    """The moment at which the reply's first clause is complete and goes to synthesis."""
     FIRST_SYNTHESIS = "first_synthesis"
-    """The first audio comes out of the synthesizer."""
+    """The first audio from the synthesizer."""
     FIRST_SOUND = "first_sound"
-    """The first audible sample is handed to the device; silence before it does not count."""
+    """The first audible sample that is handed to the device. Silence before it does not count."""
     REPLY_END = "reply_end"
     """The reply's last token."""
     SYNTHESIS_END = "synthesis_end"
-    """The last audio comes out of the synthesizer."""
+    """The last audio from the synthesizer."""
     SOUND_END = "sound_end"
-    """The last sample of the reply, or of its fade, has been played."""
+    """The last sample of the reply, or of its fade, that has been played."""
 
 
 class Lane(StrEnum):
-    """The stages, one lane each in a picture, from the user's mouth to their ear."""
+    """The stages from the microphone to the speaker. In a picture each has a lane."""
 
     MIC = "mic"
     VAD = "vad"
@@ -74,28 +74,28 @@ LANE_OF = {
     **dict.fromkeys((Mark.FIRST_SYNTHESIS, Mark.SYNTHESIS_END), Lane.TTS),
     **dict.fromkeys((Mark.FIRST_SOUND, Mark.SOUND_END), Lane.SPEAKER),
 }
-"""The lane that each mark is drawn in."""
+"""Lane in which each mark is drawn."""
 
 
 class Recorder:
-    """Collects the record of one turn."""
+    """A collector of the record of one turn."""
 
     def __init__(self, turn: int) -> None:
         self.turn = turn
         self.speech_end: int | None = None
-        """See `TurnTrace`."""
+        """Sample of the stream after the user's last voiced one, if a voice was heard."""
         self.seed: int | None = None
-        """See `TurnTrace`."""
+        """Seed of the noise that tokens were drawn with; None if none were."""
         self._marks: dict[Mark, float] = {}
         self._counters: Counter[str] = Counter()
         self._spans: list[StageSpan] = []
 
     def mark(self, mark: Mark, now: float) -> None:
-        """`mark` happened at `now`; only the first time counts."""
+        """Record that `mark` happened at `now`. Only the first time counts."""
         self._marks.setdefault(mark, now)
 
     def at(self, mark: Mark) -> float | None:
-        """When `mark` happened, if it has."""
+        """Return when `mark` happened; None if it has not."""
         return self._marks.get(mark)
 
     def retract(self, *marks: Mark) -> None:
@@ -108,9 +108,10 @@ class Recorder:
         self._counters[counter] += amount
 
     def span(self, lane: Lane, name: str, start: float, end: float, **args: float | str) -> None:
-        """A stage worked from `start` to `end`; ValueError where it ends before it starts.
+        """Record that a stage worked from `start` to `end`. Raises ValueError if it ends before it
+        starts.
 
-        Of `args`, `words` (recognised so far) and `tokens` (of this piece of work) are drawn as
+        In `args`, `words` (recognised so far) and `tokens` (of this piece of work) are drawn as
         counters.
         """
         if end < start:
@@ -118,7 +119,7 @@ class Recorder:
         self._spans.append(StageSpan(lane, name, start, end, args))
 
     def trace(self, outcome: Outcome, heard: str = "") -> TurnTrace:
-        """The record so far, closed with how the turn ended and what of it was heard."""
+        """Return the record so far, with the turn's outcome and the heard part of the reply."""
         marks = {str(mark): self._marks[mark] for mark in Mark if mark in self._marks}
         return TurnTrace(
             self.turn,
@@ -141,11 +142,11 @@ PARTS: Mapping[str, tuple[Mark, str]] = {
     "tts": (Mark.FIRST_SYNTHESIS, "tts"),
     "output": (Mark.FIRST_SOUND, "devices"),
 }
-"""The parts of voice-to-voice in order: the mark that ends each, and the package that owns it."""
+"""Parts of voice-to-voice in order: the mark that ends each, and the package that owns it."""
 
 
 def _microseconds(trace: TurnTrace, earlier: Mark, later: Mark) -> int | None:
-    """Whole microseconds between two marks; none where either is missing or they are reversed."""
+    """Return the microseconds between two marks; None if one is missing or they are reversed."""
     if earlier not in trace.marks or later not in trace.marks:
         return None
     elapsed = round((trace.marks[later] - trace.marks[earlier]) * 1e6)
@@ -157,24 +158,25 @@ def _milliseconds(microseconds: int | None) -> float | None:
 
 
 def voice_to_voice_ms(trace: TurnTrace) -> float | None:
-    """From the user's last voiced sample to the first audible one of the reply."""
+    """Return the ms from the user's last voiced sample to the first audible one of the reply."""
     return _milliseconds(_microseconds(trace, Mark.SPEECH_END, Mark.FIRST_SOUND))
 
 
 def endpoint_to_sound_ms(trace: TurnTrace) -> float | None:
-    """From the endpoint decision to the first audible sample of the reply."""
+    """Return the ms from the endpoint to the first audible sample of the reply."""
     return _milliseconds(_microseconds(trace, Mark.ENDPOINT, Mark.FIRST_SOUND))
 
 
 def parts_ms(trace: TurnTrace) -> dict[str, float] | None:
-    """Voice-to-voice cut into `PARTS`, in milliseconds; none where voice-to-voice is none.
+    """Return the parts of voice-to-voice by the names in `PARTS`, in ms; None without
+    voice-to-voice.
 
-    Walk the marks that end the parts in the order of `PARTS`, starting from `speech_end`. A part
-    is the time by which its mark comes later than every mark before it on the walk, and no later
-    than `first_sound`. So a stage that was ready before the one in front of it (stages overlap,
-    and work is done ahead of the endpoint) costs nothing, a mark that is missing costs nothing,
-    and each moment of the wait belongs to exactly one part: the first in order that was not done.
-    All are whole microseconds, in which they sum to voice-to-voice exactly.
+    The marks that end the parts are taken in the order of `PARTS`, starting from `speech_end`. A
+    part is the time by which its mark comes later than all marks before it, but no later than
+    `first_sound`. So a stage that was ready before the previous one costs nothing (stages overlap,
+    and work is done before the endpoint). A missing mark costs nothing either. Each moment of the
+    wait belongs to exactly one part: the first in order that was not done. All are whole
+    microseconds, in which they sum to voice-to-voice exactly.
     """
     whole = _microseconds(trace, Mark.SPEECH_END, Mark.FIRST_SOUND)
     if whole is None:
@@ -191,9 +193,9 @@ def parts_ms(trace: TurnTrace) -> dict[str, float] | None:
 def percentiles(
     values: Sequence[float], points: Sequence[int] = (50, 95)
 ) -> dict[str, float | None]:
-    """`p50` and `p95` of `values`, or what `points` say; none without values.
+    """Return percentiles of `values` by their names, such as `p50`; None for each without values.
 
-    Linear interpolation between order statistics (Hyndman and Fan 1996, type 7).
+    They are interpolated linearly between order statistics (Hyndman and Fan 1996, type 7).
     """
     names = [f"p{point}" for point in points]
     if not values:
@@ -203,15 +205,15 @@ def percentiles(
 
 
 def latency_line(trace: TurnTrace) -> str:
-    """One line for a console: the latency, its parts, and how the draft model did."""
+    """Return a line for a console: the latency, its parts, and the draft's acceptance."""
     whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
-    said: list[str] = []
+    pieces: list[str] = []
     if whole is not None and parts is not None:
-        said += [f"{whole:.0f} ms"]
-        said += [" · ".join(f"{name} {part:.0f}" for name, part in parts.items())]
+        pieces += [f"{whole:.0f} ms"]
+        pieces += [" · ".join(f"{name} {part:.0f}" for name, part in parts.items())]
     if drafted := trace.counters.get("drafted"):
-        said += [f"draft {trace.counters.get('accepted', 0) / drafted:.0%} accepted"]
-    return "   ".join(said)
+        pieces += [f"draft {trace.counters.get('accepted', 0) / drafted:.0%} accepted"]
+    return "   ".join(pieces)
 
 
 # JSON ---------------------------------------------------------------------------------------------
@@ -223,12 +225,12 @@ def _moments(trace: TurnTrace) -> list[float]:
 
 
 def _origin(trace: TurnTrace) -> float:
-    """The turn's start: its first voiced sample, or without one whatever came first."""
+    """Return the turn's start: its first voiced sample, or the earliest moment if there is none."""
     return trace.marks.get(Mark.SPEECH_START, min(_moments(trace), default=0.0))
 
 
 def to_json(trace: TurnTrace) -> dict[str, Any]:
-    """The trace as plain values; marks and spans in seconds from the turn's start."""
+    """Return the trace as plain values. Marks and spans are in seconds from the turn's start."""
     origin = _origin(trace)
     return {
         "turn": trace.turn,
@@ -257,15 +259,15 @@ def to_json(trace: TurnTrace) -> dict[str, Any]:
 
 _PID = 1
 _ROWS = 100
-"""Thread numbers that a lane may use: spans of one lane that overlap get rows of their own."""
+"""Thread ids for each lane. Spans of a lane that overlap are drawn in rows of their own."""
 
 
 def to_perfetto(traces: Sequence[TurnTrace]) -> dict[str, Any]:
-    """The traces in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing open.
+    """Return the traces in Chrome's trace event format, for ui.perfetto.dev and chrome://tracing.
 
-    One thread for each lane with its spans as complete events and its marks as instants, one
-    asynchronous event for each turn with the parts of its latency inside, and counters of words
-    and tokens. Times are microseconds since the first moment of all; events are in their order.
+    Each lane is a thread, with its spans as complete events and its marks as instants. Each turn is
+    an asynchronous event, with the parts of its latency inside. Words and tokens are counters.
+    Times are in microseconds from the first moment of all traces, and events are sorted by time.
     """
     traces = [trace for trace in traces if _moments(trace)]
     origin = min((moment for trace in traces for moment in _moments(trace)), default=0.0)
@@ -298,7 +300,7 @@ def _tid(lane: Lane, row: int = 0) -> int:
 
 
 def _turn_events(trace: TurnTrace, event: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
-    """The turn and the parts of its latency, its marks, and its counters."""
+    """Return the events of a turn: itself, the parts of its latency, its marks and counters."""
     moments = _moments(trace)
     start, end = min(moments), max(moments)
     same = {"cat": "turn", "id": trace.turn}
@@ -323,7 +325,7 @@ def _turn_events(trace: TurnTrace, event: Callable[..., dict[str, Any]]) -> list
 
 
 def _metadata(rows: Mapping[Lane, Sequence[float]]) -> list[dict[str, Any]]:
-    """Names and order of the process and its threads."""
+    """Return the events that name and sort the process and its threads."""
 
     def about(what: str, tid: int, **args: object) -> dict[str, Any]:
         return {"ph": "M", "name": what, "ts": 0, "pid": _PID, "tid": tid, "args": args}

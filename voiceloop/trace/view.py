@@ -1,7 +1,7 @@
-"""What the user sees of a session: plain lines, a live terminal region, or JSON.
+"""Views of a session for its user: plain lines, a live region of a terminal, or JSON.
 
-All three are told the same events and know nothing of where these come from. Whatever a model or a
-transcript holds is made harmless before it reaches a terminal.
+All three get the same events and do not know where these come from. The text of models and
+transcripts is made harmless before it reaches a terminal.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ REFRESH_HZ = 12
 
 
 class View(Protocol):
-    """Shows a session's events."""
+    """A protocol of objects that show a session's events."""
 
     def show(self, event: Event) -> None:
-        """Take the next event, in order."""
+        """Show the next event, in order."""
         ...
 
 
 @contextmanager
 def open_view(out: TextIO, err: TextIO, *, as_json: bool, timed: bool) -> Generator[View]:
-    """The view that suits `out`: JSON if asked for, live on a terminal, else plain lines.
+    """Yield the view that suits `out`: JSON if requested, live on a terminal, otherwise plain
+    lines.
 
-    `timed` is False where the session's pace makes latencies meaningless: none are shown.
+    `timed` is False if the session's pace makes latencies meaningless. Then none are shown.
     """
     console = Console(file=out, highlight=False)
     if as_json:
@@ -50,19 +51,19 @@ def open_view(out: TextIO, err: TextIO, *, as_json: bool, timed: bool) -> Genera
 
 
 def split_after(text: str, words: int) -> tuple[str, str]:
-    """`text` cut behind its first `words` words."""
+    """Split `text` after its first `words` words."""
     parts = text.split()
     return " ".join(parts[:words]), " ".join(parts[words:])
 
 
 @dataclass(slots=True)
 class TurnText:
-    """What has been said in a turn so far."""
+    """Text of a turn so far."""
 
     transcript: Transcript | None = None
     reply: str = ""
     sounding: int = 0
-    """Words of the reply that have sounded or are about to."""
+    """Number of words of the reply that have sounded or are about to."""
 
     @property
     def said(self) -> str:
@@ -71,13 +72,13 @@ class TurnText:
 
 
 class Exchanges:
-    """The turns that are not over yet, each with what has been said in it."""
+    """The turns that are not over yet, each with its text."""
 
     def __init__(self) -> None:
         self.live: dict[int, TurnText] = {}
 
     def follow(self, event: Transcript | TokenBurst | Clause) -> TurnText:
-        """Take in an event of a turn."""
+        """Add an event to its turn, and return the text of that turn."""
         exchange = self.live.setdefault(event.turn, TurnText())
         match event:
             case Transcript():
@@ -89,12 +90,12 @@ class Exchanges:
         return exchange
 
     def end(self, turn: int) -> TurnText:
-        """Forget a turn, and return what has been said in it."""
+        """Forget a turn, and return its text."""
         return self.live.pop(turn, TurnText())
 
 
 class PlainView:
-    """Lines of text: the transcript when the reply begins, the rest when the turn is over."""
+    """A view of plain lines: the transcript when the reply begins, the rest after the turn."""
 
     def __init__(self, out: TextIO, *, timed: bool = True) -> None:
         self._out = out
@@ -103,7 +104,7 @@ class PlainView:
         self._introduced = 0
 
     def show(self, event: Event) -> None:
-        """Take the next event, in order."""
+        """Show the next event, in order."""
         match event:
             case Notice():
                 self._line("note", event.text)
@@ -139,10 +140,10 @@ class PlainView:
 
 
 class LiveView:
-    """One live region of a terminal for the turns that go on; those that are over scroll away.
+    """A view with a live region of a terminal for the turns that go on. Finished turns scroll away.
 
-    Settled words are normal and tentative ones dim; of the reply, what has not sounded yet is dim,
-    and what was never heard is struck out in the end.
+    Settled words are normal and tentative ones dim. Words of the reply are dim until they sound,
+    and struck out in the end if they were never heard.
     """
 
     def __init__(self, console: Console, *, timed: bool = True) -> None:
@@ -165,7 +166,7 @@ class LiveView:
         self._live.stop()
 
     def show(self, event: Event) -> None:
-        """Take the next event, in order."""
+        """Show the next event, in order."""
         match event:
             case Notice():
                 self._print(("note", Text(printable(event.text), "yellow")))
@@ -194,7 +195,7 @@ class LiveView:
             self._live.console.print(_grid(*rows))
 
     def region(self) -> RenderableType:
-        """The turns that go on, and what the session is doing."""
+        """Return the turns that go on, and the state of the session."""
         rows: list[tuple[str, Text]] = []
         state = "listening"
         for exchange in self._exchanges.live.values():
@@ -211,9 +212,9 @@ class LiveView:
 
 
 class JsonView:
-    """One JSON object on one line for each turn that is over; notices go to `err` as text.
+    """A view with a line of JSON for each turn that is over. Notices go to `err` as text.
 
-    Marks are in seconds from the turn's start. Latencies are null where they mean nothing.
+    Marks are in seconds from the turn's start. Latencies are null if they are meaningless.
     """
 
     def __init__(self, out: TextIO, err: TextIO, *, timed: bool = True) -> None:
@@ -223,7 +224,7 @@ class JsonView:
         self._exchanges = Exchanges()
 
     def show(self, event: Event) -> None:
-        """Take the next event, in order."""
+        """Show the next event, in order."""
         match event:
             case Notice():
                 self._err.write(f"{printable(event.text)}\n")
@@ -253,26 +254,27 @@ class JsonView:
 
 
 def call_text(call: ToolCall) -> str:
-    """A call as one would write it."""
+    """Return a tool call as text, in the notation of a function call."""
     return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
 
 
 def _ending(trace: TurnTrace) -> str:
-    """How a reply ended, where it did not by itself."""
+    """Return how a reply ended; empty if it ended by itself."""
     if trace.outcome != "done":
         return trace.outcome
     return "cut at its most tokens" if trace.counters.get("too_long") else ""
 
 
 def _words_heard(trace: TurnTrace, exchange: TurnText) -> int:
-    """Words of the written reply that were heard; what is spoken may be spelled otherwise."""
+    """Return how many words of the written reply were heard. A reply that came to its end has all
+    of them, since the spoken text may have more or fewer words."""
     if trace.outcome in ("done", "silent"):
         return len(exchange.reply.split())
     return len(trace.heard.split())
 
 
 def _joined(*pieces: tuple[str, str]) -> Text:
-    """Pieces of text, each in its style, with a space between."""
+    """Join pieces of text, each in its style, with spaces."""
     return Text(" ").join(Text(printable(text), style) for text, style in pieces if text)
 
 

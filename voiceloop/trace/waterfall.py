@@ -1,6 +1,6 @@
-"""One turn laid out, and drawn in text: what the wait was spent on, and how the stages overlapped.
+"""One turn drawn as text: how the wait was spent, and how the stages overlapped.
 
-The page of the bench has the same layout. Knows nothing of how a turn is recorded, nor of the
+The page of the bench has the same layout. This module knows neither how a turn is recorded nor the
 terminal that shows the picture.
 """
 
@@ -15,7 +15,7 @@ from voiceloop.types import TurnTrace
 
 _LABEL, _FIGURE = 15, 9
 SHORTEST_S = 1e-6
-"""What is shorter than the unit of the record has no length to draw."""
+"""Minimum length that is drawn, in seconds: the unit of the record."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _STAGES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
@@ -31,7 +31,7 @@ _STAGES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Something that took time, in seconds of the turn's clock."""
+    """A stretch of time with a name, in seconds of the turn's clock."""
 
     name: str
     start: float
@@ -39,7 +39,7 @@ class Stretch:
 
 
 def stages(trace: TurnTrace) -> dict[str, list[Stretch]]:
-    """When each stage worked: its spans, or where it recorded none the time between two marks."""
+    """Return when each stage worked: its spans, or without any the time between two marks."""
     found: dict[str, list[Stretch]] = {}
     for stage, (lane, begin, end) in _STAGES.items():
         found[stage] = spans(trace, lane)
@@ -50,16 +50,17 @@ def stages(trace: TurnTrace) -> dict[str, list[Stretch]]:
 
 
 def spans(trace: TurnTrace, lane: Lane | None) -> list[Stretch]:
-    """What was recorded in a lane."""
+    """Return the spans that were recorded in a lane."""
     own = (span for span in trace.spans if span.lane == lane)
     return [Stretch(span.name, span.start, span.end) for span in own]
 
 
 def waterfall(trace: TurnTrace, width: int = 80) -> list[str]:
-    """Two pictures in text: what the wait was spent on, and how the stages overlapped.
+    """Return the lines of two pictures in text: how the wait was spent, and how the stages
+    overlapped.
 
-    In the second, the height of a cell is the share of its time for which the stage worked. No
-    line is longer than `width` (at least 48) characters.
+    In the second, the height of a cell is the share of its time for which the stage worked. No line
+    is longer than `width` (at least 48) characters.
     """
     bar = max(width, 48) - _LABEL - _FIGURE
     latency, overlap = _latency_picture(trace, bar), _overlap_picture(trace, bar)
@@ -86,7 +87,7 @@ def _latency_picture(trace: TurnTrace, bar: int) -> list[str]:
 
 
 def _bar(start: float, end: float) -> str:
-    """A bar from `start` to `end`, in cells; something that took any time at all is seen."""
+    """Return a bar from `start` to `end`, in cells. Any length above 0 is visible."""
     if end <= start:
         return ""
     first = int(start)
@@ -113,7 +114,7 @@ def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
 
 
 def _activity(stretches: Iterable[tuple[float, float]], bar: int) -> str:
-    """One character a cell, its height the share of the cell that `stretches` cover."""
+    """Return a character for each cell. Its height is the share that `stretches` cover."""
     covered = [0.0] * bar
     for start, end in stretches:
         for cell in range(min(int(start), bar - 1), min(math.ceil(end), bar)):
@@ -122,7 +123,7 @@ def _activity(stretches: Iterable[tuple[float, float]], bar: int) -> str:
 
 
 def _axis(seconds: float, bar: int) -> str:
-    """A time axis: ticks at a round distance, none so near to another that labels would touch."""
+    """Return a time axis with ticks at a round distance, wide enough that labels do not touch."""
     rough = seconds / bar * 10
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)

@@ -9,7 +9,7 @@ from voiceloop.engines import Conversation, Steps, T
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ConversationStanding:
     """How a conversation stands after one of its steps; the fields are the conversation's."""
 
     exchanges: int
@@ -37,7 +37,7 @@ class Observer:
                 yield item
         self.standing = self._look()
 
-    def _look(self) -> Standing:
+    def _look(self) -> ConversationStanding:
         seen = self._conversation
         probability = seen.end_of_turn_probability()
-        return Standing(seen.exchanges, seen.tokens_read, seen.limited, probability)
+        return ConversationStanding(seen.exchanges, seen.tokens_read, seen.limited, probability)

@@ -1,1 +1,1 @@
-"""Language models elsewhere: servers of OpenAI's chat completions."""
+"""Language models on servers with OpenAI's chat completions API."""

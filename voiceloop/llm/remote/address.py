@@ -1,7 +1,7 @@
-"""Where a server of chat completions is, and which key it is given.
+"""The address of a server of chat completions, and the API key for it.
 
-A key is sent to the one host that it was set for, and never where others can read it. This module
-connects to nothing.
+A key is sent only to the host that it was set for, and never where others can read it. This module
+opens no connection.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ USUAL = ", ".join(f"{one.name} is at http://localhost:{one.port}/v1" for one in 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is, and what proves to it who asks."""
+    """The address of a server, and the API key for it."""
 
     url: str
-    """Without a slash at the end."""
+    """URL without a slash at the end."""
     host: str
-    """As it is told, with the port if that is a special one."""
+    """Host name as messages show it, with the port if the URL has one."""
     loopback: bool
     metered: bool
-    """Somebody may have to pay for each token."""
+    """Whether somebody may have to pay for each token."""
     key: str = field(repr=False)
-    """Empty for none."""
+    """API key; empty for none."""
 
     @property
     def key_name(self) -> str:
-        """The variable of the environment that holds the key."""
+        """Name of the environment variable that holds the key."""
         return "OPENAI_API_KEY" if self.host == OPENAI else "VOICELOOP_LLM_KEY"
 
 
 def address(url: str, environ: Mapping[str, str]) -> Address:
-    """The server at `url`, and the key that `environ` has for it.
+    """Return the address of the server at `url`, with its key from `environ`.
 
-    OPENAI_API_KEY is for OpenAI's own server alone, VOICELOOP_LLM_KEY for whichever is configured.
-    Raises ConfigError for what is no address, and for a key that would be sent in the clear.
+    OPENAI_API_KEY is only for OpenAI's own server, VOICELOOP_LLM_KEY for any configured server.
+    Raises ConfigError for an invalid URL, and for a key that would be sent in the clear.
     """
     try:
         parts = urlsplit(url)
@@ -76,7 +76,7 @@ def address(url: str, environ: Mapping[str, str]) -> Address:
 
 
 def _nearness(host: str) -> tuple[bool, bool]:
-    """Whether a host is this machine, and whether it is in the user's own network."""
+    """Return whether a host is this machine, and whether it is in the user's own network."""
     try:
         ip = ipaddress.ip_address(host)
     except ValueError:

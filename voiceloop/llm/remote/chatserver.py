@@ -1,9 +1,9 @@
-"""The way to a server of chat completions: requests that run, and what goes wrong with them.
+"""Requests to a server of chat completions, and their failures.
 
-The engines' steps are short and synchronous, and a request is neither, so all of them run on an
-event loop of their own, in one thread. A step takes what has come of its request, and waits for no
-more than `STEP_S`. Whatever goes wrong is a `Trouble`, one line that says so. This module does not
-know what is asked.
+Engines work in short synchronous steps, but a request is long and asynchronous. So all requests run
+on an event loop of their own, in one thread. A step takes the pieces of its reply that have
+arrived, and waits no longer than `STEP_S`. Every failure is a `Trouble` with a one-line message.
+This module does not compose requests.
 """
 
 from __future__ import annotations
@@ -33,62 +33,63 @@ from voiceloop.schema import nearest
 if TYPE_CHECKING:
     import httpx2
 
-    _Way = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
+    _Started = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
 
 STEP_S = 0.02
-"""A step waits no longer: other conversations and cancellations get their turn."""
+"""Maximum wait of a step in seconds. Other conversations and cancellations need their turn."""
 CONNECT_S = 5.0
-"""A server that has not taken a connection by then is out of reach."""
+"""Seconds in which a server must take a connection, and list its models when it is looked up."""
 GRACE_S = 0.5
-"""So long a reply that is complete may wait for what the server still has to tell of it."""
+"""Seconds that a complete reply waits for the server's closing data, such as token counts."""
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
-"""Bytes that are read of a refusal, and of a list of models or a reply that comes whole."""
+"""Maximum number of bytes read of a refusal, and of a list of models or a reply that is not
+streamed."""
 UNLISTED = (404, 405)
-"""Statuses of servers that do not tell which models they have, as 501 is."""
+"""HTTP statuses, besides those from 500 on, of servers that do not list their models."""
 
 
 class ChatServer:
-    """The way to one server. Its methods may be called on any thread."""
+    """An HTTP client of one server. Its methods may be called on any thread."""
 
     def __init__(self, where: Address, timeout_s: float) -> None:
-        """A server that says nothing of a reply for `timeout_s` is given up.
+        """A reply fails if no piece of it arrives for `timeout_s`.
 
         Raises ConfigError for proxies or certificates of the environment that cannot be used.
         """
         self.where = where
         self.models: list[str] = []
-        """Names of the models that it has, once it has been asked."""
+        """Names of the server's models, once `look_up` has requested them."""
         self.manners = Manners()
         self._timeout_s = timeout_s
         self._watched = False
-        """It may have gone, and is being looked for."""
+        """Whether the server may have gone and is being watched."""
         self._arrived = threading.Condition()
-        """Notified whenever there is anything new of any reply."""
-        started: Future[_Way] = Future()
-        name, live = "voiceloop-llm-requests", (_live, where, started)
-        threading.Thread(target=anyio.run, args=live, name=name, daemon=True).start()
+        """Notified when a piece of any reply arrives or a reply ends."""
+        started: Future[_Started] = Future()
+        name, serve = "voiceloop-llm-requests", (_serve, where, started)
+        threading.Thread(target=anyio.run, args=serve, name=name, daemon=True).start()
         self._portal, self._client, self._tasks, over = started.result()
-        # The thread ends when nobody speaks to the server any more, or with the program.
+        # The thread ends once nothing refers to this object any more, or with the program.
         weakref.finalize(self, _end, self._portal, over).atexit = False
 
     # ---- on any thread
 
     def look_up(self) -> None:
-        """Ask which `models` there are: a server that is not there, or no server of this kind, is
-        told at once. Raises Trouble."""
+        """Request the list of `models`, to find out at once whether the server is there. Raises
+        Trouble."""
         try:
             self._portal.call(self._look_up)
         except Trouble as trouble:
             if trouble.status is None or (trouble.status < 500 and trouble.status not in UNLISTED):
                 raise
-            # It is there, and may well reply without being able to list what it has.
+            # The server is there, and may reply even if it cannot list its models.
 
     def begin(self, body: Mapping[str, Any]) -> None:
-        """Request a reply, and wait for the first of it alone. Raises Trouble."""
+        """Request a reply and wait only for the first data of it. Raises Trouble."""
         self._portal.call(self._run, body, None)
 
     def ask(self, body: Mapping[str, Any]) -> PendingReply:
-        """Request a reply; to be closed."""
+        """Request a reply. The caller closes it."""
 
         def start(post: Callable[[Piece], None]) -> Future[None]:
             return self._portal.start_task_soon(self._run, body, post)
@@ -96,7 +97,7 @@ class ChatServer:
         return PendingReply(self._arrived, start)
 
     def instead_of(self, model: str) -> str:
-        """A hint at the model that is meant by a name that the server does not know."""
+        """Return a hint at the known model that the unknown name `model` may mean."""
         near = nearest(model, self.models)
         some = ", ".join(self.models[:8])
         return f"did you mean '{near}'?" if near else f"it has: {some}" if some else "see its log"
@@ -113,7 +114,8 @@ class ChatServer:
             raise troubles.silent(self.where, CONNECT_S)
 
     async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
-        """Post a reply; where that fails, find out whether the server is still there."""
+        """Pass the pieces of a reply to `post`. If that fails, watch whether the server is
+        there."""
         try:
             await self._persist(body, post)
         except Trouble as trouble:
@@ -125,7 +127,7 @@ class ChatServer:
 
     @staticmethod
     async def _watch(server: weakref.ref[ChatServer], host: str) -> None:
-        """Tell when a server has gone and is back, for as long as anybody speaks to it."""
+        """Report when the server has gone and is back, until its `ChatServer` is deleted."""
 
         async def ask() -> None:
             if (there := server()) is None:
@@ -138,8 +140,11 @@ class ChatServer:
             there._watched = False
 
     async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
-        """Post a reply, asking twice where nothing was said before it failed, and otherwise for as
-        long as a refusal tells how."""
+        """Pass the pieces of a reply to `post`, with retries.
+
+        A request is repeated once if it failed before the model said anything. It is adapted and
+        repeated after each refusal that says how.
+        """
         begun = asked_again = False
 
         def note(piece: Piece) -> None:
@@ -149,23 +154,23 @@ class ChatServer:
                 post(piece)
 
         while True:
-            asked = self.manners.fitted(dict(body))
+            request = self.manners.fitted(dict(body))
             try:
-                return await self._attempt(asked, note, whole=post is not None)
+                return await self._attempt(request, note, whole=post is not None)
             except Trouble as trouble:
                 if begun:
                     raise
                 if trouble.complaint:
-                    self._learn(trouble.complaint, asked)
-                    if self.manners.fitted(dict(body)) != asked:
+                    self._learn(trouble.complaint, request)
+                    if self.manners.fitted(dict(body)) != request:
                         continue
                 if asked_again or trouble.again_s is None:
                     raise
                 asked_again = True
                 await anyio.sleep(trouble.again_s)
 
-    def _learn(self, complaint: Complaint, asked: dict[str, Any]) -> None:
-        for name in self.manners.learn(complaint, asked):
+    def _learn(self, complaint: Complaint, request: dict[str, Any]) -> None:
+        for name in self.manners.learn(complaint, request):
             said = troubles.quoted(self.where, complaint.said)
             presence.logger.warning(
                 "%s takes no %s, so none is sent: %s", self.where.host, name, said
@@ -174,7 +179,7 @@ class ChatServer:
     async def _attempt(
         self, body: Mapping[str, Any], post: Callable[[Piece], None], *, whole: bool
     ) -> None:
-        """Post a reply, the whole of it or no more than comes first."""
+        """Pass the pieces of a reply to `post`: all if `whole`, otherwise only the first ones."""
         stream = ChatStream()
         with anyio.move_on_after(self._timeout_s) as scope:
             async with (
@@ -183,13 +188,13 @@ class ChatServer:
             ):
                 async for block in blocks:
                     for piece in self._pieces(stream, block):
-                        # What comes of a reply counts, and not that a connection is kept alive.
+                        # Only pieces of the reply count, not data that keeps a connection alive.
                         if not isinstance(piece, PromptUsage):
                             scope.deadline = anyio.current_time() + self._timeout_s
                         post(piece)
                     if not whole:
                         return
-                    if stream.finished:  # read to its end, the connection serves again
+                    if stream.finished:  # a connection that is read to its end can be reused
                         soon = anyio.current_time() + GRACE_S
                         scope.deadline = min(scope.deadline, soon)
         for piece in self._pieces(stream, b""):
@@ -209,25 +214,25 @@ class ChatServer:
             raise troubles.refused(self.where, None, error) from None
 
     async def _events(self, answer: httpx2.Response) -> AsyncGenerator[bytes]:
-        """The stream; of a server that does not stream, its reply as if it did."""
+        """Yield the bytes of the event stream. An unstreamed reply becomes a single event."""
         if "event-stream" in (_kind(answer) or "event-stream"):
             async for block in answer.aiter_bytes():
                 yield block
             return
-        told = await _beginning(answer, MOST_LISTED) if "json" in _kind(answer) else b""
+        content = await _beginning(answer, MOST_LISTED) if "json" in _kind(answer) else b""
         try:
-            body = _json(told)
+            body = _json(content)
         except ValueError:
             body = None
         if not isinstance(body, dict) or not (body.get("choices") or complaint(body)):
             raise troubles.no_such_server(self.where, _kind(answer))
-        yield b"data: %s\n\ndata: [DONE]\n\n" % b" ".join(told.splitlines())
+        yield b"data: %s\n\ndata: [DONE]\n\n" % b" ".join(content.splitlines())
 
     @asynccontextmanager
     async def _requested(
         self, path: str, body: Mapping[str, Any] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """The answer to a request that is not refused. Raises Trouble, from within too."""
+        """Send a request and yield its response. Raises Trouble, also while that is read."""
         import httpx2
 
         url = f"{self.where.url}/{path}"
@@ -248,12 +253,12 @@ class ChatServer:
             raise troubles.broke_off(self.where, why) from None
 
     async def _refusal(self, answer: httpx2.Response, model: str) -> Trouble:
-        told = await _beginning(answer)
+        content = await _beginning(answer)
         try:
-            body = _json(told)
+            body = _json(content)
             why, names = complaint(body), named(body)
         except ValueError:
-            plain = told.decode("utf-8", "replace").strip()
+            plain = content.decode("utf-8", "replace").strip()
             why, names = "" if plain.startswith("<") else plain, ""
         status, host = answer.status_code, self.where.host
         if status == 429:
@@ -264,7 +269,7 @@ class ChatServer:
 
 
 class PendingReply:
-    """A reply that is on its way."""
+    """A reply that is still arriving."""
 
     def __init__(
         self,
@@ -286,26 +291,24 @@ class PendingReply:
             self._arrived.notify_all()
 
     def next(self) -> list[Piece] | None:
-        """What has come since, after at most `STEP_S`; None when the reply is over.
-
-        Raises Trouble once everything that came before it has been taken.
-        """
+        """Return the pieces since the last call, after at most `STEP_S`; None when the reply is
+        over. Raises Trouble once all pieces before the failure have been taken."""
         with self._arrived:
             if not self._pieces and not self._done.done():
                 self._arrived.wait(STEP_S)
-            over = self._done.done()  # first: what is posted before the end is there by then
+            over = self._done.done()  # first, so that no piece posted before the end is missed
             found, self._pieces = self._pieces, []
         if over and not found:
             return self._done.result()
         return found
 
     def close(self) -> None:
-        """Nobody wants more of it: the connection closes, which tells the server to stop."""
+        """Close the connection, which tells the server to stop."""
         self._done.cancel()
 
 
-async def _live(where: Address, started: Future[_Way]) -> None:
-    """All that runs on the thread of the requests."""
+async def _serve(where: Address, started: Future[_Started]) -> None:
+    """Run all requests to one server on their thread, until its `ChatServer` is deleted."""
     import httpx2
 
     try:
@@ -331,42 +334,42 @@ async def _live(where: Address, started: Future[_Way]) -> None:
 def _end(portal: BlockingPortal, over: anyio.Event) -> None:
     try:
         portal.start_task_soon(over.set)
-    except RuntimeError:  # the thread of the requests was the last to know of the server
+    except RuntimeError:  # the last reference was dropped on the thread of the requests
         over.set()
 
 
 def _kind(answer: httpx2.Response) -> str:
-    """The content type."""
+    """Return the content type of a response."""
     return answer.headers.get("Content-Type", "")
 
 
 async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
-    """The body, if it has no more than `most` bytes, or so much of it."""
-    told = b""
+    """Read the body of a response, and stop once there are `most` bytes or more."""
+    content = b""
     async for block in answer.aiter_bytes():
-        told += block
-        if len(told) >= most:
+        content += block
+        if len(content) >= most:
             break
-    return told
+    return content
 
 
-def _listed(told: bytes) -> list[str]:
-    """The names of models in a list of them; none where it is too long, or of another kind."""
+def _listed(content: bytes) -> list[str]:
+    """Return the names in a list of models; none if the list is incomplete or of another shape."""
     try:
-        listed = _json(told)
+        listed = _json(content)
     except ValueError:
         return []
     if isinstance(listed, dict):
         keys = cast("dict[str, object]", listed)
         listed = keys.get("data") or keys.get("models")
     every = cast("list[object]", listed) if isinstance(listed, list) else []
-    told_of = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
-    names = (one.get("id") or one.get("name") for one in told_of)
+    entries = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
+    names = (one.get("id") or one.get("name") for one in entries)
     return [name for name in names if isinstance(name, str) and name.isprintable()]
 
 
-def _json(told: bytes) -> Any:
+def _json(content: bytes) -> Any:
     try:
-        return json.loads(told)
+        return json.loads(content)
     except RecursionError:
         raise ValueError("too deep") from None

@@ -1,10 +1,9 @@
-"""What a chat-completion server streams, without the network: bytes in, pieces of a reply out.
+"""Parse the stream of a server of chat completions: bytes in, pieces of a reply out.
 
-The wire is server-sent events (`eventstream`) whose data are JSON: each a chunk with a little of
-the reply, and `[DONE]` in the end. Servers differ: calls of tools come whole or in
-crumbs (`toolcrumbs`), what was read is told in a chunk of its own or not at all, and something that
-went wrong may come instead of a chunk (`complaints`). This module neither waits nor knows what
-becomes of a reply.
+The stream consists of server-sent events (`eventstream`). The data of each is JSON, a chunk with a
+little of the reply; the last is `[DONE]`. Servers differ: tool calls come whole or in fragments
+(`toolcrumbs`), token counts come in a chunk of their own or not at all, and an error may come
+instead of a chunk (`complaints`). This module never waits, and does not know how the reply is used.
 """
 
 from __future__ import annotations
@@ -20,79 +19,80 @@ from voiceloop.llm.remote.eventstream import EventStream
 from voiceloop.llm.remote.toolcrumbs import StreamedCall, ToolCrumbs
 
 MOST_COUNTED = 1_000_000_000
-"""Nobody has read more tokens than that, whatever a server says."""
+"""Maximum number of tokens that is believed."""
 DEEPEST = 8
-"""So deep within lists of its own a text may lie."""
+"""Maximum depth of nested lists in which texts are read."""
 _DONE = "[DONE]"
 _THOUGHT = re.compile(r"reasoning|thinking|thought", re.IGNORECASE)
-"""Begins the keys under which servers tell what a model thinks, and names the parts that do."""
+"""A pattern of the keys under which servers send thoughts, and of the types of content parts that
+are thoughts."""
 _HALF = re.compile("[\ud800-\udbff]\\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A little more of what the model says."""
+    """A piece of the model's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A sign that the model is at work on the reply: a little of what it thinks, which may be
-    empty."""
+    """A sign that the model works on the reply: a piece of its thoughts, which may be empty."""
 
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """A sign that the model is writing a call."""
+    """A sign that the model is writing a tool call."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptUsage:
-    """What the server says it has read for the reply."""
+    """Token counts of a reply, as the server reports them."""
 
     tokens: int
-    """Without those that it remembered."""
+    """Tokens read for the reply, without those from the server's cache."""
     thought: int = 0
-    """Tokens that the model has thought."""
+    """Tokens of the model's thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The reply is complete."""
+    """The end of a complete reply."""
 
     cut: bool
-    """It has had as many tokens as it may."""
+    """Whether the reply was cut off at its token limit."""
 
 
 Piece = Text | Thought | Calling | StreamedCall | PromptUsage | End
 
 
 class ChatStream:
-    """One reply. `feed` it blocks of bytes as they come until it is `over`, or there are no more,
-    and no bytes in the end.
+    """A parser of one reply.
 
-    Raises Garbled and Complaint, once what came before has been given.
+    Call `feed` with blocks of bytes until the stream is `over` or there are no more, then with an
+    empty block. It raises Garbled and Complaint, but only after the pieces before the error were
+    returned.
     """
 
     def __init__(self) -> None:
         self.finished = False
-        """The server has said that the reply is complete; what it has read may still come."""
+        """Whether the server has said that the reply is complete. Token counts may still come."""
         self.over = False
-        """Nothing more comes."""
+        """Whether the stream has ended."""
         self._events = EventStream()
         self._half = ""
-        """The first half of a character, whose other half may come."""
+        """First half of a surrogate pair, whose other half may come."""
         self._begun = self._spoke = False
-        """Something of the reply has come; text has."""
+        """Whether anything of the reply has come, and whether text has come."""
         self._crumbs = ToolCrumbs()
         self._wrong: Garbled | Complaint | None = None
-        """What has gone wrong behind the pieces that were given last."""
+        """Error that came after the pieces returned last. The next call raises it."""
 
     def feed(self, block: bytes) -> list[Piece]:
-        """What has become known with the next bytes, in order."""
+        """Add `block` and return the pieces that are complete now, in order."""
         if self._wrong:
             raise self._wrong
         pieces: list[Piece] = []
@@ -135,25 +135,25 @@ class ChatStream:
             yield PromptUsage(max(0, read), _count(details.get("reasoning_tokens")))
 
     def _more(self, choice: Mapping[str, Any]) -> Iterator[Piece]:
-        """A little of the reply; the whole of it where it does not come in little pieces."""
+        """Yield the pieces in `choice`: a part of the reply, or all of it if it is not streamed."""
         delta, whole = _mapping(choice.get("delta")), _mapping(choice.get("message"))
         given: list[Piece] = []
         if said := delta or ({} if self._spoke else whole):
             for key, value in said.items():
-                if _THOUGHT.match(key) and not given:  # some servers tell the same thought twice
+                if _THOUGHT.match(key) and not given:  # some servers send the same thought twice
                     given += map(Thought, _texts(value))
             for key in ("content", "refusal"):
                 given += self._said(said.get(key))
-        if told := delta.get("tool_calls") or whole.get("tool_calls"):
-            self._crumbs.gather(told)
+        if called := delta.get("tool_calls") or whole.get("tool_calls"):
+            self._crumbs.gather(called)
             given.append(Calling())
-        if told := delta.get("function_call"):  # as calls were told before there were several
-            self._crumbs.gather({"function": told})
+        if called := delta.get("function_call"):  # the older form, for a single call
+            self._crumbs.gather({"function": called})
             given.append(Calling())
         yield from given or ([] if choice.get("finish_reason") else [Thought()])
 
     def _said(self, content: object) -> Iterator[Piece]:
-        """Content as a text, or in parts, some of which may be thoughts."""
+        """Yield the pieces of `content`: a text, or a list of parts that may be thoughts."""
         if isinstance(content, str):
             if content:
                 yield from self._whole(content)
@@ -167,8 +167,8 @@ class ChatStream:
                     yield from self._whole(text)
 
     def _whole(self, text: str) -> Iterator[Piece]:
-        """`text` without halves of characters, which JSON can spell and nothing can say: where it
-        ends in the first half of one, that waits for the other."""
+        """Yield `text` without lone surrogates, which JSON can contain. A first half at the end
+        waits for the other half."""
         text = self._half + text
         found = _HALF.search(text)
         self._half = found[0] if found else ""
@@ -186,13 +186,13 @@ class ChatStream:
 
 
 def _choice(choices: object) -> Mapping[str, Any] | None:
-    """The one that was asked for; a server may not number it."""
+    """Return the requested choice, number 0. A server may leave out its number."""
     every = map(_mapping, cast("list[object]", choices) if isinstance(choices, list) else [])
     return next((one for one in every if one.get("index") in (None, 0, "0")), None)
 
 
 def _texts(value: object, depth: int = 0) -> list[str]:
-    """The texts that a part of content consists of, however they are wrapped."""
+    """Return the texts that a part of content consists of, however they are nested."""
     if isinstance(value, str):
         return [value] if value else []
     found = list[str]()
@@ -220,7 +220,7 @@ def _parsed(name: str, data: str) -> Mapping[str, Any]:
 
 
 def _listed(value: object) -> list[object]:
-    """What a list holds, or the one object that stands where a list might."""
+    """Return the items of a list, or a list of the object that stands in place of one."""
     if isinstance(value, dict):
         return [cast("object", value)]
     return cast("list[object]", value) if isinstance(value, list) else []
@@ -231,6 +231,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _count(value: object) -> int:
-    """A number of tokens; 0 where it is none that anybody could have read."""
-    told = isinstance(value, int | float) and 0 <= value <= MOST_COUNTED
-    return int(cast("float", value)) if told else 0
+    """Return a number of tokens; 0 if `value` is not a plausible one."""
+    plausible = isinstance(value, int | float) and 0 <= value <= MOST_COUNTED
+    return int(cast("float", value)) if plausible else 0

@@ -1,4 +1,4 @@
-"""What servers of chat completions say went wrong, in all the shapes in which they say it.
+"""Read the error messages of servers of chat completions, in all shapes in which they come.
 
 This module knows neither requests nor replies.
 """
@@ -10,43 +10,43 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 DEEPEST = 8
-"""So deep a message may lie in an answer."""
+"""Maximum depth at which a message is found in a response."""
 SAYING = (
     *("error", "errors", "message", "msg", "detail", "details", "description", "reason"),
     *("error_message", "errorMessage", "error_msg", "error_description", "title", "text"),
 )
-"""Keys under which it is said, the first of which counts that says anything."""
+"""Keys under which a message may stand. The first one with text counts."""
 NAMING = ("code", "type", "param", "loc", "status", "error_code", "error_type")
-"""Keys that tell in a word what kind it is, or which parameter it is about."""
+"""Keys under which a word names the kind of error, or the parameter that it is about."""
 _ERROR = re.compile(r"err|exception|fail|invalid", re.IGNORECASE)
 
 
 class Garbled(ValueError):
-    """What came is no stream of chat completions."""
+    """Data that is not a stream of chat completions."""
 
 
 class Complaint(Exception):
-    """A server says that something went wrong."""
+    """An error that a server reports."""
 
     def __init__(self, said: str, named: str = "") -> None:
         super().__init__(said)
         self.said = said
         self.named = named
-        """What it names besides, in words: a code, a type, a parameter."""
+        """Code, type and parameter in the server's response, separated by spaces."""
 
 
 def complaint(body: object) -> str:
-    """What the answer of a server, read from JSON, says went wrong; empty where it says nothing."""
-    return _said(body, 0)
+    """Return the error message in a server's response, decoded from JSON; empty without one."""
+    return _message(body, 0)
 
 
 def named(body: object) -> str:
-    """What it names besides, in words: a code, a type, a parameter."""
+    """Return the code, type and parameter in a server's response, separated by spaces."""
     return " ".join(_named(body, 0))
 
 
 def complained(chunk: Mapping[str, Any], event: str = "") -> Complaint | None:
-    """What went wrong where a chunk of a reply, in an event of this name, says so."""
+    """Return the error in a chunk of a reply, or None. `event` is the name of its event."""
     choices = chunk.get("choices")
     first = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     choice = cast("Mapping[str, Any]", first if isinstance(first, dict) else {})
@@ -64,7 +64,7 @@ def complained(chunk: Mapping[str, Any], event: str = "") -> Complaint | None:
 
 
 def _flat(chunk: Mapping[str, Any]) -> bool:
-    """Whether a chunk in which nothing is replied is an error that stands there by itself."""
+    """Return whether a chunk without choices is an error itself, without a key such as `error`."""
     if not complaint(chunk):
         return False
     code = str(chunk.get("code", chunk.get("status")))
@@ -74,15 +74,15 @@ def _flat(chunk: Mapping[str, Any]) -> bool:
     return not kinds or any(_ERROR.search(kind) for kind in kinds)
 
 
-def _said(body: object, depth: int) -> str:
+def _message(body: object, depth: int) -> str:
     if isinstance(body, list) and body:
         body = cast("list[object]", body)[0]
     if isinstance(body, str):
         return " ".join(body.split())
     if not isinstance(body, dict) or depth > DEEPEST:
         return ""
-    told = cast("dict[str, object]", body)
-    found = (_said(told[key], depth + 1) for key in SAYING if key in told)
+    table = cast("dict[str, object]", body)
+    found = (_message(table[key], depth + 1) for key in SAYING if key in table)
     return next(filter(None, found), "")
 
 

@@ -1,7 +1,7 @@
-"""Server-sent events, without the network: bytes in, names and data out.
+"""Parse server-sent events: bytes in, names and data out.
 
-Bytes may be cut anywhere. Of all fields two are of interest, and `error`, which some servers send
-where `data` would stand. This module does not know what the data are.
+Bytes may be cut anywhere. Only the fields `event` and `data` are read, and `error`, which some
+servers send instead of `data`. This module does not interpret the data.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import NamedTuple
 from voiceloop.llm.remote.complaints import Garbled
 
 LONGEST_LINE = 1_048_576
-"""Bytes without the end of a line, or characters of an event without its end, after which a server
-is not believed any more."""
+"""Maximum number of characters in a line, or in the data of an event. More is an error."""
 LONGEST_STREAM = 32 * LONGEST_LINE
-"""Bytes of a whole stream after which it is not either."""
+"""Maximum number of bytes in a stream. More is an error."""
 
 
 class Event(NamedTuple):
@@ -27,19 +26,19 @@ class Event(NamedTuple):
 
 
 class EventStream:
-    """One stream. Raises Garbled."""
+    """A parser of one stream of events. Raises Garbled for one that is too long."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = ""
         self._returned = False
-        """The last character was a carriage return, with which a line feed may belong."""
+        """Whether the last character was a carriage return, which may belong to a line feed."""
         self._name, self._data, self._length = "", list[str](), 0
-        """An event so far, and how many characters its data are."""
+        """Name and data of the current event, and the number of characters in its data."""
         self._bytes = 0
 
     def feed(self, block: bytes) -> Iterator[Event]:
-        """The events that are complete with the next bytes."""
+        """Add `block` and yield the events that are complete now."""
         self._bytes += len(block)
         if self._bytes > LONGEST_STREAM:
             raise Garbled("a reply without an end")

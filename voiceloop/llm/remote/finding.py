@@ -1,7 +1,7 @@
-"""Looks for language-model servers on this machine: every port at once, and for a second at most.
+"""Search for language-model servers on this machine: all ports at once, for a second at most.
 
-No request leaves the machine: they go to the loopback's address, through no proxy, and wherever an
-answer points, nobody follows.
+No request leaves the machine. Requests go to the loopback address, without a proxy, and redirects
+are not followed.
 """
 
 from __future__ import annotations
@@ -26,49 +26,51 @@ if TYPE_CHECKING:
     import httpx2
 
 PATIENCE_S = 1.0
-"""A server that has not said all by then is none."""
+"""Seconds in which a server must answer a request completely."""
 MOST_BYTES = 1 << 20
-"""Of one answer; a longer one is not believed."""
+"""Maximum number of bytes in an answer. A longer answer is ignored."""
 
 
 async def find_servers(ports: Sequence[int] = PORTS) -> list[LocalServer]:
-    """The servers that answer at these ports of this machine, and have a model that can chat."""
+    """Return the servers at `ports` of this machine that have a model for conversations."""
     import httpx2
 
     answers: dict[int, dict[str, bytes]] = {port: {} for port in ports}
     async with (
         httpx2.AsyncClient(
             trust_env=False,
-            verify=False,  # nothing here is encrypted; reading certificates would take its time
+            verify=False,  # nothing here is encrypted, and reading certificates takes time
             follow_redirects=False,
             timeout=None,
-            headers={"Accept-Encoding": "identity"},  # what is packed may be a bomb
+            headers={"Accept-Encoding": "identity"},  # compressed data may be a bomb
         ) as client,
         anyio.create_task_group() as tasks,
     ):
-        for port, told in answers.items():
+        for port, bodies in answers.items():
             for path in paths(port):
-                tasks.start_soon(_ask, client, f"http://{HOST}:{port}", path, told)
-    found = (read_server(port, told) for port, told in answers.items())
+                tasks.start_soon(_request, client, f"http://{HOST}:{port}", path, bodies)
+    found = (read_server(port, bodies) for port, bodies in answers.items())
     return told_apart(server for server in found if server is not None)
 
 
 def begin_search(ports: Sequence[int] = PORTS) -> Future[list[LocalServer]]:
-    """Look for them on a thread of its own, beside whatever else is done."""
+    """Start `find_servers` on a thread of its own."""
     found: Future[list[LocalServer]] = Future()
 
     def search() -> None:
         try:
             found.set_result(anyio.run(find_servers, ports))
-        except BaseException as error:  # raised where the servers are asked for
+        except BaseException as error:  # raised where the result is taken
             found.set_exception(error)
 
     Thread(target=search, name="voiceloop-llm-search", daemon=True).start()
     return found
 
 
-async def _ask(client: httpx2.AsyncClient, server: str, path: str, told: dict[str, bytes]) -> None:
-    """Note what a server answers at a path, if that is an answer."""
+async def _request(
+    client: httpx2.AsyncClient, server: str, path: str, bodies: dict[str, bytes]
+) -> None:
+    """Add the server's answer at `path` to `bodies`, if it is one."""
     import httpx2
 
     body = b""
@@ -83,4 +85,4 @@ async def _ask(client: httpx2.AsyncClient, server: str, path: str, told: dict[st
                         return
     except (httpx2.HTTPError, TimeoutError):
         return
-    told[path] = body
+    bodies[path] = body

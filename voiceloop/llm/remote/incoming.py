@@ -1,7 +1,7 @@
-"""What comes of a reply from elsewhere: what is to be said, what is thought, what is called.
+"""Sort the pieces of a server's reply into speech, thoughts and tool calls.
 
-What is said and what is thought are limited apart, so this counts thoughts, wherever the server
-puts them. This module sends nothing, and does not know what becomes of what is said.
+Speech and thoughts have separate limits. So this module counts thought tokens, wherever the server
+puts them. It sends nothing, and does not know how speech is used.
 """
 
 from __future__ import annotations
@@ -13,46 +13,47 @@ from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.parts import MARKS, THOUGHTS, Parts, ReplyPart
 
 LETTERS = 8
-"""A token has no more, on average, however a server cuts what it sends."""
+"""Maximum number of characters of a token on average, however a server cuts what it sends."""
 _ENDS = frozenset(THOUGHTS.values())
 
 
 class Incoming:
-    """One answer of a server: `push` its pieces as they come, then `finish` it once."""
+    """A parser of one response. Call `push` with its pieces, then `finish` once."""
 
     def __init__(self, stop: Sequence[str] = (), *, thinking: bool = False) -> None:
-        """`thinking`: it is likely to begin within a thought, of which only the end is marked."""
+        """`thinking` says that the reply probably begins inside a thought without a start mark."""
         self.thought = 0
-        """Tokens that the model has thought, as far as that is known."""
+        """Number of thought tokens, as far as it is known."""
         self.lone = False
-        """A thought has ended whose beginning was not marked, so it was taken for speech."""
+        """Whether a thought ended whose beginning was not marked, so it was taken for speech."""
         self.cut = False
-        """The reply has had as many tokens as it may."""
+        """Whether the reply was cut off at its token limit."""
         self._stop = stop
         self._parts = Parts(thinking=thinking, stop=stop)
         self._leaks = Leaks()
         self._silent = 0
-        """Signs of life that say nothing."""
+        """Number of empty thoughts, which only show that the server is at work."""
         self._pending = 0
-        """Characters of which it is not certain what they are."""
+        """Number of characters that are not known to be speech, thought or call yet."""
         self._spoke = False
         self._within = thinking
-        """The parts are within a thought."""
+        """Whether the parts are inside a thought."""
         self._supposed: list[str] | None = [] if thinking else None
-        """All text, as long as nothing has shown that it is a thought."""
+        """All text so far, if it is supposed to be a thought; None otherwise, and once the end of a
+        thought has come."""
 
     @property
     def over(self) -> bool:
-        """Whatever follows does not belong to the reply."""
+        """Whether later text does not belong to the reply."""
         return self._parts.stopped or self._leaks.over
 
     @property
     def silence(self) -> int:
-        """For how many tokens, at least, nothing has come of the reply."""
+        """Minimum number of tokens so far that gave neither speech nor a call."""
         return self.thought + self._silent + self._pending // LETTERS
 
     def push(self, piece: Piece) -> Sequence[ReplyPart | StreamedCall]:
-        """What has become certain with the next piece."""
+        """Add `piece` and return the parts and calls that are certain now."""
         match piece:
             case Text(text):
                 return self._said(self._leaks.push(text))
@@ -70,8 +71,8 @@ class Incoming:
         return []
 
     def finish(self) -> Sequence[ReplyPart | StreamedCall]:
-        """What is left. A reply that was taken for a thought, and has come to its end without the
-        end of one, was none."""
+        """Return the remaining parts and calls. If the reply was supposed to begin with a thought,
+        but was complete without the end of one, all of it is speech."""
         left = self._said(self._leaks.finish())
         if not self._parts.stopped:
             left += self._noted(self._parts.finish())
@@ -98,7 +99,7 @@ class Incoming:
         return parts
 
     def _silenced(self, text: str) -> None:
-        """A thought, some of one, or a mark."""
+        """Count the tokens of a silent text: a thought, a piece of one, or a mark."""
         if text.startswith(tuple(THOUGHTS)):
             self._within = True
         elif text in _ENDS and not self._within and self._spoke:
@@ -111,5 +112,5 @@ class Incoming:
 
 
 def _tokens(text: str) -> int:
-    """How many tokens a text that came by itself has, at least."""
+    """Return the minimum number of tokens of a text."""
     return max(len(text.split()), len(text) // LETTERS)

@@ -1,8 +1,8 @@
-"""Language-model servers on the user's own machine: at which ports they listen, how each is known,
-and which of their models can hold a conversation.
+"""Language-model servers on the user's own machine: their ports, how each kind is recognised, and
+which of their models can hold a conversation.
 
-What such a server says is a stranger's: it is taken apart here and nowhere else, and whatever does
-not fit is left out. This module connects to nothing.
+The answers of such a server are not trusted. They are parsed only here, and unexpected data is left
+out. This module opens no connection.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from voiceloop.errors import ConfigError
 from voiceloop.schema import nearest
 
 HOST = "127.0.0.1"
-"""An address and no name, so that nothing can make it lead elsewhere."""
+"""Address of this machine. A host name could be made to lead elsewhere."""
 MODELS = "v1/models"
-"""The path at which servers of chat completions list their models."""
+"""Path at which servers of chat completions list their models."""
 TAGS, LOADED = "api/tags", "api/ps"
-"""Paths at which Ollama tells what kind its models are, and which of them are loaded."""
+"""Paths at which Ollama describes its models, and lists those that are loaded."""
 LATEST = ":latest"
-"""What Ollama adds to names, and leaves out where it speaks to people."""
+"""Suffix that Ollama adds to model names, and leaves out in what it shows to people."""
 MOST_MODELS = 100
-"""Of one server; more are not looked at."""
+"""Maximum number of models of one server that are considered."""
 LONGEST_NAME = 200
-"""Characters of a model's name."""
+"""Maximum number of characters in a model's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerKind:
-    """A kind of server."""
+    """A kind of server, such as Ollama."""
 
     id: str
-    """What users call it on the command line."""
+    """Name on the command line."""
     name: str
     port: int
-    """Where it listens unless it is told otherwise."""
+    """Default port."""
     sign: str = ""
-    """A path that only this kind answers with `mark` in a JSON object."""
+    """Path at which only this kind answers with a JSON object that has the key `mark`."""
     mark: str = ""
     owner: str = ""
-    """Who owns its models, as its list of them says."""
+    """Value of `owned_by` in the list of its models."""
 
 
 KNOWN = (
@@ -52,31 +52,31 @@ KNOWN = (
     ServerKind("llama.cpp", "llama.cpp", 8080, owner="llamacpp"),
     ServerKind("vllm", "vLLM", 8000, owner="vllm"),
 )
-"""Those that are looked for, in the order in which they are offered."""
+"""Kinds that are searched for, in the order in which they are offered."""
 PORTS = tuple(known.port for known in KNOWN)
 _LISTS = (MODELS, TAGS, "api/v0/models")
-"""Paths whose answers describe models, in `data` or in `models`."""
+"""Paths whose answers describe models, under `data` or `models`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that runs on this machine, and has a model that can hold a conversation."""
+    """A server on this machine with a model that can hold a conversation."""
 
     id: str
-    """Tells it from the others that were found."""
+    """Identifier among the servers that were found."""
     name: str
     port: int
     models: tuple[str, ...]
-    """At least one; the first is the one to take where none is asked for."""
+    """Names of its models, at least one. The first is the default."""
 
     @property
     def url(self) -> str:
-        """What `llm.base_url` is for it."""
+        """Value of `llm.base_url` for this server."""
         return f"http://{HOST}:{self.port}/v1"
 
     @property
     def told(self) -> str:
-        """One line that says that it is here, and with what."""
+        """One line that says which server runs here, and with which models."""
         more = len(self.models) - 1
         others = f" and {more} more" if more else ""
         name = self.name[0].upper() + self.name[1:] if self.name.startswith("a ") else self.name
@@ -84,7 +84,7 @@ class LocalServer:
 
 
 def paths(port: int) -> tuple[str, ...]:
-    """What to ask the server at a port for: of one that no kind usually has, every kind's."""
+    """Return the paths to request at `port`. At an unusual port, any kind may answer."""
     usual = [known for known in KNOWN if known.port == port] or KNOWN
     signs = [known.sign for known in usual if known.sign]
     ollama = (TAGS, LOADED) if KNOWN[0] in usual else ()
@@ -92,8 +92,8 @@ def paths(port: int) -> tuple[str, ...]:
 
 
 def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
-    """What runs at a port of this machine, from its answers by path; None where nothing does that
-    can hold a conversation."""
+    """Return the server at `port`, from its answers by path. None if no model of it can hold a
+    conversation."""
     found = {path: _value(body) for path, body in answers.items()}
     facts: dict[str, list[Mapping[str, Any]]] = {}
     for path in _LISTS:
@@ -115,7 +115,7 @@ def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
 
 
 def told_apart(servers: Iterable[LocalServer]) -> list[LocalServer]:
-    """The servers with an id each: a second one of a kind goes by its port."""
+    """Return `servers` with distinct ids. A further server of the same kind gets its port as id."""
     known: dict[str, LocalServer] = {}
     for server in servers:
         own = str(server.port) if server.id in known else server.id
@@ -123,38 +123,38 @@ def told_apart(servers: Iterable[LocalServer]) -> list[LocalServer]:
     return list(known.values())
 
 
-# What the user asks for ---------------------------------------------------------------------------
+# The user's choice --------------------------------------------------------------------------------
 
 NOWHERE = "none"
-"""Asked for as a server: there is to be none, and none is looked for."""
+"""Value of `--llm-server` for no server and no search."""
 _HERE = re.compile(r"(?:http://)?(?:localhost|127\.0\.0\.1|\[::1\]):(\d{1,5})(?:/v1)?(?:/+(.*))?")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerChoice:
-    """What `--llm-server` says."""
+    """Value of `--llm-server`."""
 
     id: str
-    """A kind of server, or a port; `NOWHERE` for none."""
+    """Kind of server, or a port, or `NOWHERE`."""
     model: str = ""
-    """Empty: the one that the server is ready to give."""
+    """Name of the model; empty for the server's default."""
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Where to look for it."""
+        """Ports to search."""
         return (int(self.id),) if self.id.isdecimal() else PORTS
 
 
 def read_asked(text: str) -> ServerChoice:
-    """A name, a port or an address on this machine, and behind a slash perhaps a model.
+    """Parse a server's name, port or local address, with an optional model after a slash.
 
-    Raises ConfigError for what is none of them.
+    Raises ConfigError for anything else.
     """
     here = _HERE.fullmatch(text)
     name, _, model = text.partition("/")
-    asked = ServerChoice(here[1], here[2] or "") if here else ServerChoice(name.lower(), model)
-    if asked.id.isdecimal() and not 1 <= int(asked.id) <= 65_535:
-        raise ConfigError(f"there is no port {asked.id}", "ports are from 1 to 65535")
+    choice = ServerChoice(here[1], here[2] or "") if here else ServerChoice(name.lower(), model)
+    if choice.id.isdecimal() and not 1 <= int(choice.id) <= 65_535:
+        raise ConfigError(f"there is no port {choice.id}", "ports are from 1 to 65535")
     if not here and "://" in text:
         raise ConfigError(
             "--llm-server takes the address of a server on this machine, such as "
@@ -162,52 +162,53 @@ def read_asked(text: str) -> ServerChoice:
             "for others: --llm.engine openai --llm.base-url URL --llm.target MODEL",
         )
     names = (*(known.id for known in KNOWN), NOWHERE)
-    if not asked.id.isdecimal() and asked.id not in names:
-        near = nearest(asked.id, names)
+    if not choice.id.isdecimal() and choice.id not in names:
+        near = nearest(choice.id, names)
         hint = f"choose one of: {', '.join(names)}, a port, or an address on this machine"
         hint = f"did you mean '{near}'?" if near else hint
-        raise ConfigError(f"--llm-server knows no '{asked.id}'", hint)
-    return asked
+        raise ConfigError(f"--llm-server knows no '{choice.id}'", hint)
+    return choice
 
 
-def pick(asked: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
-    """The server that is asked for, its model first among its models. Raises ConfigError where it
-    does not run here, or has no such model."""
-    server = next((one for one in found if asked.id in (one.id, str(one.port))), None)
+def pick(choice: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
+    """Return the requested server, with the requested model first in its list. Raises ConfigError
+    if the server does not run here or has no such model."""
+    server = next((one for one in found if choice.id in (one.id, str(one.port))), None)
     if server is None:
-        name = next((known.name for known in KNOWN if known.id == asked.id), f"port {asked.id}")
+        name = next((known.name for known in KNOWN if known.id == choice.id), f"port {choice.id}")
         others = " and ".join(f"{one.name} (--llm-server {one.id})" for one in found)
         raise ConfigError(
             f"{name} on this machine does not answer, or has no model that chats",
             f"there is {others}" if others else "start it, and fetch a model for it",
         )
-    if not asked.model:
+    if not choice.model:
         return server
-    spelled = (asked.model, asked.model.removesuffix(LATEST))
+    spelled = (choice.model, choice.model.removesuffix(LATEST))
     model = next((name for name in spelled if name in server.models), None)
     if model is None:
-        near = nearest(asked.model, server.models)
+        near = nearest(choice.model, server.models)
         raise ConfigError(
-            f"{server.name} has no model to chat that is called '{asked.model}'",
+            f"{server.name} has no model to chat that is called '{choice.model}'",
             f"did you mean '{near}'?" if near else f"it has: {', '.join(server.models[:8])}",
         )
     others = tuple(name for name in server.models if name != model)
     return LocalServer(server.id, server.name, server.port, (model, *others))
 
 
-# What a server says -------------------------------------------------------------------------------
+# The answers of a server --------------------------------------------------------------------------
 
 _SILENT = re.compile(
     r"(?:^|[^a-z])(?:embed|rerank|(?:whisper|bert|nomic-bert|bge|gte|e5|minilm|clip|tts|asr|"
     r"kokoro|piper|diffusion|flux|moderation|guard\d*)(?![a-z]))",
     re.IGNORECASE,
 )
-"""Words in the names, types and families of models that embed, rank, hear, speak or draw."""
+"""A pattern in names, types and families of models that do not chat: they embed, rank, recognise
+speech, speak or draw."""
 
 
 def _can_talk(name: str, facts: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a model can chat, and does so on this machine, as far as its server or its name
-    tells."""
+    """Return whether a model can chat and runs on this machine, judged by its server's facts and
+    its name."""
     words = [name]
     for fact in facts:
         details = fact.get("details")
@@ -216,7 +217,7 @@ def _can_talk(name: str, facts: Sequence[Mapping[str, Any]]) -> bool:
         able = fact.get("capabilities")
         if isinstance(able, list) and "embedding" in able and "completion" not in able:
             return False
-        if fact.get("remote_host"):  # Ollama would pass on what is said
+        if fact.get("remote_host"):  # Ollama would send the words elsewhere
             return False
     return not any(map(_SILENT.search, words))
 
@@ -232,11 +233,11 @@ def _kind(found: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -> Serve
     return None
 
 
-def _models(told: object) -> list[Mapping[str, Any]]:
-    """The models that an answer describes, each with a name that can be said and asked for."""
-    if not isinstance(told, dict):
+def _models(answer: object) -> list[Mapping[str, Any]]:
+    """Return the models in an answer that have a usable name."""
+    if not isinstance(answer, dict):
         return []
-    table = cast("dict[str, Any]", told)
+    table = cast("dict[str, Any]", answer)
     listed = table.get("data") if isinstance(table.get("data"), list) else table.get("models")
     entries = cast("list[Any]", listed) if isinstance(listed, list) else []
     return [one for one in entries if isinstance(one, dict) and _name(cast("Any", one))]

@@ -1,7 +1,7 @@
-"""What has been found out about a server of chat completions, and how it is asked because of that.
+"""Known limits of one server of chat completions, and requests adapted to them.
 
-The protocol is one and servers are many: what one wants the next refuses, so everybody is asked in
-the usual way until a refusal tells otherwise. This module sends nothing.
+All servers share a protocol, but some refuse what others require. So every server first gets the
+usual request, until a refusal says otherwise. This module sends nothing.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ LIMITS = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
-"""The names that the longest reply goes by: where one is refused the other is tried."""
+"""Names of the parameter for the longest reply, each with the other one, which is tried next."""
 THINKING = ("chat_template_kwargs", "reasoning_effort")
-"""What asks a model not to think."""
+"""Parameters that ask a model not to think."""
 ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
-"""Not of every server: none refuses another parameter and tells that it knows these."""
+"""Parameters that only some servers know. A refusal that names one is about that one, because no
+server lists these as supported."""
 USUAL = (
     *("seed", "frequency_penalty", "presence_penalty", "top_p", "stop", "temperature"),
     *(*LIMITS, "tool_choice", "tools"),
 )
 UNTOLD = (*THINKING, *LIMITS, "stream_options")
-"""Nobody has asked for these, and nobody misses them."""
+"""Parameters that are dropped without a warning, because no user has set them."""
 _REFUSES = re.compile(
     r"unsupported|(not|n't)\W+(\w+\W+){0,3}(support|permit|allow|accept|recogni|enabl|implement|valid)"
     r"|unrecogni|unknown|unexpected|unused|extra|invalid|illegal|must|should|only|cannot|can't"
@@ -46,33 +47,33 @@ _MEANT = {
     "tools": re.compile(r"\btools?\b|\btool[ _-]?(us|call|choice)|function.call", re.IGNORECASE),
     **dict.fromkeys(THINKING, re.compile(r"\bthink|\breasoning", re.IGNORECASE)),
 }
-"""What else a refusal of a parameter may speak of."""
+"""Words in a refusal that stand for a parameter without its name."""
 
 
 @dataclass(slots=True)
 class Manners:
-    """Of one server and its model."""
+    """Known limits of one server and its model."""
 
     left_out: set[str] = field(default_factory=set[str])
-    """Parameters that it refuses."""
+    """Parameters that the server refuses."""
     limit: str | None = None
-    """What it calls the longest reply, where it has refused the other name."""
+    """The server's name for the longest reply, once it has refused the other name."""
     no_system: bool = False
-    """It takes no system prompt, so that stands in the user's first turn."""
+    """Whether it refuses system prompts, so the prompt begins the user's first turn."""
     alternates: bool = False
-    """It takes turns of user and assistant in turn only, beginning with the user's."""
+    """Whether turns of user and assistant must alternate, beginning with the user's."""
     thinks: bool = False
-    """Its model has thought, so a reply needs more tokens than what it says."""
+    """Whether its model has thought, so a reply needs tokens for thoughts too."""
     opens_in_thought: bool = False
-    """Its replies begin within a thought, of which only the end is marked."""
+    """Whether its replies begin inside a thought without a start mark."""
 
     def fitted(self, request: Message) -> Message:
-        """The request as the server takes it."""
+        """Return `request` adapted to the server."""
         fitted: Message = {}
         for name, value in request.items():
-            own = self.limit if self.limit and name in LIMITS else name
-            if own not in self.left_out:
-                fitted[own] = value
+            sent_as = self.limit if self.limit and name in LIMITS else name
+            if sent_as not in self.left_out:
+                fitted[sent_as] = value
         if "tools" not in fitted:
             fitted.pop("tool_choice", None)
         if self.alternates:
@@ -81,13 +82,13 @@ class Manners:
             fitted["messages"] = without_system(fitted["messages"])
         return fitted
 
-    def learn(self, complaint: Complaint, asked: Message) -> list[str]:
-        """Take note of why `asked`, as it was fitted, was refused. What is left out from now on is
-        told, if anybody may miss it."""
+    def learn(self, complaint: Complaint, request: Message) -> list[str]:
+        """Learn from the refusal of `request`, an adapted request. Return the parameters that are
+        left out from now on, if a user may have set them."""
         said = f"{complaint.said} {complaint.named}"
-        if _ROLES.search(said) and self._learn_roles(said, asked):
+        if _ROLES.search(said) and self._learn_roles(said, request):
             return []
-        names = self._refused(complaint, asked)
+        names = self._refused(complaint, request)
         for name in names:
             if name in LIMITS and self.limit is None:
                 self.limit = LIMITS[name]
@@ -95,9 +96,9 @@ class Manners:
                 self.left_out.add(name)
         return [name for name in names if name not in UNTOLD]
 
-    def _learn_roles(self, said: str, asked: Message) -> bool:
-        """Whether messages of other roles would be others."""
-        messages = asked["messages"]
+    def _learn_roles(self, said: str, request: Message) -> bool:
+        """Adapt the roles of messages from now on. Return whether that changes the request."""
+        messages = request["messages"]
         merged = {"no_system": without_system(messages), "alternates": alternating(messages)}
         names = reversed(merged) if _ALTERNATE.search(said) else iter(merged)
         name = next((name for name in names if merged[name] != messages), None)
@@ -105,10 +106,13 @@ class Manners:
             setattr(self, name, True)
         return name is not None
 
-    def _refused(self, complaint: Complaint, asked: Message) -> list[str]:
-        """The parameters that a refusal is about: those that it names apart from what it says, or
-        else of those that it speaks of the ones that are added, or the first."""
-        known = [name for name in (*ADDED, *USUAL) if name in asked]
+    def _refused(self, complaint: Complaint, request: Message) -> list[str]:
+        """Return the parameters that a refusal is about.
+
+        They are those in its code and parameter fields, or else those of `ADDED` in its message, or
+        else the first one in its message, or else those that its words stand for.
+        """
+        known = [name for name in (*ADDED, *USUAL) if name in request]
         if apart := [name for name in known if _names(complaint.named, name)]:
             return apart
         said = complaint.said

@@ -1,6 +1,6 @@
-"""Whether a server is still there: one line tells that it has gone, and one that it is back.
+"""Watch whether a server is still there, and report once that it has gone and once that it is back.
 
-It is told to the log, or to whoever shows a conversation meanwhile. This module sends nothing.
+Reports go to the log, or to the view of a running conversation. This module sends nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from voiceloop.llm.remote.troubles import Trouble
 logger = logging.getLogger(__name__)
 
 EVERY_S = 2.0
-"""So often a server that has gone is looked for."""
+"""Seconds between two checks of a server that has gone."""
 LOADING = 503
-"""The status of a server that is there and cannot reply yet."""
+"""HTTP status of a server that is there and cannot reply yet."""
 
 
 async def watch(host: str, ask: Callable[[], Awaitable[None]]) -> None:
-    """Tell that the server at `host` has gone, if it has, and return once it is back and that is
-    told. `ask` raises Trouble where it gets no answer."""
+    """Report if the server at `host` has gone. Return once it is there, and report that too. `ask`
+    raises Trouble if it gets no answer."""
     gone = False
     while (why := await _absent(ask)) is not None:
         if not gone:
@@ -39,7 +39,7 @@ async def watch(host: str, ask: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _absent(ask: Callable[[], Awaitable[None]]) -> str | None:
-    """Why the server is not there; None where it is."""
+    """Return why the server is not there; None if it is."""
     try:
         await ask()
     except Trouble as trouble:
@@ -49,7 +49,7 @@ async def _absent(ask: Callable[[], Awaitable[None]]) -> str | None:
 
 @asynccontextmanager
 async def told_to(tell: Callable[[str], None]) -> AsyncGenerator[None]:
-    """Until this is left, whatever is told goes to `tell`, on this event loop, and to no log."""
+    """Pass all reports to `tell` on this event loop, not to the log, while the context lasts."""
     async with BlockingPortal() as portal:
         handler = _ComplaintHandler(partial(portal.start_task_soon, tell))
         logger.addHandler(handler)
@@ -67,6 +67,6 @@ class _ComplaintHandler(logging.Handler):
         self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`; on the thread of the requests."""
+        """Pass the message on. This runs on the thread of the requests."""
         with suppress(RuntimeError):  # the conversation has just ended
             self._tell(record.getMessage())

@@ -1,7 +1,7 @@
-"""The language model elsewhere: conversations with any server of OpenAI's chat completions.
+"""Conversations with a language model on any server of OpenAI's chat completions.
 
-The history goes whole with each request, which the server's cache of prompts makes cheap. This
-module does not know how requests travel.
+The whole history goes with each request, which the server's prompt cache makes cheap. This module
+does not know how requests are sent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
-"""Stop strings that the protocol takes; further ones end a reply on this side."""
+"""Maximum number of stop strings in the protocol. Replies are searched for further ones here."""
 
 
 class RemoteConversation(ChatConversation):
@@ -41,14 +41,14 @@ class RemoteConversation(ChatConversation):
         self._server = server
         self._config = config
         self.seed = seed if config.temperature else None
-        """How far the server keeps to it is its own affair."""
+        """Seed of the sampling; None at temperature 0. A server may ignore it."""
 
     def calls(self, tools: Sequence[Tool]) -> bool:
-        """True: the server sees to it."""
+        """Return True: the server takes care of tool calls."""
         return True
 
     def warm(self) -> None:
-        """Have the server begin a reply, of one token. Raises Trouble."""
+        """Let the server begin a reply of one token. Raises Trouble."""
         self._ask("Hello there.", 0)
         try:
             self._server.begin(self._request(most=1))
@@ -57,45 +57,48 @@ class RemoteConversation(ChatConversation):
                 raise
 
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Ask for the reply, or the rest of it. Where the history does not fit, the older half of
-        it is forgotten, as half is also what the next turns will need. Where the model turns out to
-        have thought, and was cut off, it is asked again with tokens to think with."""
+        """Request the reply, or the rest of it.
+
+        If the history does not fit, the older half is forgotten, because the next turns need room
+        too. If the model was cut off because it had thought, it gets a second request with tokens
+        for thoughts.
+        """
         reply.finished = False
         known, roomy = len(reply.parts), self._thinks
         try:
-            yield from self._asked(reply)
+            yield from self._request_reply(reply)
         except Trouble as trouble:
             forgetful = trouble.too_long and self._before
             if len(reply.parts) > known or not (forgetful or (trouble.spent and not roomy)):
                 raise
             if forgetful:
                 del self._before[: (len(self._before) + 1) // 2]
-            yield from self._asked(reply)
+            yield from self._request_reply(reply)
 
     @property
     def _thinks(self) -> bool:
-        """A reply is given tokens to think with."""
+        """Whether a reply gets additional tokens for thoughts."""
         return self._config.thinking == "on" or self._server.manners.thinks
 
-    def _asked(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
+    def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         known = len(reply.parts)
         incoming = Incoming(self._config.stop, thinking=self._server.manners.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
         with closing(self._server.ask(self._request())) as answer:
             while (pieces := answer.next()) is not None:
-                yield None  # others get their turn, also while it only thinks
+                yield None  # other work goes on, also while the model thinks
                 for piece in pieces:
                     if isinstance(piece, PromptUsage):
                         self.tokens_read += piece.tokens
-                    yield from _given(incoming.push(piece), reply)
+                    yield from _outputs(incoming.push(piece), reply)
                     self._note(incoming)
                     if incoming.over or reply.words >= most:
-                        reply.finished = True  # whatever more the server may have to say
+                        reply.finished = True  # even if the server would send more
                         reply.limited = not incoming.over
                         return
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
-        yield from _given(incoming.finish(), reply)
+        yield from _outputs(incoming.finish(), reply)
         if incoming.cut and len(reply.parts) == known:
             self._server.manners.thinks = True
             raise cut_off(incoming.thought, spent=True)
@@ -114,8 +117,11 @@ class RemoteConversation(ChatConversation):
             )
 
     def _request(self, most: int | None = None) -> Message:
-        """The request for what comes next, of `most` tokens if that is given. What has a default in
-        the protocol is set only to something else, as some servers refuse what they do not know."""
+        """Return the request for the next reply, with at most `most` tokens if that is given.
+
+        Parameters with the protocol's default are left out, because some servers refuse those that
+        they do not know.
+        """
         config = self._config
         official = self._server.where.host == OPENAI
         limit = "max_completion_tokens" if official else "max_tokens"
@@ -162,10 +168,10 @@ class RemoteConversation(ChatConversation):
         return request
 
 
-def _given(
+def _outputs(
     parts: Sequence[ReplyPart | StreamedCall], reply: ChatReply
 ) -> Iterator[TokenBurst | ToolCall]:
-    """What the model said, and the calls that it made or wrote into that."""
+    """Yield the model's text and its tool calls, with those that it wrote into the text."""
     for part in parts:
         if isinstance(part, StreamedCall):
             read = written(part.name, part.arguments)
@@ -175,10 +181,10 @@ def _given(
 
 
 class RemoteLlm:
-    """A model of a server; it holds many conversations."""
+    """A model on a server. It holds many conversations."""
 
     fingerprint = ""
-    """Nothing is learnt of what may be another model tomorrow."""
+    """Empty, so nothing is calibrated: the server may run another model tomorrow."""
 
     def __init__(self, server: ChatServer, config: LlmConfig) -> None:
         self.name = config.target
@@ -192,7 +198,7 @@ class RemoteLlm:
     def conversation(
         self, *, system: str | None = None, seed: int | None = None
     ) -> RemoteConversation:
-        """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
+        """Begin a conversation. `system` and `seed`, if given, replace the configured ones."""
         if seed is None:
             own = self._config.seed
             seed = SystemRandom().getrandbits(31) if own == "auto" else own
@@ -200,15 +206,15 @@ class RemoteLlm:
         return RemoteConversation(self._server, self._config, system, seed)
 
     def warm(self) -> None:
-        """Have the model loaded, and find out what the server takes, for no more than the first
-        token of a reply. Raises Trouble."""
+        """Let the server load the model, and learn what it refuses, with a reply of one token.
+        Raises Trouble."""
         self.conversation().warm()
 
 
 def openai(config: LlmConfig) -> RemoteLlm:
-    """Build the engine that `config` describes.
+    """Return the engine that `config` describes.
 
-    Raises ConfigError for settings that do not go together, and Trouble where there is no server.
+    Raises ConfigError for settings that exclude each other, and Trouble if there is no server.
     """
     if not config.base_url:
         raise ConfigError("llm.engine is openai, and llm.base_url is not set", USUAL)

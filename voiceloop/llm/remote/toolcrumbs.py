@@ -1,8 +1,8 @@
-"""Calls of tools out of the crumbs in which servers stream them.
+"""Assemble tool calls from the fragments ("crumbs") in which servers stream them.
 
-A crumb belongs to a call by its id, or else by its index. Servers number and name them as they
-like: they repeat the name with each crumb, give all calls one index or one call several, tell the
-whole once more in the end, or give what is whole at once. This module does not read arguments.
+A crumb belongs to a call by its id, or else by its index. Servers do as they like: they repeat the
+name in each crumb, give all calls one index or one call several, send the whole call again at the
+end, or send it at once. This module does not interpret arguments.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any, cast
 from voiceloop.llm.remote.complaints import Garbled
 
 LONGEST_CALLS = 1_048_576
-"""Characters of all calls of a reply after which a server is not believed any more."""
+"""Maximum number of characters in all calls of a reply. More is an error."""
 _CRUMB = 16
-"""A crumb counts as so many more."""
+"""Number of characters that each crumb counts in addition to its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedCall:
-    """A tool call, whole."""
+    """A complete tool call."""
 
     id: str
-    """As the server calls it; empty where it does not."""
+    """The server's id of the call; empty if it has none."""
     name: str
     arguments: str
-    """As the model wrote them: JSON, if it wrote well."""
+    """Arguments as the model wrote them: JSON, unless it made a mistake."""
 
 
 @dataclass(slots=True)
@@ -44,15 +44,15 @@ class _Call:
 
 
 class ToolCrumbs:
-    """The calls of one reply. Raises Garbled for what is none."""
+    """The tool calls of one reply. Raises Garbled for other data."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._length = 0
 
-    def gather(self, told: object) -> None:
-        """Take what a chunk tells of calls: crumbs of them, or one."""
-        crumbs = cast("list[object]", told) if isinstance(told, list) else [told]
+    def gather(self, chunk: object) -> None:
+        """Add the crumb or the list of crumbs in a chunk."""
+        crumbs = cast("list[object]", chunk) if isinstance(chunk, list) else [chunk]
         for crumb in crumbs:
             if isinstance(crumb, dict):
                 self._take(cast("Mapping[str, Any]", crumb))
@@ -60,51 +60,51 @@ class ToolCrumbs:
                 raise Garbled("calls of tools that are none")
 
     def calls(self) -> Iterator[StreamedCall]:
-        """All of them, in the order in which they began."""
+        """Yield all calls, in the order in which they began."""
         for call in self._calls:
             yield StreamedCall(call.id, call.name, call.arguments)
 
     def _take(self, crumb: Mapping[str, Any]) -> None:
         function = crumb.get("function")
-        told = cast("Mapping[str, Any]", function if isinstance(function, dict) else {})
-        index, own = crumb.get("index"), _text(crumb.get("id"))
-        name, arguments = _text(told.get("name")), _written(told.get("arguments"))
-        self._length += len(own) + len(name) + len(arguments) + _CRUMB
+        details = cast("Mapping[str, Any]", function if isinstance(function, dict) else {})
+        index, call_id = crumb.get("index"), _text(crumb.get("id"))
+        name, arguments = _text(details.get("name")), _written(details.get("arguments"))
+        self._length += len(call_id) + len(name) + len(arguments) + _CRUMB
         if self._length > LONGEST_CALLS:
             raise Garbled("calls of tools without an end")
-        call = self._of(index if isinstance(index, int) else None, own, name, arguments)
-        call.id = call.id or own
+        call = self._call_of(index if isinstance(index, int) else None, call_id, name, arguments)
+        call.id = call.id or call_id
         if not call.name or (name != call.name and not call.pieces):
-            call.name += name  # it may come in crumbs as well
+            call.name += name  # the name may come in crumbs too
         if _whole(arguments) and _whole(call.arguments):
-            call.pieces = [arguments]  # all of it once more
+            call.pieces = [arguments]  # the server has sent all of it again
         elif arguments:
             call.pieces.append(arguments)
 
-    def _of(self, index: int | None, own: str, name: str, arguments: str) -> _Call:
-        """The call that a crumb goes on with; a new one where it begins one."""
+    def _call_of(self, index: int | None, call_id: str, name: str, arguments: str) -> _Call:
+        """Return the call that a crumb continues, or a new call if it begins one."""
         for call in reversed(self._calls):
             here = index in call.indexes or (index is None and not name)
-            same = own == call.id or (here and not name) if own and call.id else here
-            if same and not _another(call, own, name, arguments):
+            same = call_id == call.id or (here and not name) if call_id and call.id else here
+            if same and not _another(call, call_id, name, arguments):
                 call.indexes.add(index)
                 return call
         self._calls.append(_Call({index}))
         return self._calls[-1]
 
 
-def _another(call: _Call, own: str, name: str, arguments: str) -> bool:
-    """Whether what has the same id, or the same index, is another call all the same."""
+def _another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
+    """Return whether a crumb begins another call, although its id or index is that of `call`."""
     if not name or not call.name:
         return False
-    identified = call.id and own in ("", call.id)
+    identified = call.id and call_id in ("", call.id)
     if name != call.name:
         return bool(call.pieces) or not identified
     return not identified and bool(arguments) and _whole(call.arguments)
 
 
 def _whole(arguments: str) -> bool:
-    """Whether nothing is missing of these arguments, which may be JSON within JSON."""
+    """Return whether `arguments` is a complete JSON object, or a JSON string."""
     if arguments[:1] not in ("{", '"') or arguments[-1:] not in ("}", '"'):
         return False
     try:

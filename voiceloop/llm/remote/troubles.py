@@ -1,6 +1,6 @@
-"""What goes wrong with a request to a server of chat completions, each as one line and a hint.
+"""Errors of requests to a server of chat completions, each with a one-line message and a hint.
 
-Of what a server says no more is passed on than fits on a short line, and never the key. This module
+At most `QUOTED` characters of a server's message are passed on, and never the key. This module
 sends nothing.
 """
 
@@ -16,11 +16,11 @@ from voiceloop.llm.remote.address import USUAL, Address
 from voiceloop.llm.remote.complaints import Complaint
 
 AGAIN_S = 0.5
-"""After so long a request that failed is sent once more, unless the server names another time."""
+"""Seconds until a failed request is repeated, unless the server names another time."""
 PATIENCE_S = 3.0
-"""Nobody waits longer than that for a server that is busy."""
+"""Maximum wait for a busy server, in seconds."""
 QUOTED = 200
-"""Characters of what a server says that are passed on."""
+"""Maximum number of characters quoted from a server's message."""
 _TOO_LONG = re.compile(
     r"context.{0,24}(length|size|window|limit|exceed|overflow)"
     r"|(exceed|overflow|maximum|max).{0,40}context"
@@ -30,13 +30,13 @@ _TOO_LONG = re.compile(
     r"|(prompt|input).{0,12}tokens.{0,40}must be (<|at most|less)",
     re.IGNORECASE,
 )
-"""What is said of a history that does not fit, by any server."""
+"""A pattern of messages about a history that does not fit, of any server."""
 _SPENT = re.compile(r"could not finish|output limit was reached|try again with (a )?higher", re.I)
-"""What is said of a reply that has had as many tokens as it may."""
+"""A pattern of messages about a reply that has used up its tokens."""
 
 
 class Trouble(EngineError):
-    """A request that came to nothing, or broke off."""
+    """The error of a request that failed or broke off."""
 
     def __init__(
         self,
@@ -52,21 +52,21 @@ class Trouble(EngineError):
     ) -> None:
         super().__init__(message, hint)
         self.again_s = again_s
-        """To ask again after so many seconds may help; None: it will not."""
+        """Seconds after which another attempt may help; None if it will not."""
         self.too_long = too_long
-        """What was asked does not fit into the model's context."""
+        """Whether the request does not fit into the model's context."""
         self.lost = lost
-        """The server may not be there any more."""
+        """Whether the server may have gone."""
         self.spent = spent
-        """The reply has had as many tokens as it may, and none of them is said."""
+        """Whether the reply used up its tokens and contains no text."""
         self.complaint = complaint
-        """What the server says of what it was asked, where asking otherwise may help."""
+        """The server's error, if an adapted request may help."""
         self.status = status
-        """Of HTTP, where the server answered with one that stands for nothing else."""
+        """HTTP status of the response, if the error has no more specific meaning."""
 
 
 def unreachable(where: Address, error: Exception) -> Trouble:
-    """No connection came about."""
+    """Return the error for a connection that could not be made."""
     causes = list(_causes(error))
     broken = next((one for one in causes if isinstance(one, ssl.SSLError)), None)
     if broken is not None:
@@ -83,7 +83,7 @@ def unreachable(where: Address, error: Exception) -> Trouble:
 
 
 def broke_off(where: Address, why: str) -> Trouble:
-    """The connection ended before the answer did."""
+    """Return the error for a connection that ended before the response did."""
     return Trouble(
         f"{where.host} broke off ({quoted(where, why)})",
         "ask again; if it stays so, see the server's log",
@@ -93,7 +93,7 @@ def broke_off(where: Address, why: str) -> Trouble:
 
 
 def silent(where: Address, seconds: float) -> Trouble:
-    """Nothing has come for so long."""
+    """Return the error for a server that has sent nothing for `seconds`."""
     return Trouble(
         f"{where.host} has said nothing for {seconds:g} s",
         "see the server's log; llm.timeout_s is how long to wait",
@@ -103,7 +103,7 @@ def silent(where: Address, seconds: float) -> Trouble:
 
 
 def no_such_server(where: Address, kind: str) -> Trouble:
-    """What answers, with content of this type, is no server of chat completions."""
+    """Return the error for a server of another kind, whose response has the content type `kind`."""
     plain = kind.partition(";")[0] or "something else"
     return Trouble(
         f"{where.host} answers with {quoted(where, plain)}, not as a model's server does",
@@ -112,7 +112,7 @@ def no_such_server(where: Address, kind: str) -> Trouble:
 
 
 def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble:
-    """The server has refused with this status, or in the middle of a reply."""
+    """Return the error for a refusal: with an HTTP `status`, or None in the middle of a reply."""
     why = complaint.said
     host, key = where.host, where.key_name
     if status is not None and 300 <= status < 400:
@@ -121,7 +121,7 @@ def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble
             "write the address that it means into llm.base_url",
         )
     if status in (401, 403):
-        # What it says of a key may hold the key.
+        # The server's message may contain the key.
         what = "refuses the key" if where.key else "wants a key"
         return Trouble(f"{host} {what} ({status})", f"set {key} in the environment")
     if status == 413 or _TOO_LONG.search(f"{why} {complaint.named.replace('_', ' ')}"):
@@ -152,7 +152,7 @@ def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble
 
 
 def cut_off(tokens: int, *, spent: bool) -> Trouble:
-    """The model has thought until it had no more tokens (`spent`), or for too long."""
+    """Return the error for a model that thought too long or used up its tokens (`spent`)."""
     return Trouble(
         f"the model came to no end: it thought for {tokens} tokens and was cut off",
         "llm.max_thought_tokens is how long it may think, and llm.thinking = off asks it not to",
@@ -161,18 +161,18 @@ def cut_off(tokens: int, *, spent: bool) -> Trouble:
 
 
 def busy(where: Address, after: str, why: str) -> Trouble:
-    """The server has too much to do, and says in `after` how long it wants to be left alone."""
+    """Return the error for a busy server. `after` is its header Retry-After, in seconds."""
     seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else None
-    told = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
+    wait = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
     return Trouble(
-        f"{where.host} has too much to do (429){told}{_because(where, why)}",
+        f"{where.host} has too much to do (429){wait}{_because(where, why)}",
         "wait a little, or see what your plan allows",
         again_s=seconds if seconds is not None and seconds <= PATIENCE_S else None,
     )
 
 
 def quoted(where: Address, text: str) -> str:
-    """What a server says, on one short line and without the key."""
+    """Return a server's text on one short line, without the key."""
     plain = " ".join((text.replace(where.key, "…") if where.key else text).split())
     plain = "".join(char for char in plain if char.isprintable())
     return plain if len(plain) <= QUOTED else f"{plain[:QUOTED]}…"
@@ -183,7 +183,7 @@ def _because(where: Address, why: str) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what it came of, what that came of, and so on."""
+    """Yield an error, its cause, the cause of that, and so on."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -1,1 +1,1 @@
-"""Between token ids and text: chat templates, tool calls, and what of a reply is spoken."""
+"""Text around token ids: chat templates, tool calls, and the spoken part of a reply."""

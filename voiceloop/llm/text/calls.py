@@ -1,10 +1,10 @@
-"""Calls of tools in the ways that models spell them.
+"""Parse tool calls in the notations that models write.
 
 Hermes and Qwen write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or XML between the
-same tags; Llama 3 `{"name": …, "parameters": {…}}`, several with `;` between them, or
-`<function=name>{…}</function>`; Mistral `[TOOL_CALLS] [{…}, …]` or `[TOOL_CALLS]name[ARGS]{…}`.
-All of them are read, whatever the model: one that was trained on several slips from one into
-another. This module does not know where in a reply a call stands.
+same tags. Llama 3 writes `{"name": …, "parameters": {…}}`, several separated by `;`, or
+`<function=name>{…}</function>`. Mistral writes `[TOOL_CALLS] [{…}, …]` or
+`[TOOL_CALLS]name[ARGS]{…}`. Every notation is read for every model, because a model trained on
+several slips from one into another. This module does not know where in a reply a call stands.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ CALLS = {
     "<|python_tag|>": "",
     "[TOOL_CALLS]": "",
 }
-"""What begins a call and what ends it; an empty end is that of the reply."""
+"""End marks of calls, by the mark that begins a call. With an empty end mark, the call lasts to the
+end of the reply."""
 NO_JSON, CUT_OFF = "it is no JSON", "the reply ends before it does"
 
 _SHAPE = re.compile(
@@ -37,26 +38,26 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 class ParsedCall(NamedTuple):
-    """A call as it was read."""
+    """A tool call parsed from text."""
 
     name: str
     arguments: Mapping[str, object]
     problem: str = ""
-    """Why it cannot be read; empty where it can."""
+    """Why the call cannot be read; empty if it can."""
 
 
 def is_call(text: str) -> bool:
-    """Whether JSON, whole or not, is a call by its keys; any other is data."""
+    """Return whether the keys of `text`, complete or partial JSON, are those of a call."""
     return bool(_SHAPE.match(text))
 
 
 def read(body: str) -> tuple[list[ParsedCall], str]:
-    """The calls that `body` consists of, and what follows the last of them.
+    """Return the calls in `body` and the text after the last one.
 
-    There is always one: where nothing can be read it says why.
+    The list is never empty: unreadable text gives a call without a name and with a `problem`.
     """
     calls, end = list[ParsedCall](), _skipped(body, 0)
-    while end < len(body) and (found := _one(body, end)):
+    while end < len(body) and (found := _calls_at(body, end)):
         calls += found[0]
         end = _skipped(body, found[1])
     if not calls or _MORE.search(body, end):
@@ -65,13 +66,13 @@ def read(body: str) -> tuple[list[ParsedCall], str]:
 
 
 def _skipped(body: str, at: int) -> int:
-    """Index behind what may stand between two calls."""
+    """Return the index after the separators between two calls that stand at `at`."""
     between = _BETWEEN.match(body, at)
     return between.end() if between else at
 
 
-def _one(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
-    """What is called at `at` of `body`, and where that ends; None where nothing can be read."""
+def _calls_at(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
+    """Return the calls at index `at` and the index after them; None if nothing can be read."""
     if function := _FUNCTION.match(body, at):
         name, given = function["name"].strip(), function["body"].strip()
         pairs = _PARAMETER.findall(given)
@@ -89,7 +90,7 @@ def _one(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
 
 
 def written(name: str, arguments: str) -> ParsedCall:
-    """A call whose arguments are a text."""
+    """Return a call of `name` with `arguments`, a JSON text. Empty text means no arguments."""
     try:
         return _called(name, _DECODER.decode(arguments) if arguments.strip() else None)
     except (ValueError, RecursionError):
@@ -97,7 +98,7 @@ def written(name: str, arguments: str) -> ParsedCall:
 
 
 def _spelled(value: object) -> ParsedCall:
-    """A call by the keys of an object, under any of the names that models write."""
+    """Return the call that `value` describes, with its keys under any name that models use."""
     if not isinstance(value, dict):
         return ParsedCall("", {}, "it has no name")
     keys = cast("dict[str, object]", value)
@@ -112,7 +113,7 @@ def _spelled(value: object) -> ParsedCall:
 
 
 def _called(name: str, given: object) -> ParsedCall:
-    """Arguments may also be a text that holds JSON, or be left out."""
+    """Return a call of `name`. `given` may be an object, a text that holds JSON, or None."""
     if isinstance(given, str):
         given = _json(given) if given.strip() else None
     arguments = {} if given is None else given
@@ -122,7 +123,7 @@ def _called(name: str, given: object) -> ParsedCall:
 
 
 def _json(text: str) -> Any:
-    """The value of a text; the text itself where it is no JSON."""
+    """Return the value of the JSON in `text`, or `text` itself if it is not JSON."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):

@@ -1,8 +1,9 @@
-"""Tokens of chat templates that servers leak into what a model says.
+"""Remove tokens of chat templates that servers leak into a model's text.
 
-Those that end a turn, or begin the next, end the reply, once anything has been said; at its
-beginning they are left out with the name of who speaks, and so is any other token anywhere. Marks
-of calls and of thoughts are no leaks, and pass. This module knows neither tokens' ids nor models.
+At the beginning of a reply, such tokens are removed with the name of the speaker after them. Later,
+a token that ends a turn or begins the next one ends the reply, and any other token is removed.
+Marks of calls and of thoughts are not leaks and stay in the text. This module knows neither token
+ids nor models.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _TOKEN = (
     rf"(?:<\|{_NAME}\|?>|<{_NAME}\|>|<｜{_NAME}｜>|\[\|{_NAME}\|\]|{_PLAIN})"  # noqa: RUF001
 )
 _PART = r"<[|｜]?[\w▁]{0,40}[|｜]?|</s?|<seed:\w{0,3}|\[(?:\|[\w▁]{0,40}\|?|/?[A-Z_g]{0,13})"  # noqa: RUF001
-"""What may become a token."""
+"""A pattern of text that may grow into a token."""
 _ROLES = ("assistant", "model", "system", "user", "bot")
 _ROLE = rf"(?:{'|'.join(_ROLES)})[ \t]*"
 _SOME = "|".join(role[:n] for role in _ROLES for n in range(len(role), 0, -1))
-"""What may become the name of who speaks."""
+"""A pattern of a speaker's name or its beginning."""
 
 TOKEN = re.compile(_TOKEN)
 _TURNS = re.compile(
@@ -35,29 +36,29 @@ _TURNS = re.compile(
     r"|inst\b)",
     re.IGNORECASE,
 )
-"""In the names of tokens that end a turn or begin one."""
+"""A pattern in the names of tokens that end a turn or begin one."""
 _HEAD = re.compile(rf"(?:\s*{_TOKEN}(?:{_ROLE}(?=[\n<\[]|\Z))?)+\s*")
 _OPEN = re.compile(
     rf"\s*(?:{_TOKEN}(?:{_ROLE}(?=[\n<\[]))?\s*)*(?:{_PART}|(?<=[>\]])(?:{_ROLE}|{_SOME}))?"
 )
-"""A beginning that may go on with tokens."""
+"""A pattern of a reply that consists of tokens so far and may go on with more."""
 _HELD = re.compile(rf"(?:{_PART})\Z")
 _BROKEN = re.compile(r"[<\[][|｜]")  # noqa: RUF001
-"""Begins what is a token at a reply's end, even where that is missing."""
+"""A pattern of an incomplete token, which is removed at the end of a reply."""
 
 
 class Leaks:
-    """Leaves the tokens out of one reply. `push` its text, then `finish` it once."""
+    """A filter of leaked tokens for one reply. Call `push` with its text, then `finish` once."""
 
     def __init__(self) -> None:
         self.over = False
-        """The reply has ended, whatever follows."""
+        """Whether the reply has ended. Later text is ignored."""
         self._text = ""
-        """What is not certain yet."""
+        """Text that may still become part of a token."""
         self._begun = False
 
     def push(self, text: str) -> str:
-        """What has become certain once `text` has followed."""
+        """Add `text` and return the text that is certain now."""
         if self.over or not text:
             return ""
         self._text += text
@@ -68,7 +69,7 @@ class Leaks:
         return self._settle()
 
     def finish(self) -> str:
-        """What is left at the end of the reply."""
+        """Return the rest of the text at the end of the reply."""
         if not self._begun:
             self._begin()
         said, rest = self._settle(), self._text

@@ -1,4 +1,4 @@
-"""What was said and replied, as the messages that a server of chat completions is shown."""
+"""Messages of a conversation, in the form that chat-completion servers take."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Message = dict[str, Any]
 
 @dataclass(slots=True)
 class CallWithResult:
-    """A tool call in a reply."""
+    """A tool call in a reply, with its result."""
 
     call: ToolCall
     id: str
-    """As the server calls it."""
+    """Id of the call in messages to the server."""
     result: str | None = None
-    """None until the tool has returned something."""
+    """Result of the tool; None until it has returned."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """What the user said and what was replied."""
+    """The user's words in one turn, and the reply to them."""
 
     said: str
     reply: list[str | CallWithResult] = field(default_factory=list[str | CallWithResult])
-    """Words, each with the space before it, and calls, as they came."""
+    """The reply's words, each with the space before it, and its calls, in order."""
 
     def messages(self) -> Iterator[Message]:
-        """What the server is shown of it; a call that nothing came back of has never been."""
+        """Yield the exchange as messages. Calls without a result are left out."""
         if self.said:
             yield {"role": "user", "content": self.said}
         text, calls = "", list[CallWithResult]()
@@ -48,38 +48,40 @@ class Exchange:
 
 
 def _answer(text: str, calls: Sequence[CallWithResult]) -> Iterator[Message]:
-    """What the model said, with the calls at its end and what they returned."""
+    """Yield the model's message with `text` and `calls`, then a message for each result."""
     if text or calls:
         message: Message = {"role": "assistant", "content": text}
         if calls:
-            message["tool_calls"] = [_told(called) for called in calls]
+            message["tool_calls"] = [_tool_call(called) for called in calls]
         yield message
     for called in calls:
         yield {"role": "tool", "tool_call_id": called.id, "content": called.result}
 
 
-def _told(called: CallWithResult) -> Message:
+def _tool_call(called: CallWithResult) -> Message:
     arguments = json.dumps(dict(called.call.arguments))
     function = {"name": called.call.name or "unknown", "arguments": arguments}
     return {"id": called.id, "type": "function", "function": function}
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
-    """The same without a system prompt, whose text begins the user's first turn."""
-    told = [one["content"] for one in messages if one["role"] == "system"]
+    """Return `messages` without system prompts. Their text begins the first user message."""
+    prompts = [one["content"] for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
-    if not told:
+    if not prompts:
         return rest
     first = next((at for at, one in enumerate(rest) if one["role"] == "user"), None)
     if first is None:
-        return [{"role": "user", "content": "\n\n".join(told)}, *rest]
-    text = "\n\n".join((*told, rest[first]["content"]))
+        return [{"role": "user", "content": "\n\n".join(prompts)}, *rest]
+    text = "\n\n".join((*prompts, rest[first]["content"]))
     return [*rest[:first], {"role": "user", "content": text}, *rest[first + 1 :]]
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """The same with neighbouring turns of one role in one, and the user's first: what the model
-    said before that is told with the system prompt."""
+    """Return `messages` with neighbours of one role merged, and with a user message first.
+
+    Replies before that message move into the system prompt, unless they contain tool calls.
+    """
     system = [one for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
     while rest and rest[0]["role"] == "assistant" and "tool_calls" not in rest[0]:

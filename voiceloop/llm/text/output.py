@@ -1,7 +1,7 @@
-"""What becomes of a reply's tokens: text to speak, tool calls, or nothing.
+"""Sort a reply's tokens into text to speak, tool calls, and silent text.
 
-Which text is which, `parts` knows; here every part gets the tokens that spelled it. Characters
-whose bytes are not complete wait. This module knows no models.
+`parts` decides which text is which. Here each part gets the tokens that spelled it. An incomplete
+character waits for its other bytes. This module knows no models.
 """
 
 from __future__ import annotations
@@ -19,47 +19,48 @@ from voiceloop.llm.text.template import special_tokens
 
 @dataclass(frozen=True, slots=True)
 class SpeechOutput:
-    """Tokens to be spoken, and the text that has become certain with them."""
+    """Tokens to speak, and the text that has become certain with them."""
 
     ids: tuple[int, ...]
     places: tuple[int, ...]
-    """Index of each among all tokens that were pushed."""
+    """Index of each token among all pushed tokens."""
     text: str
     ends: tuple[int, ...]
-    """Characters of `text` up to the end of each token's."""
+    """For each token, the number of characters of `text` up to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutput:
-    """A tool call, with the tokens that spelled it; of several at once the first has them all."""
+    """A tool call with its tokens. If several calls share tokens, the first call has them all."""
 
     ids: tuple[int, ...]
     name: str
     arguments: Mapping[str, object]
     problem: str = ""
-    """Why the call cannot be read; empty where it can."""
+    """Why the call cannot be read; empty if it can."""
 
 
 class Detokenizer:
-    """Text of a growing sequence of tokens: all pieces joined are the text of all tokens.
+    """A decoder that turns a growing sequence of tokens into text, piece by piece.
 
-    Special tokens have no text. A last character that is not complete is left out.
+    All pieces joined are the text of all tokens. Special tokens have no text. An incomplete last
+    character is left out.
     """
 
     def __init__(self, tokenizer: Any, marks: Collection[str] = MARKS) -> None:
-        """`marks` are the special tokens that have a text all the same."""
+        """`marks` are special tokens that keep their text."""
         self._tokenizer = tokenizer
         special = special_tokens(tokenizer)
         self._silent = frozenset(index for index, text in special.items() if text not in marks)
         self._ids: list[int] = []
-        """Those whose text is not certain yet, and before them what their text may depend on."""
+        """Tokens whose text is not certain yet, after tokens that only give them context."""
         self._known = 0
-        """How many of them are there for that alone."""
+        """Number of tokens at the start of `_ids` that are context only."""
         self._single: dict[int, str] = {}
-        """Texts of single tokens."""
+        """Cached texts of single tokens."""
 
     def push(self, token: int) -> str:
-        """The text that is certain once `token` has followed."""
+        """Add `token` and return the text that is certain now."""
         if token in self._silent:
             return ""
         self._ids.append(token)
@@ -88,7 +89,7 @@ class Detokenizer:
 
 
 class Output:
-    """Separates what is spoken from what is not, token by token, up to a stop string."""
+    """A filter that separates spoken from silent tokens of a reply, up to a stop string."""
 
     def __init__(
         self,
@@ -98,18 +99,17 @@ class Output:
         stop: Sequence[str] = (),
         call: tuple[str, str] = ("", ""),
     ) -> None:
-        """All but the tokenizer as `Parts` takes it."""
+        """Pass all arguments but `tokenizer` on to `Parts`."""
         self.stopped: int | None = None
-        """Once a stop string has come: index among all that were pushed of the first token that
-        is not part of the reply."""
+        """Index of the first pushed token after the reply; None until a stop string has come."""
         self._parts = Parts(thinking=thinking, stop=stop, call=call)
         self._detokenizer = Detokenizer(tokenizer, {*MARKS, *call})
         self._pending = deque[_Piece]()
-        """Tokens whose fate is not known."""
+        """Tokens that belong to no part yet."""
         self._pushed = 0
 
     def push(self, ids: Sequence[int]) -> list[SpeechOutput | CallOutput]:
-        """What has become certain once `ids` have followed, in order."""
+        """Add `ids` and return the output that is certain now, in order."""
         items: list[SpeechOutput | CallOutput] = []
         for token in ids:
             if self.stopped is not None:
@@ -124,11 +124,11 @@ class Output:
                 self.stopped = min(whole, default=self._pushed)
                 self._pending.clear()
             elif self._parts.speaking and not any(piece.length for piece in self._pending):
-                items += self._items(ReplyPart("", spoken=True))  # tokens without a text
+                items += self._items(ReplyPart("", spoken=True))  # for tokens without text
         return list(_joined(items))
 
     def finish(self) -> list[SpeechOutput | CallOutput]:
-        """What is left at the end of the reply."""
+        """Return the rest of the output at the end of the reply."""
         speaking = self._parts.speaking
         items = [item for part in self._parts.finish() for item in self._items(part)]
         return list(
@@ -136,7 +136,7 @@ class Output:
         )
 
     def _items(self, part: ReplyPart) -> Iterator[SpeechOutput | CallOutput]:
-        """What `part` is, with the tokens that begin in it."""
+        """Yield the output of `part`, with the tokens that begin in it."""
         taken = self._take(len(part.text))
         if part.spoken and taken:
             yield _speech(part.text, taken)
@@ -146,9 +146,9 @@ class Output:
             ids = ()
 
     def _take(self, length: int) -> list[_Piece]:
-        """Remove the first `length` characters of what is pending, and the tokens they begin in.
+        """Remove the first `length` pending characters, and return the tokens that begin there.
 
-        A token that lies across the cut goes with what is before it; the rest of its text stays.
+        A token across the cut is returned. The rest of its text stays pending.
         """
         taken: list[_Piece] = []
         while self._pending and (length > 0 or not self._pending[0].length):
@@ -163,9 +163,9 @@ class Output:
 class _Piece(NamedTuple):
     token: int
     place: int | None
-    """None for the rest of a token that has been counted already."""
+    """Index of the token; None for the rest of a token that was already returned."""
     length: int
-    """Characters of its text."""
+    """Number of characters."""
 
 
 def _speech(text: str, pieces: Sequence[_Piece]) -> SpeechOutput:
@@ -180,7 +180,7 @@ def _speech(text: str, pieces: Sequence[_Piece]) -> SpeechOutput:
 
 
 def _joined(items: Sequence[SpeechOutput | CallOutput]) -> Iterator[SpeechOutput | CallOutput]:
-    """`items` with neighbouring speech in one piece."""
+    """Yield `items` with neighbouring speech merged."""
     speech: SpeechOutput | None = None
     for item in items:
         if isinstance(item, SpeechOutput):
@@ -202,15 +202,15 @@ def _both(a: SpeechOutput, b: SpeechOutput) -> SpeechOutput:
 def to_sentence_end(
     items: list[SpeechOutput | CallOutput], said: str, last: int
 ) -> tuple[list[SpeechOutput | CallOutput], int | None]:
-    """Cut `items` behind the sentence that the token at place `last` is in.
+    """Cut `items` after the sentence that contains the token at place `last`.
 
-    `said` is the text before them. Returns what is left, and the place of the first token that is
-    not; None where nothing is cut.
+    `said` is the text before `items`. Return the items that stay, and the place of the first token
+    after the cut; None if nothing is cut.
     """
     for number, item in enumerate(items):
         if not isinstance(item, SpeechOutput):
             continue
-        # The mark may have come before, and only now what follows it.
+        # A mark in the earlier text may end a sentence only with the text that follows it now.
         before, ends = len(said), [0, *item.ends]
         said += item.text
         start = next((at for at, place in enumerate(item.places) if place >= last), None)

@@ -1,10 +1,9 @@
-"""A reply's text in parts: what is spoken, what is called, and what nobody is to hear.
+"""Split a reply's text into parts: speech, tool calls, and silent text.
 
-Text leaves as soon as it is certain; what may turn out to be the beginning of a mark waits.
-Thoughts are never spoken, nor is anything within them called. A tag that closes a thought whose
-beginning never came is silent, but what was spoken before it stays. JSON is a call if its keys say
-so, and else text like any other: what can be said of that, whoever speaks knows. This module knows
-neither tokens nor models.
+Text leaves as soon as it is certain; a possible beginning of a mark waits. Thoughts are never
+spoken, and calls inside them are ignored. The end tag of a thought whose beginning is missing is
+silent, but text before it was already spoken. JSON with the keys of a call is a call, and other
+JSON is text to speak. This module knows neither tokens nor models.
 """
 
 from __future__ import annotations
@@ -25,45 +24,47 @@ THOUGHTS = {
     "[THINK]": "[/THINK]",
     "<|channel>": "<channel|>",
 }
-"""What begins a thought and what ends it. Any of the ends will do: models mix them up."""
+"""End marks of thoughts, by the mark that begins a thought. Any of the end marks ends a thought,
+because models mix them up."""
 _HEADERS = ("<|channel|>", "<|start|>")
 _MESSAGE = "<|message|>"
 _MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>")
-"""Marks of replies that consist of messages, each on a channel: that on `final` is spoken."""
+"""Marks of replies that consist of messages on channels. Only a message on channel `final` is
+spoken."""
 _RESULTS = {"<tool_response>": "</tool_response>", "[TOOL_RESULTS]": "[/TOOL_RESULTS]"}
-"""What models make up that a tool has returned."""
+"""Marks around tool results that a model made up."""
 _ALONE = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(), *_MESSAGE_ENDS)
-"""Marks that say nothing where they stand alone."""
+"""Marks that are silent where they stand alone."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
-"""All marks that are known for any model."""
+"""All marks, of any model."""
 _EVIDENT = 4
-"""So many characters of a mark at the end of a reply are one that was broken off."""
+"""Minimum length of a partial mark that counts as a broken-off mark at the end of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyPart:
-    """The next piece of a reply; joined, all of them are its text up to a stop string."""
+    """A piece of a reply. All pieces joined are the reply's text up to a stop string."""
 
     text: str
     spoken: bool = False
     calls: tuple[ParsedCall, ...] = ()
-    """What `text` calls."""
+    """Calls that `text` contains."""
 
 
 _Kind = Literal["json", "call", "silence", "header", "message"]
 
 
 class Parts:
-    """Takes one reply apart. `push` its text, then `finish` it once."""
+    """A parser that splits one reply. Call `push` with its text, then `finish` once."""
 
     def __init__(
         self, *, thinking: bool = False, stop: Sequence[str] = (), call: tuple[str, str] = ("", "")
     ) -> None:
-        """`thinking` says that the reply begins in a thought; it ends before the first of the
-        `stop` strings to be complete, none of which may be empty. `call` is what begins and ends a
-        call by the model's own template, if that has marks of its own."""
+        """`thinking` says that the reply begins inside a thought. The reply ends before the first
+        complete `stop` string; none may be empty. `call` holds the marks that begin and end a call
+        in the model's own template, or empty strings."""
         self.stopped = False
-        """True once a stop string has come."""
+        """Whether a stop string has come."""
         begin, end = call
         self._stops = tuple(stop)
         self._calls = {**CALLS, **({begin: end} if begin else {})}
@@ -71,28 +72,28 @@ class Parts:
         self._longest = max(map(len, self._marks))
         self._first = frozenset(mark[0] for mark in self._marks) | {"{"}
         self._text = ""
-        """What is not certain yet; it begins with the mark that began the span we are in."""
+        """Text that is not certain yet. It begins with the mark of the current span."""
         self._kind: _Kind | None = "silence" if thinking else None
-        """The span that we are in."""
+        """Kind of the current span; None outside spans."""
         self._ends: tuple[str, ...] = tuple(THOUGHTS.values()) if thinking else ()
-        """What ends it."""
+        """Marks that end the current span."""
         self._header = ""
-        """What has come of a message's header."""
+        """Header of the current message so far."""
         self._listed = False
-        """The last part was a call that may have another behind a semicolon."""
+        """Whether the last part was a JSON call, which a semicolon and another call may follow."""
 
     @property
     def speaking(self) -> bool:
-        """The next text will be spoken, unless it begins with a mark."""
+        """Whether the next text is spoken, unless it begins with a mark."""
         return self._kind is None
 
     def push(self, text: str) -> list[ReplyPart]:
-        """What has become certain once `text` has followed, in order."""
+        """Add `text` and return the parts that are certain now, in order."""
         self._text += text
         return [part for part in self._settle() if part.text]
 
     def finish(self) -> list[ReplyPart]:
-        """What is left at the end of the reply."""
+        """Return the remaining parts at the end of the reply."""
         left, self._text = self._text, ""
         if not left:
             return []
@@ -116,7 +117,7 @@ class Parts:
     def _last_calls(self, left: str) -> list[ReplyPart]:
         calls, rest = read(self._body(left))
         if not self._ends and rest[:1].isalpha() and not any(call.problem for call in calls):
-            # Nothing marks the end of these calls, but that they are over.
+            # These calls have no end mark, so the text after them is spoken.
             return [
                 ReplyPart(left.removesuffix(rest), calls=tuple(calls)),
                 ReplyPart(rest, spoken=True),
@@ -137,18 +138,18 @@ class Parts:
             yield from parts
 
     def _speak(self) -> ReplyPart | None:
-        """The text up to the next mark, which begins a span or is silent itself."""
+        """Return the text up to the next mark, or that mark; None if nothing is certain."""
         text = self._text
         if self._listed:
             more = text.lstrip()
             if not more:
                 return None
             self._listed = False
-            if more[0] == ";":  # between two calls that are JSON alone
+            if more[0] == ";":  # separates two calls without marks
                 return ReplyPart(text[: text.index(";") + 1])
         if self._first.isdisjoint(text):
             return ReplyPart(text, spoken=True)
-        # The first to be complete counts, however the text came in pieces.
+        # The mark that is complete first counts, so the result does not depend on the pieces.
         found = [(at + len(mark), at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
         if data := JSON.search(text):
             found.append((data.end(), data.start(), ""))
@@ -163,7 +164,8 @@ class Parts:
         return ReplyPart(text[:at], spoken=True)
 
     def _opens(self, mark: str) -> bool:
-        """Whether a span begins with `mark`, which stays at its head; "" is the mark of JSON."""
+        """Return whether `mark` begins a span, and enter that span. An empty `mark` stands for
+        JSON."""
         if mark in self._calls:
             self._begin("call", self._calls[mark])
         elif mark in THOUGHTS:
@@ -190,13 +192,13 @@ class Parts:
         return [ReplyPart(text, calls=tuple(read(text)[0]))] if self._listed else self._plain(text)
 
     def _plain(self, text: str) -> list[ReplyPart]:
-        """JSON that calls nothing: said as it stands, but for marks that it holds."""
+        """Return the parts of JSON that is no call: spoken text, and silent marks inside it."""
         marks = sorted(self._marks, key=len, reverse=True)
         pieces = re.split(f"({'|'.join(map(re.escape, marks))})", text)
         return [ReplyPart(piece, spoken=k % 2 == 0) for k, piece in enumerate(pieces) if piece]
 
     def _span(self) -> ReplyPart | None:
-        """The span up to its end; what is silent leaves before that."""
+        """Return the span up to its end, or its silent text so far; None if nothing is certain."""
         text, kind = self._text, self._kind
         found = [(at, end) for end in self._ends if (at := text.find(end)) >= 0]
         if not found:
@@ -210,7 +212,7 @@ class Parts:
         if kind == "call":
             text = text[: at + len(end)]
             return ReplyPart(text, calls=tuple(read(self._body(text))[0]))
-        if kind == "message":  # its end belongs to no message
+        if kind == "message":  # the end mark is no part of the message
             return self._message(text[:at])
         if kind == "header":
             self._header += text[:at]
@@ -219,7 +221,7 @@ class Parts:
         return ReplyPart(text[: at + len(end)])
 
     def _message(self, text: str) -> ReplyPart:
-        """A message that is not spoken: a call where its header says to which function it goes."""
+        """Return a message that is not spoken. It is a call if its header addresses a function."""
         _, addressed, name = self._header.partition("to=functions.")
         if not addressed:
             return ReplyPart(text)
@@ -227,14 +229,15 @@ class Parts:
         return ReplyPart(text, calls=tuple(calls))
 
     def _body(self, text: str) -> str:
-        """What stands between the marks of a call; a function's name stands in its mark."""
+        """Return the text between the marks of a call. `<function=` stays for the name after it."""
         mark = next(mark for mark in self._calls if text.startswith(mark))
         if mark == "<function=":
             return text
         return text.removeprefix(mark).removesuffix(self._calls[mark] or "\0")
 
     def _held(self, marks: Sequence[str] = ()) -> int:
-        """Length of the longest end of the text with which a mark may begin."""
+        """Return the length of the longest end of the text that may begin one of `marks`. Without
+        `marks`, all marks and JSON count."""
         text = self._text
         data = None if marks else JSON_MAYBE.search(text)
         least = len(text) - data.start() if data else 0

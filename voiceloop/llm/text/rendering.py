@@ -1,7 +1,7 @@
-"""What a chat template makes of a dialogue, by jinja as such templates expect it.
+"""Render a dialogue with a chat template, with jinja set up as such templates expect it.
 
-They come with models from anywhere. So they see what they are given and nothing else, and what they
-compute has bounds in time and in size: a loop without end would be a start without end.
+Templates come from anyone who publishes a model. So a template sees only its arguments, and its
+work is bounded in time and size: an endless loop would keep voiceloop from ever starting.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 SECONDS = 5.0
-"""Of a processor's time that a dialogue may take; most take a few thousandths."""
+"""Processor seconds that rendering a dialogue may take; most take a few milliseconds."""
 LARGEST = 4_000_000
-"""Characters, entries, or bits of a number that it may make."""
+"""Maximum size of a value that a template may make: characters, entries, or bits of an integer."""
 
 
 class Rendering:
@@ -36,10 +36,10 @@ class Rendering:
         named: Mapping[str, object],
         clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`named` are the special tokens by name, such as `eos_token`. What a template costs is
-        read off `clock`.
+        """Compile the template `text`.
 
-        Raises what jinja and Python raise over texts that they cannot compile.
+        `named` are the special tokens by name, such as `eos_token`. `clock` measures the cost of a
+        rendering, in seconds. Raises the errors of jinja and Python for text that does not compile.
         """
         self._named = dict(named)
         self._environment = _Environment(clock)
@@ -49,14 +49,14 @@ class Rendering:
         self._compiled = Template.from_code(self._environment, code, given)
 
     def render(self, turns: Sequence[Mapping[str, Any]], **given: object) -> str:
-        """The text of a dialogue, with `given` for the template to see.
+        """Return the text of a dialogue. The template can also read `given`.
 
-        Raises TemplateError where the template refuses the dialogue or takes too much, and whatever
-        else is raised within it.
+        Raises TemplateError if the template refuses the dialogue or exceeds its bounds, and any
+        other error that is raised within it.
         """
         self._environment.begin()
-        told = {**self._named, "documents": None, **given, "messages": turns}
-        return _sized(self._compiled.render(told))
+        variables = {**self._named, "documents": None, **given, "messages": turns}
+        return _sized(self._compiled.render(variables))
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -65,7 +65,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(("*", "**"))
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        # What is constant is computed when it is wanted: bounds hold only then.
+        # Constants are not folded at compile time, because the bounds hold only in a rendering.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -84,11 +84,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         self._until = 0.0
 
     def begin(self) -> None:
-        """Give a rendering its time."""
+        """Start the time limit of a rendering."""
         self._until = self._clock() + SECONDS
 
     def call(self, context: Context, function: Any, /, *args: Any, **options: Any) -> Any:
-        """Call what a template calls: its macros, methods of text, and loops that go deeper."""
+        """Call `function` within the bounds: a macro, a method, or a recursive loop."""
         self._step()
         for value in (*args, *options.values()):
             _sized(value)
@@ -99,7 +99,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return _sized(super().call(context, function, *args, **options))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Multiply, or raise to a power."""
+        """Compute a product or a power within the bounds."""
         if _product(operator, left, right) > LARGEST:
             raise _too_large()
         return super().call_binop(context, operator, left, right)
@@ -115,7 +115,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 class _Bounded(NodeTransformer):
-    """Has what loops go through counted, and what is kept measured."""
+    """A transformer that counts the steps of loops and measures assigned values."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
@@ -134,18 +134,18 @@ class _Bounded(NodeTransformer):
 
 
 class _Generation(Extension):
-    """The tag that marks what a model is trained to say, which changes nothing of the text."""
+    """The tag `generation` around text that a model is trained on. The text stays the same."""
 
     tags: ClassVar = {"generation"}
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """What stands between the tags."""
+        """Return the nodes between the tags."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
 class _PlainNamespace(Namespace):
-    """Takes no names by which Python's own could be reached."""
+    """A namespace without names that begin with an underscore, such as Python's own."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__()
@@ -159,13 +159,13 @@ class _PlainNamespace(Namespace):
 
 
 class _Dictionaries:
-    """Makes dictionaries, and has none of the attributes of their class."""
+    """A stand-in for `dict` that makes dictionaries and hides the attributes of the class."""
 
     def __call__(self, *args: Any, **named: Any) -> dict[Any, Any]:
         return dict(*args, **named)
 
     def fromkeys(self, keys: Iterable[Any], value: Any = None) -> dict[Any, Any]:
-        """A dictionary with all of `keys`, and `value` under each."""
+        """Return a dictionary that maps each of `keys` to `value`."""
         return dict.fromkeys(keys, value)
 
 
@@ -174,7 +174,7 @@ def _filtered(node: nodes.Node | None, name: str) -> nodes.Filter:
 
 
 def _sized(value: Any) -> Any:
-    """`value`, unless it is too large."""
+    """Return `value`. Raises TemplateRuntimeError if it is too large."""
     if _size(value) > LARGEST:
         raise _too_large()
     return value
@@ -187,7 +187,7 @@ def _size(value: Any) -> int:
 
 
 def _product(operator: str, left: Any, right: Any) -> int:
-    """The size of what an operator will make."""
+    """Return the size that the result of `operator` will have."""
     if operator == "**":
         whole = isinstance(left, int) and isinstance(right, int)
         return left.bit_length() * abs(right) if whole else 0

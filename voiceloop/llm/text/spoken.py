@@ -1,6 +1,6 @@
-"""What a reply that is heard may be: as long as a person listens, and no echo of what they said.
+"""Two rules for spoken replies: they end with a sentence, and they do not merely echo the user.
 
-Both are judged by the text as it grows. This module knows no models and no tokens.
+Both judge the text as it grows. This module knows no models and no tokens.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 
 _END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？।؟]|\n")  # noqa: RUF001
-"""Where a sentence ends in a text that goes on."""
+"""A pattern of the end of a sentence inside a longer text."""
 _LAST_WORD = re.compile(r"(\w+)\W*$")
 _SHORT = frozenset("mr mrs ms dr prof st vs no etc dra sra sr nr bzw ca".split())
-"""Words whose period ends no sentence; single letters are others."""
+"""Abbreviations whose period does not end a sentence. Single letters are further ones."""
 ECHO_WORDS = 3
-"""A greeting may be given back; so many words or more are an echo."""
+"""Minimum number of words of an echo. A shorter reply, such as a greeting, may repeat the user."""
 
 
 def sentence_end(text: str, start: int) -> int | None:
-    """Index behind the first sentence of `text` that ends at `start` or later, None where none does
-    for certain: a period needs something behind it."""
+    """Return the index after the first sentence of `text` that ends at `start` or later. None if no
+    end is certain: a period counts only with whitespace after it."""
     for found in _END.finditer(text):
         word = _LAST_WORD.search(text, 0, found.start())
         short = word is not None and (len(word[1]) == 1 or word[1].casefold() in _SHORT)
@@ -28,7 +28,7 @@ def sentence_end(text: str, start: int) -> int | None:
 
 
 class Echo:
-    """Tells whether a reply only gives back what it answers."""
+    """A detector of replies that only repeat the user's words."""
 
     def __init__(self, said: str) -> None:
         words = _words(said)
@@ -36,13 +36,13 @@ class Echo:
         self._reply = ""
 
     def push(self, text: str) -> bool:
-        """Whether the reply, which goes on with `text`, may still become one."""
+        """Add `text` to the reply and return whether the reply may still become an echo."""
         self._reply += text
         return bool(self._said) and self._said.startswith("".join(_words(self._reply)))
 
     @property
     def whole(self) -> bool:
-        """Whether the reply, as it is, is one."""
+        """Whether the reply so far is an echo."""
         return bool(self._said) and self._said == "".join(_words(self._reply))
 
 

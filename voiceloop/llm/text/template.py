@@ -1,8 +1,9 @@
-"""A model's chat template as pieces of token ids that can be laid end to end.
+"""A model's chat template, cut into pieces of token ids that can be concatenated.
 
-Chat templates render whole dialogues and are not prefix-stable: they trim, merge and strip. So
-the template is rendered a few times around marks, and what stands between two marks is what goes
-between two contents. Contents keep the ids they have. This module knows no caches.
+Chat templates render whole dialogues and are not prefix-stable: they trim, merge and strip. So the
+template is rendered a few times with placeholders. The text between two placeholders is what the
+template writes between two contents. The token ids of contents never change. This module knows no
+caches.
 """
 
 from __future__ import annotations
@@ -19,27 +20,28 @@ from voiceloop.llm.text.rendering import Rendering
 from voiceloop.types import Past, Tool, ToolCall, spaced
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
-"""Marks that end a sentence, in any script."""
+"""Punctuation that ends a sentence, in any script."""
 LONGEST_REASON = 200
-"""Characters that a template may say of why it refuses a dialogue."""
+"""Maximum number of characters quoted from an error of a template."""
 _USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
 _CALL_ID = "call{:05}"
-"""Nine letters and digits, which is what Mistral's templates take."""
+"""Format of call ids: nine letters and digits, as Mistral's templates require."""
 _BEFORE_CALL = re.compile(r"([<\[]\S{2,}?)\s*\[?\s*$")
 _BEHIND_CALL = re.compile(r"[\s}\]]*([<\[]\S{2,})\s*$")
-"""A mark before a call and one behind it, and what belongs to a list or an object of JSON."""
+"""Patterns of the mark before a call and of the mark after it. Brackets of a JSON list or object
+may stand between mark and call."""
 
 
 def special_tokens(tokenizer: Any) -> dict[int, str]:
-    """The tokens that steer a model and are no text, by id."""
+    """Return the special tokens by id. They steer a model and are not text."""
     added = tokenizer.added_tokens_decoder
     return {index: token.content for index, token in added.items() if token.special}
 
 
 class ChatTemplate:
-    """How the turns of a dialogue follow one another, as token ids of `tokenizer`.
+    """The chat template of `tokenizer`, as token ids that stand around the contents of turns.
 
-    Its attributes are the pieces, each of which is read off the template once.
+    Its attributes are the pieces. Each is read from the template once.
     """
 
     def __init__(self, tokenizer: Any, name: str) -> None:
@@ -51,32 +53,32 @@ class ChatTemplate:
                 f"the model '{name}' has no chat template",
                 "choose a model that was trained to chat (an -Instruct or -it model)",
             )
-        plain, telling = self._written(tokenizer.chat_template)
+        plain, with_tools = self._written(tokenizer.chat_template)
         self._plain = self._compiled(plain)
-        self._telling = self._plain if telling == plain else self._compiled(telling)
-        """For dialogues with tools."""
+        self._with_tools = self._plain if with_tools == plain else self._compiled(with_tools)
+        """The template for dialogues with tools."""
         between, after = self._around(self._turns(("user", _NEXT)), _ASSISTANT, _NEXT)
         self._between, self._after = between, after
         self.reply_to_user = self.encode(between)
-        """From the end of a reply to where the user's next text begins."""
+        """Tokens from the end of a reply to the start of the user's next text."""
         self.user_to_reply = self.encode(after)
-        """From the end of the user's text to where the reply begins."""
+        """Tokens from the end of the user's text to the start of the reply."""
         self.closing = self._closing(between)
-        """Tokens, one of which ends a reply that is written into the dialogue."""
+        """The token that the template writes after a reply, as a set of at most one."""
         self.ends = self._ends(between, after)
-        """Tokens, one of which follows the user's last word where they have finished, ascending."""
+        """Tokens that may follow the user's last word if the turn is over, ascending."""
         self.thinks_first = any(after.rfind(a) > after.rfind(b) for a, b in THOUGHTS.items())
-        """True if a reply begins inside a thinking span."""
+        """Whether a reply begins inside a thought."""
         self.call = self._call_marks()
-        """What begins a call of a tool and what ends it; empty where it has no such mark."""
+        """Marks that begin and end a tool call; empty strings if the template has none."""
 
     def writes(self, token: str) -> bool:
-        """Whether it writes `token` around what is said."""
+        """Return whether the template writes `token` around contents."""
         return token in self._render(self._turns(("user", _NEXT)))
 
     @property
     def takes_system(self) -> bool:
-        """It has a place of its own for a system prompt."""
+        """Whether the template has a place for a system prompt."""
         turns = [{"role": "user", "content": _USER}]
         try:
             text = self._render([{"role": "system", "content": _NEXT}, *turns])
@@ -85,7 +87,7 @@ class ChatTemplate:
         return _NEXT in text.partition(_USER)[0]
 
     def opening(self, system: str, tools: Sequence[Tool] = ()) -> list[int]:
-        """What stands before the first user text; a template without tools leaves them out."""
+        """Return the tokens before the user's first text. Some templates leave `tools` out."""
         turns = [{"role": "user", "content": _USER}]
         plain = self._render(turns, tools).partition(_USER)[0]
         if not system:
@@ -95,23 +97,21 @@ class ChatTemplate:
             text = self._render(both, tools).partition(_USER)[0]
         except EngineError:
             text = ""
-        # A template without a system role refuses or drops it: the first user turn begins with it.
+        # A template without a system role refuses or drops it, so it begins the user's first turn.
         return self.encode(text if system.strip() in text else f"{plain}{system}\n\n")
 
     def content(self, text: str) -> list[int]:
-        """The user's text as it is tokenised after what precedes it.
-
-        The names of special tokens are taken out: nobody says them.
-        """
+        """Return the tokens of the user's `text`, tokenised in its place after the template's own
+        text. Names of special tokens are removed, because nobody says them."""
         text = self.harmless(text)
         before, whole = self.reply_to_user, self.encode(self._between + text)
-        # With the tokenizers there are, the content's first token never swallows what precedes it.
+        # No known tokenizer merges the content's first token with the text before it.
         return whole[len(before) :] if whole[: len(before)] == before else self.encode(text)
 
     def tool_results(self, returned: Sequence[tuple[str, str]]) -> list[int]:
-        """From the end of a reply that called tools to where its continuation begins.
+        """Return the tokens from the end of a reply with calls to the start of its continuation.
 
-        Name and result of each tool, in the order of the calls.
+        `returned` holds the name and the result of each tool, in the order of the calls.
         """
         turns: list[dict[str, Any]] = [*self._turns()]
         for index, (name, result) in enumerate(returned):
@@ -125,8 +125,8 @@ class ChatTemplate:
         return self.encode(text)
 
     def calls(self, calls: Sequence[ToolCall]) -> list[int]:
-        """These calls as the model writes them in a reply; empty where it has no way to."""
-        told = [
+        """Return the tokens of `calls` as the model writes them; empty if there is no way to."""
+        tool_calls = [
             {
                 "type": "function",
                 "id": _CALL_ID.format(index),
@@ -134,7 +134,7 @@ class ChatTemplate:
             }
             for index, call in enumerate(calls)
         ]
-        calling = {"role": "assistant", "content": "", "tool_calls": told}
+        calling = {"role": "assistant", "content": "", "tool_calls": tool_calls}
         try:
             text = self._render([{"role": "user", "content": _USER}, calling]).partition(_USER)[2]
         except EngineError:  # a template may do anything to a call that it does not expect
@@ -143,13 +143,13 @@ class ChatTemplate:
         return self.encode(text) if all(call.name in text for call in calls) else []
 
     def words(self, texts: Iterable[str]) -> list[int]:
-        """Return the ids of what was said in a reply, in pieces."""
+        """Return the token ids of a reply's spoken text, given in pieces."""
         return self.encode(self.harmless(spaced(texts)))
 
     def exchange(self, past: Past) -> list[int]:
-        """Return the ids of what the user said and of the reply, with the tokens that follow each.
+        """Return the ids of the user's text and of the reply, each with the tokens that follow it.
 
-        The reply's calls are as the model writes them, with what they returned.
+        Calls in the reply are in the model's own notation, followed by their results.
         """
         ids = self.content(past.said) + self.user_to_reply
         for spoken, parts in groupby(past.replied, lambda part: isinstance(part, str)):
@@ -163,8 +163,8 @@ class ChatTemplate:
         return ids + self.reply_to_user
 
     def call_of(self, names: Collection[str]) -> list[int]:
-        """What all calls of tools with these `names` begin with; empty where there is no telling,
-        as where replies begin with a thought."""
+        """Return the tokens with which every call of a tool in `names` begins. Empty if the calls
+        have no common beginning, or if replies begin with a thought."""
         made = [ToolCall(0, "", name, given) for name in names for given in ({}, {"x": 0})]
         written = [self.calls([call]) for call in made]
         if self.thinks_first:
@@ -173,29 +173,30 @@ class ChatTemplate:
         return [ids[0] for ids in shared]
 
     def _reply_in(self, text: str) -> str:
-        """What the model says in `text`, which begins behind the user's: to the special token that
-        closes a reply."""
+        """Return the model's part of `text`, which begins after the user's text. It ends before the
+        special token that closes a reply."""
         text = text.removeprefix(self._after)
         closing = [token for token in self._special if token in self._between]
         return text.partition(min(closing, key=self._between.find))[0] if closing else ""
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of `text`, with nothing added."""
-        # What is too long is refused where it is known how much room there is.
+        """Return the token ids of `text`, without added special tokens."""
+        # Callers that know the model's context check the length, so no warning is needed here.
         return self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
 
     def harmless(self, text: str) -> str:
-        """`text` without the names of special tokens."""
-        # Again and again: what is left of "<|im_<|im_end|>end|>" is one more.
+        """Remove the names of special tokens from `text`."""
+        # Repeat: to remove the name inside "<|im_<|im_end|>end|>" leaves another one.
         while found := next((token for token in self._special if token in text), None):
             text = text.replace(found, "")
         return text
 
     def _ends(self, between: str, after: str) -> tuple[int, ...]:
-        """What may follow the last word of a user's turn: what ends a turn, and final marks.
+        """Return the tokens that may follow the last word of a user's turn: final punctuation, and
+        the tokens that end the turn.
 
-        Most models have only read turns that end with a mark: they expect that one first. Marks
-        and what follows them may be one token, so each is tokenised where it would stand.
+        Most models have only read turns that end with punctuation, so they expect it first. A mark
+        and the text after it may be one token, so each mark is tokenised in its place.
         """
         before = self.encode(f"{between}yes")
         special = set(special_tokens(self._tokenizer))
@@ -206,17 +207,17 @@ class ChatTemplate:
             for rest in ("", after):
                 ids = self.encode(f"{between}yes{mark}{rest}")
                 first = ids[len(before) : len(before) + 1]
-                # A token that is a part of a mark's bytes begins much else.
+                # A token with only some of a mark's bytes may begin other characters.
                 if ids[: len(before)] == before and mark in self._tokenizer.decode(first):
                     ends.update(first)
         return tuple(sorted(ends))
 
     def _closing(self, between: str) -> frozenset[int]:
-        """What the template writes behind a reply, whatever else the model's files say of ends.
+        """Return the token that the template writes after a reply, as a set of at most one.
 
-        Behind the last reply of a dialogue, as models read it in training: behind those before,
-        some write what ends a part of a reply. Where nothing follows the last one, what begins the
-        user's next turn says that it is over.
+        End tokens in the model's other files do not count. The last reply of a dialogue is taken,
+        as in training, because after earlier ones some templates end only a part of the reply. If
+        nothing follows the last reply, the token that begins the user's next turn is taken.
         """
         added = self._tokenizer.added_tokens_decoder
         try:
@@ -229,7 +230,7 @@ class ChatTemplate:
         return frozenset()
 
     def _call_marks(self) -> tuple[str, str]:
-        """What the template puts around a call: whatever a model was trained with, it shows."""
+        """Return the marks that the template puts around a call; two empty strings if none."""
         function = {"name": _NEXT, "arguments": {"x": _NEXT}}
         call = {"type": "function", "id": _CALL_ID.format(0), "function": function}
         calling = {"role": "assistant", "content": "", "tool_calls": [call]}
@@ -251,7 +252,7 @@ class ChatTemplate:
         return [{"role": role, "content": content} for role, content in turns]
 
     def _around(self, turns: list[dict[str, str]], first: str, second: str) -> tuple[str, str]:
-        """What the rendering of `turns` has between two marks, and after the second."""
+        """Return the text between two placeholders, and the text after the second one."""
         _, found, rest = self._render(turns).partition(first)
         between, found_too, after = rest.partition(second)
         if not found or not found_too:
@@ -259,21 +260,22 @@ class ChatTemplate:
         return between, after
 
     def _written(self, template: str | Mapping[str, str]) -> tuple[str, str]:
-        """The template, and that for dialogues with tools, of several that have names."""
+        """Return the plain template and the one for dialogues with tools. `template` may map names
+        to several."""
         if isinstance(template, str):
             return template, template
         named = [*template] if len(template) == 1 else ["default", "tool_use"]
         plain = next((template[name] for name in named if name in template), None)
         if plain is None:
-            told = ", ".join(sorted(template))
-            raise self._unusable(f"of several ({told}) none is called default")
+            names = ", ".join(sorted(template))
+            raise self._unusable(f"of several ({names}) none is called default")
         return plain, template.get("tool_use", plain)
 
     def _compiled(self, text: str) -> Rendering:
         try:
             return Rendering(text, self._tokenizer.special_tokens_map)
-        except Exception as error:  # of jinja, and of Python where it is nested too deep
-            raise self._unusable(_said(error)) from error
+        except Exception as error:  # jinja's own, or Python's for deep nesting
+            raise self._unusable(_reason(error)) from error
 
     def _render(
         self,
@@ -282,8 +284,8 @@ class ChatTemplate:
         *,
         goes_on: bool = True,
     ) -> str:
-        """The text of a dialogue, where it `goes_on` to where the reply begins."""
-        rendering = self._telling if tools else self._plain
+        """Return the text of a dialogue. If it `goes_on`, the text ends where the reply begins."""
+        rendering = self._with_tools if tools else self._plain
         try:
             return rendering.render(
                 turns,
@@ -292,7 +294,7 @@ class ChatTemplate:
                 enable_thinking=False,
             )
         except Exception as error:  # a template may divide by zero, or call itself for ever
-            raise self._unusable(_said(error)) from error
+            raise self._unusable(_reason(error)) from error
 
     def _unusable(self, why: str) -> EngineError:
         roles = "turns of user, assistant and tool"
@@ -302,7 +304,7 @@ class ChatTemplate:
         )
 
 
-def _said(error: Exception) -> str:
-    """What an error says, on a line of its own length."""
-    said = str(error).strip().partition("\n")[0] or type(error).__name__
-    return said if len(said) <= LONGEST_REASON else f"{said[:LONGEST_REASON]} …"
+def _reason(error: Exception) -> str:
+    """Return the first line of an error's message, cut to `LONGEST_REASON` characters."""
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]} …"

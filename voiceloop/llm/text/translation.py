@@ -1,8 +1,8 @@
-"""A sequence of one tokenizer's tokens in those of another, kept up token by token.
+"""Translate a growing sequence of one tokenizer's tokens into tokens of another tokenizer.
 
-Tokens mean text, and that is what both have in common. Text goes over once it is certain, and in
-whole words where there are any: a word that grows is encoded anew, for the other tokenizer may cut
-it elsewhere; what is before it stays. This module knows no models.
+Both sequences have the same text. Text is passed on once it is certain, in whole words if possible.
+A word that grows is encoded anew, because the other tokenizer may split it elsewhere. The tokens
+before that word stay. This module knows no models.
 """
 
 from __future__ import annotations
@@ -14,55 +14,55 @@ from typing import Any
 from voiceloop.llm.text.template import special_tokens
 
 ANCHOR = "\n"
-"""Stands for what is before a word: hardly a token has it inside."""
+"""Stand-in for the text before a word. Hardly any token contains it inside."""
 LONGEST = 64
-"""Characters of a word, after which it counts as one whatever follows."""
+"""Number of characters after which a word is complete, whatever follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """How far a beginning of the sequence has been translated."""
+    """State of the translation after a prefix of the sequence."""
 
     tail: tuple[int, ...] = ()
-    """Tokens whose text is not certain yet, and before them what their text may depend on."""
+    """Tokens whose text is not certain yet, after tokens that only give them context."""
     known: int = 0
-    """How many of them are there for that alone."""
+    """Number of tokens at the start of `tail` that are context only."""
     word: str = ""
-    """The text of the last word, which may go on."""
+    """Text of the last word, which may still grow."""
     spelled: int = 0
-    """Tokens that have spelled it."""
+    """Number of source tokens that spell `word`."""
     words: int = 0
-    """Tokens of the other tokenizer for all that is before it."""
+    """Number of the other tokenizer's tokens for all text before `word`."""
 
     @property
     def certain(self) -> bool:
-        """Whether no character is cut in two."""
+        """Whether all characters are complete."""
         return len(self.tail) == self.known
 
 
 class Translation:
-    """Of a growing sequence that may be cut back."""
+    """A translation of a sequence of tokens that may grow or be cut back."""
 
     def __init__(self, source: Any, other: Any) -> None:
-        """Tokenizers of transformers, or `tokens.Tokenizer`."""
+        """`source` and `other` are tokenizers of transformers, or `tokens.Tokenizer`."""
         self._source, self._other = source, other
         self._special = special_tokens(source)
         self._specials = {text: index for index, text in special_tokens(other).items()}
         self._pieces: dict[str, list[int]] = {}
-        """What words are to the other tokenizer."""
-        # Some tokenizers put a space before whatever they are given.
+        """Cached tokens of the other tokenizer, by word."""
+        # Some tokenizers put a space before any text that they encode.
         alone = {text: self._plain(text) for text in (ANCHOR, " b", "b", "\n")}
         self._anchored = any(
             self._plain(ANCHOR + text) != alone[ANCHOR] + ids for text, ids in alone.items()
         )
         self._words = [*other.encode("", add_special_tokens=True)]
-        """The other's tokens for all whole words, as far as they were last worked out."""
+        """The other tokenizer's tokens for whole words. Those after `_Point.words` are outdated."""
         self._begun = len(self._words)
         self._points = [_Point(words=self._begun)]
         self._ids: list[int] = []
 
     def translate(self, ids: Sequence[int]) -> list[int]:
-        """All of `ids` in the other's tokens, but for a last character that is not whole."""
+        """Return the other tokenizer's tokens for `ids`, without an incomplete last character."""
         same = common(self._ids, ids)
         self.rollback(same)
         for token in ids[same:]:
@@ -72,21 +72,21 @@ class Translation:
         return self._words[: point.words] + self._encoded(point.word)
 
     def rollback(self, length: int) -> None:
-        """Forget the tokens from `length` on."""
+        """Forget the tokens from index `length` on."""
         del self._ids[length:], self._points[length + 1 :]
 
     @property
     def word(self) -> list[int]:
-        """The other's tokens for the last word."""
+        """The other tokenizer's tokens for the last word."""
         return self._encoded(self._points[-1].word)
 
     @property
     def certain(self) -> bool:
-        """Whether the last character is whole."""
+        """Whether the last character is complete."""
         return self._points[-1].certain
 
     def back(self, guess: str) -> list[int]:
-        """The source's tokens for `guess`, a text that follows the sequence."""
+        """Return the source tokenizer's tokens for `guess`, a text that follows the sequence."""
         point = self._points[-1]
         if point.spelled:
             spelled = self._ids[-point.spelled :]
@@ -99,8 +99,8 @@ class Translation:
         text = self._special.get(token)
         if text is not None:
             meant = self._specials.get(text)
-            told = [meant] if meant is not None else self._encoded(text)
-            self._words[point.words :] = self._encoded(point.word) + told
+            ids = [meant] if meant is not None else self._encoded(text)
+            self._words[point.words :] = self._encoded(point.word) + ids
             return _Point(words=len(self._words))
         tail = (*point.tail, token)
         known, text = self._decode(tail[: point.known]), self._decode(tail)
@@ -126,7 +126,7 @@ class Translation:
         return self._pieces[word]
 
     def _behind(self, word: str) -> list[int]:
-        """A word as it is encoded behind others."""
+        """Return the tokens of `word` as it is encoded after other text."""
         anchor, whole = self._plain(ANCHOR), self._plain(ANCHOR + word)
         return whole[len(anchor) :] if whole[: len(anchor)] == anchor else self._plain(word)
 
@@ -140,13 +140,13 @@ def shared(source: Mapping[str, int], other: Mapping[str, int]) -> dict[int, int
     Tokens without one are left out.
     """
     meant = {meaning: index for index, meaning in meanings(source).items()}
-    # Where two mean the same, the first is a byte by its number, and the last is what is used.
+    # Of two tokens with the same bytes, the lower id is a byte token and the higher one is used.
     own = {meaning: index for index, meaning in sorted(meanings(other).items())}
     return {index: meant[meaning] for meaning, index in own.items() if meaning in meant}
 
 
 def meanings(vocab: Mapping[str, int]) -> dict[int, bytes]:
-    """The bytes that tokens stand for, in the two notations that there are."""
+    """Return each token's bytes by its id, from GPT-2's or SentencePiece's notation."""
     if "Ġ" in vocab or "Ċ" in vocab:
         table = _bytes_of_characters()
         return {
@@ -159,15 +159,15 @@ def meanings(vocab: Mapping[str, int]) -> dict[int, bytes]:
 
 
 def _spelled(text: str) -> bytes:
-    """A token of SentencePiece."""
+    """Return the bytes of a SentencePiece token."""
     if len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
         return bytes([int(text[3:5], 16)])
     return text.replace("▁", " ").encode()
 
 
 def _bytes_of_characters() -> dict[str, int]:
-    """GPT-2's notation of bytes: those that print stand for themselves, the others come behind all
-    that there are."""
+    """Return GPT-2's table of bytes by character. Printable bytes stand for themselves. The others
+    get the characters from 256 on."""
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = [byte for byte in range(256) if byte not in printed]
     table = {chr(byte): byte for byte in printed}
@@ -175,6 +175,6 @@ def _bytes_of_characters() -> dict[str, int]:
 
 
 def common(a: Sequence[int], b: Sequence[int]) -> int:
-    """Length of the longest common beginning."""
+    """Return the length of the longest common prefix."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))

@@ -1,4 +1,4 @@
-"""What voiceloop itself writes into a conversation, whichever engine holds it."""
+"""Texts that voiceloop itself writes into a conversation, for every engine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ SPOKEN = (
     "You are a helpful AI assistant who speaks with the user. Answer in one to three short "
     "sentences of plain words, with no lists, no markdown and no emoji."
 )
-"""The system prompt of models that are told no other: by themselves they write for eyes."""
+"""The default system prompt. Without it, models write text for readers."""
 BROKEN_OFF = "—"
-"""Stands in a conversation's history where a reply was interrupted."""
+"""Mark in a conversation's history where a reply was interrupted."""
 BEGAN = "You have begun the conversation with these words:"
-"""Stands before what a model said first, where it is shown no conversation that it begins."""
+"""Text that introduces the model's first words if the user's message must come first."""
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _MONTHS = (
     "January February March April May June July August September October November December"
@@ -20,10 +20,11 @@ _MONTHS = (
 
 
 def told(system: str, now: datetime, place: str) -> str:
-    """The system prompt of a conversation that begins `now`, at a `place` if that is known.
+    """Return the system prompt of a conversation that begins `now`, at `place` unless that is
+    empty.
 
-    It tells the date and the hour in words that stay true while they talk, so that it stays the
-    same. An empty one stays empty.
+    Date and hour are in words that stay true during the conversation, so the prompt never changes.
+    An empty `system` stays empty.
     """
     if not system:
         return ""
