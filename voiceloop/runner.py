@@ -33,7 +33,7 @@ M = TypeVar("M")
 
 FIRST, LATER = 0, 10
 """Priorities of work on a model: `FIRST` for committed work and final decodes, `LATER` for guesses
-and partial decodes. Between them is committed work that can wait, one level per second."""
+and partial decodes. Between them is committed work that can wait, a level for each second."""
 LINGER_S = 0.002
 """Seconds that a thread waits after a result of a stream before it begins less urgent work.
 

@@ -22,11 +22,11 @@ class Talk(Choosing, frozen=True, kw_only=True):
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --headphones")
 
     input: Annotated[str | None, written("NAME")] = None
-    """The microphone by a part of its name, or `list`; none: the system's default."""
+    """The microphone by a part of its name, or `list`; without it the system's default."""
     output: Annotated[str | None, written("NAME")] = None
-    """The speaker by a part of its name, or `list`; none: the system's default."""
+    """The speaker by a part of its name, or `list`; without it the system's default."""
     headphones: bool = False
-    """Listen while it speaks, so that you can interrupt; a loudspeaker would do so too."""
+    """Listen during replies, so that you can interrupt; a loudspeaker would interrupt too."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
@@ -34,7 +34,7 @@ class Talk(Choosing, frozen=True, kw_only=True):
 
 
 def talk(command: Talk) -> int:
-    """`voiceloop talk`."""
+    """Run `voiceloop talk` and return the exit status."""
     from voiceloop.audio.devices import Centred
     from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
 
@@ -72,7 +72,7 @@ def talk(command: Talk) -> int:
 
 
 def list_devices() -> int:
-    """Print the microphones and speakers that `talk` can be given."""
+    """Print the microphones and speakers that `talk` can use. Return the exit status."""
     from voiceloop.audio.portaudio import NAMES, names
 
     found = {kind: names(kind) for kind in NAMES}
