@@ -1,12 +1,14 @@
-"""Calibrate a language model on the bundled requests, and say what was found: the areas under the
-curves by kind of silence, what each policy costs, and the entry for shipped.toml.
+"""Calibrates a language model on the bundled requests.
+
+It prints areas under the ROC curve by kind of silence, the cost of each policy, and the entry for
+shipped.toml.
 
     python -m tools.calibration starter --domain
     python -m tools.calibration path/of/a/model
     python -m tools.calibration path/of/a/model --spoken tiny.en --every 5
 
-With --spoken the words are what a recogniser understands of the requests, said in the voices of
-flite; `as it is known` is then what the calibration is worth.
+With --spoken the requests are spoken by flite and recognised first. The line `as it is known` then
+shows how good the known calibration is on recognised words.
 """
 
 from __future__ import annotations
@@ -52,14 +54,16 @@ PARTS: tuple[tuple[str, tuple[Kind, ...]], ...] = (
 
 
 VOICES = ("slt", "rms", "awb", "kal16")
-"""Of flite."""
+"""Voices of flite."""
 PAUSE = silence(samples(500))
-"""What a recogniser hears after the words, where the user is silent."""
+"""The silence that a recogniser hears after the words."""
 
 
 def areas(judged: Sequence[JudgedSilence]) -> list[tuple[str, int, float, float]]:
-    """For each kind of silence how many there are, and how well an end is told from it by the
-    probability and by the last word: areas under ROC curves."""
+    """Return for each kind of silence its name, its number, and two areas under the ROC curve.
+
+    They say how well an end is distinguished from it by the end probability and by the last word.
+    """
 
     scale = Calibration(0.0, 0.0, 0, shift_of(judged))
 
@@ -77,7 +81,7 @@ def areas(judged: Sequence[JudgedSilence]) -> list[tuple[str, int, float, float]
 
 
 def in_kinds(sentence: Sentence, language: Language) -> CalibrationRequest:
-    """A sentence of the bench as a request: every place between two words is a cut."""
+    """Turn a sentence of the bench into a request with a cut after every word."""
 
     def cut(words: int) -> Cut:
         said = sentence.prefix(words)
@@ -137,8 +141,11 @@ def main() -> None:
 def understood(
     asked: Sequence[CalibrationRequest], asr: Asr, language: Language
 ) -> tuple[CalibrationRequest, ...]:
-    """What `asr` understands of each request and its beginnings, which are said by themselves, as
-    by someone who hesitates; without those of which it understands nothing."""
+    """Return the requests with the words that `asr` understands.
+
+    Each beginning of a request is spoken alone, as by a person who hesitates. Those without any
+    recognised word are left out.
+    """
     found = list[CalibrationRequest]()
     for request, voice in zip(asked, cycle(VOICES), strict=False):
         said = [*(f"{cut.words}," for cut in request.cuts[:-1]), request.text]

@@ -82,7 +82,7 @@ It may set neither """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     text, values = INTRODUCTION, config.flatten(config.Config())
     section = None
     for key, hint in config.KEYS.items():

@@ -91,7 +91,7 @@ MODULES = (session_events, response_events, client_events, extensions, settings,
 
 
 def meanings() -> dict[tuple[str, str], str]:
-    """The docstring under each attribute of the wire's classes, by class and attribute."""
+    """Return the docstring under each attribute of the wire's classes, by class and attribute."""
     found: dict[tuple[str, str], str] = {}
     for module in MODULES:
         for node in ast.parse(inspect.getsource(module)).body:
@@ -107,14 +107,14 @@ MEANINGS = meanings()
 
 
 def meaning(kind: type, name: str) -> str:
-    """What the docstrings say of a key, in the class or in what it inherits from."""
+    """Return the docstring of a key, from its class or the first base class that has one."""
     return next(
         MEANINGS[base.__name__, name] for base in kind.__mro__ if (base.__name__, name) in MEANINGS
     )
 
 
 def value(hint: Any) -> str:
-    """What a value looks like, with links to the objects that it may be."""
+    """Describe a value of type `hint`, with links to the objects that it may be."""
     if not objects_in(hint):
         return schema.expected(hint, schema.JSON).replace("|", "\\|")
     said: list[str] = []
@@ -132,7 +132,7 @@ def value(hint: Any) -> str:
 
 
 def objects_in(hint: Any) -> list[Any]:
-    """The objects that a value of type `hint` may be or contain, not looking inside them."""
+    """Return the objects that a value of type `hint` may be or list, without nested objects."""
     found: list[Any] = []
     for member in schema.members(hint):
         if schema.is_struct(member):
@@ -143,14 +143,14 @@ def objects_in(hint: Any) -> list[Any]:
 
 
 def is_change(kind: Any) -> bool:
-    """Whether a struct is what an update gives."""
+    """Return whether a struct describes an update of settings."""
     return issubclass(kind, schema.Settings) and kind.__base__ is not schema.Settings
 
 
 def table(kind: Any, *, read: bool) -> str:
-    """The keys of an object; with defaults if clients can write it."""
+    """Return a table of an object's keys; with `read`, clients write it and it has defaults."""
     rows: list[tuple[str, ...]] = []
-    # The heading of an event is its type, and the introduction tells of its id.
+    # The type of an event is its heading, and the introduction describes its id.
     event = kind in (*CLIENT, *SERVER)
     tag = kind.__struct_config__.tag_field
     if tag and not event:
@@ -175,7 +175,7 @@ def table(kind: Any, *, read: bool) -> str:
 
 
 def default_of(kind: Any, name: str) -> str:
-    """What a key is where a client leaves it out."""
+    """Return the default of a key as the table shows it."""
     marks = schema.marks(schema.hints_of(kind)[name])
     default = schema.default_of(kind, name)
     if schema.TOLD in marks:
@@ -187,7 +187,7 @@ def default_of(kind: Any, name: str) -> str:
 
 
 def within(kinds: list[Any]) -> list[Any]:
-    """All objects that those of `kinds` contain, in the order in which they are met."""
+    """Return all objects that those of `kinds` contain, at any depth, in order of appearance."""
     found: dict[Any, None] = {}
     for kind in kinds:
         for hint in schema.hints_of(kind).values():
@@ -198,19 +198,19 @@ def within(kinds: list[Any]) -> list[Any]:
 
 
 def chapter(kinds: list[Any], *, read: bool) -> str:
-    """The events of `kinds`, each with its keys."""
+    """Return a section for each event of `kinds`."""
     return "".join(section(schema.tag_of(kind), kind, read=read) for kind in kinds)
 
 
 def section(title: str, kind: Any, *, read: bool) -> str:
-    """What an event or object is, and its keys."""
+    """Return the section of an event or object: title, docstring and keys."""
     keys = table(kind, read=read)
     text = f"\n### {title}\n\n{inspect.cleandoc(kind.__doc__)}\n"
     return f"{text}\n{keys}" if keys else text
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     readable = within(CLIENT)
     ours = [kind for kind in (*CLIENT, *SERVER) if kind.__module__ == extensions.__name__]
     order = inspect.cleandoc(responses.__doc__ or "").split("\n\n", 2)[2]

@@ -105,7 +105,7 @@ class Batch:
 
 
 class Recogniser(nn.Module):
-    """Whisper with a CTC head, which teaches the encoder when words are; it is not exported."""
+    """Whisper with a CTC head, which is not exported: it teaches the encoder the times of words."""
 
     def __init__(self, whisper: WhisperForConditionalGeneration, no_speech: int) -> None:
         super().__init__()
