@@ -62,7 +62,7 @@ class ChoiceNotice:
     """A search for local servers that runs in the background; None if there is none."""
 
     def all(self) -> list[str]:
-        """Return all lines, one for each found server included.
+        """Return all lines, with one for each server that was found.
 
         This waits for the search. Call it after the models were loaded, so the wait is short.
         """
@@ -81,7 +81,7 @@ def settle(
 
     With `looks`, servers that the user has not named are looked for and listed. On a terminal
     the user may be asked which preset to pull. Raises ConfigError if the named server does not
-    run here, and ModelNotFound if a server would reply to what the starter's recogniser hears.
+    run here, and ModelNotFound if it would be combined with the starter's recogniser.
     """
     store, machine = ModelStore(), machine or this_machine()
     given = dict(given_in_settings(command.settings, command.origins))

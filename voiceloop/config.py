@@ -64,8 +64,8 @@ class AsrConfig(Object, frozen=True):
     list`), a folder with a CTranslate2 Whisper model, or a repository of the hub."""
     language: str = "en"
     """What is spoken: a two-letter code, or `auto`. With `auto` a model of several languages
-    detects it in each turn, until one turn is clear. In English, German and Spanish the last words
-    can show that a turn goes on; in other languages silence alone ends it."""
+    detects it in each turn, until it is certain. In English, German and Spanish the last words can
+    show that a turn goes on; in other languages silence alone ends it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model runs; `auto` takes the GPU if there is one that works."""
     compute_type: Literal["auto", "int8", "float16", "float32"] = "auto"
@@ -87,7 +87,7 @@ class AsrConfig(Object, frozen=True):
 
     @property
     def hears_no_people(self) -> bool:
-        """True for the starter's recogniser, which was trained on synthetic voices alone."""
+        """Return whether this is the starter's recogniser, which knows synthetic voices alone."""
         return self.engine == "whisper" and self.model == "starter"
 
 
@@ -109,10 +109,10 @@ class LlmConfig(Object, frozen=True):
     `voiceloop models list`), a folder, a GGUF file, or a repository of the hub; for `openai` its
     name there."""
     draft: str = "auto"
-    """What drafts tokens: a smaller model, named in the ways of the target; the folder of a draft
-    that was trained for it (`voiceloop train-draft`); `ngram`, which repeats earlier text and needs
-    no second model; or `none`. `auto` takes the draft that ships for the target, which the starter
-    and the packages' SmolLM2-135M-Instruct have, and else `ngram`."""
+    """What drafts tokens: a smaller model, given as for `llm.target`; the folder of a draft that
+    was trained for the target (`voiceloop train-draft`); `ngram`, which repeats earlier text and
+    needs no second model; or `none`. `auto` takes the draft that ships for the target, else
+    `ngram`. Drafts ship for the starter and, in the packages, for SmolLM2-135M-Instruct."""
     draft_tokenizer: str = ""
     """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
@@ -120,8 +120,8 @@ class LlmConfig(Object, frozen=True):
     draft_tree: Literal["auto", "on", "off"] = "auto"
     """Whether a draft may propose several tokens for one place, if measurements show that this is
     faster. It needs `llm.num_speculative_tokens` at `auto`, and coupled verification. `auto` allows
-    it to drafts that were trained for the target: of other drafts, mostly the first token is right
-    or none."""
+    it only to drafts that were trained for the target: if another draft has the right token, it is
+    mostly the first."""
     branches: Annotated[int, Meta(ge=0, le=16)] = 0
     """Most replies that are begun at once, in idle time, to what the user is likely to say next.
     One that begins like the real reply becomes its draft. 0 begins none."""
@@ -168,8 +168,8 @@ class LlmConfig(Object, frozen=True):
     `concise`, little repetition and not too many words; or a function of your own by its name
     (docs/engines.md)."""
     max_new_tokens: Positive = 100
-    """Longest reply, in tokens. It ends with the sentence in which it reaches three fifths of that.
-    The user hears more after "go on"."""
+    """Longest reply, in tokens. After three fifths of them a reply ends with its current sentence.
+    The user can ask for more with "go on"."""
     thinking: Literal["off", "on"] = "off"
     """For `openai`: `off` asks the model not to think before it replies, if the server supports
     that; `on` leaves it to the model. Models in this process never think."""
@@ -197,12 +197,12 @@ class LlmConfig(Object, frozen=True):
 
     @property
     def answers_little(self) -> bool:
-        """True for the starter's language model, which knows only a few kinds of questions."""
+        """Return whether this is the starter's model, which knows only a few kinds of questions."""
         return self.engine == "speculative" and self.target == "starter"
 
     @property
     def often_wrong(self) -> bool:
-        """True for the small language model of preset cpu."""
+        """Return whether this is the small language model of preset cpu."""
         return self.engine == "speculative" and self.target == PRESETS["cpu"]["llm.target"]
 
 
@@ -313,7 +313,7 @@ class ServerConfig(Object, frozen=True):
 
 
 class Config(Object, frozen=True):
-    """Everything that can be set."""
+    """All settings."""
 
     preset: Literal["starter", "cpu", "laptop", "small", "best"] = "starter"
     """The models, all at once; `voiceloop models list` says what each preset is good for and needs.

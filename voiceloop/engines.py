@@ -105,7 +105,7 @@ class AsrTurn:
     audio: AudioFrame
     """The audio of the turn so far, at 16 kHz; it begins a little before the speech."""
     speech_start: int
-    """Index of the first voiced sample in the stream."""
+    """Index in the stream of the first voiced sample."""
     partials: bool = True
     """True if words are wanted while the user speaks."""
     timed: bool = False
@@ -283,9 +283,9 @@ class Conversation(Protocol):
     def end_of_turn_probability(self) -> float | None:
         """Return the probability that the user's turn ends after the newest text.
 
-        That is the text of the last `prefill`, or, from the first step of a reply on, the reply's
-        text without its final punctuation. None if the engine does not know. This is called on the
-        event loop.
+        That is the text of the last `prefill`. From the first step of a `reply` on it is the text
+        of that call, without its final punctuation. None if the engine does not know. This is
+        called on the event loop.
         """
         ...
 
@@ -353,7 +353,10 @@ class Conversation(Protocol):
         ...
 
     def calls(self, tools: Sequence[Tool]) -> bool:
-        """Return whether replies can be forced to be calls of `tools`; for the event loop."""
+        """Return whether replies can be forced to be calls of `tools`.
+
+        This is called on the event loop.
+        """
         ...
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
@@ -463,8 +466,8 @@ class Runner(Protocol):
     ) -> AsyncGenerator[T, None]:
         """Advance a step generator when the consumer requests a result, and skip each None.
 
-        Each step waits as a call with this `priority` does. If the returned generator is closed,
-        `steps` is closed after at most one more step.
+        Each step is scheduled like a `call` with this `priority`. If the returned generator is
+        closed, `steps` is closed after at most one more step.
         """
         ...
 

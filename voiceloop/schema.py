@@ -96,7 +96,7 @@ class Wording:
     unknown: str
     """The problem of an unknown key."""
     cutoff: float
-    """Least similarity of a choice to a value that is suggested for it, from 0 to 1."""
+    """Least similarity, from 0 to 1, at which a choice is suggested for a wrong value."""
 
 
 def shown(value: object, write: Callable[[object], str] = json.dumps) -> str:
@@ -143,8 +143,8 @@ def read(kind: Any, value: object, words: Wording, *, text: bool = False) -> Any
 def tidied(hint: Any, value: Any) -> Any:
     """Return `value`, which will be read as type `hint`, without entries that have no effect.
 
-    These are nulls of optional keys that cannot be null, and the keys that an object's class lists
-    in `tunes`, which are ignored.
+    These are nulls under optional keys whose type has no null, and the keys that an object's class
+    lists in `tunes`, which are ignored.
     """
     if isinstance(value, list):
         inner = {step: kind for one in members(hint) for kind, _, step in _entries(one, value)}

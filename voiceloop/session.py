@@ -186,11 +186,11 @@ class Session:
         return self._request(inputs.BringResults(tuple(returned), options))
 
     def respond(self, options: Options | None = None) -> int | None:
-        """Answer the newest turn that is over. Returns its number, or None if it is answered."""
+        """Answer the newest turn that is over. Returns its number, or None if it has a reply."""
         return self._request(inputs.Respond(options))
 
     def cancel(self, turn: int | None = None) -> int | None:
-        """End the current reply, or only if it answers `turn`. Returns the number of its turn."""
+        """End the current reply, or only one to `turn`. Returns the number of its turn or None."""
         return self._request(inputs.Cancel(turn))
 
     @property

@@ -26,7 +26,7 @@ INTERRUPTED = "voiceloop: interrupted"
 """The message of an interrupted command."""
 
 _came = [signal.SIGINT]
-"""Received signals, oldest first. SIGINT at the front serves a KeyboardInterrupt without one."""
+"""Received signals, the newest last; SIGINT stands for a KeyboardInterrupt without a signal."""
 
 
 @contextmanager

@@ -17,9 +17,9 @@ VARIABLE = "OMP_NUM_THREADS"
 SPINS = "30000"
 """How often an idle thread of GNU's OpenMP looks for work before it sleeps.
 
-It takes 1.5 ms on an Intel Xeon and some tenths of a millisecond elsewhere, longer than the time
-from one step of a model to the next. The default is ten times as much, on a core that the next step
-of a reply may need.
+That takes 1.5 ms on an Intel Xeon and some tenths of a millisecond elsewhere, longer than the time
+between two steps of a model. The default is ten times as much, on a core that the next step of a
+reply may need.
 """
 
 _share, _all = 0, 0
@@ -85,8 +85,8 @@ def free_threads() -> int:
     """Return how many threads a model should use now: those for large work, less those of the
     other models that compute at this moment.
 
-    It is for models whose threads wait for each other many times in a pass, before each pass. If
-    two threads share a core, all others wait until the system switches between them.
+    A model whose threads wait for each other many times in a pass calls this before each pass. If
+    two of them shared a core, all would wait until the system switches between the two.
     """
     if not _all:
         return int(os.environ.get(VARIABLE, 0)) or available_cores()

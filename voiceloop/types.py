@@ -35,7 +35,7 @@ class AudioFrame:
 
     @property
     def end(self) -> int:
-        """Index of the sample after the last."""
+        """Return the index of the sample after the last."""
         return self.start + len(self.pcm)
 
 
@@ -67,12 +67,12 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """All words, committed and tentative."""
+        """Return all words, committed and tentative, as text."""
         return " ".join(word.text for word in self.committed + self.tentative)
 
     @property
     def committed_text(self) -> str:
-        """The committed words alone."""
+        """Return the committed words as text."""
         return " ".join(word.text for word in self.committed)
 
 
@@ -162,7 +162,7 @@ class Clause:
     spoken: str
     """The text as it is spoken: numbers and symbols as words."""
     spans: tuple[Span, ...] = ()
-    """One for each spoken word, in order."""
+    """A span for each spoken word, in order."""
     last: bool = False
     """True for the reply's last clause."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from voiceloop.audio.soundcard import SoundcardSpeaker
 
 SPEAKER_RATE = 24_000
-"""Sample rate of the replies in hertz; other rates of a synthesizer are converted to it."""
+"""Sample rate of the replies without a sound card, in hertz."""
 
 
 class Ask(Command, frozen=True, kw_only=True):
