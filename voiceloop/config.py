@@ -340,7 +340,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "cpu": {
         "asr.model": "tiny.en",
         "llm.target": "smollm2-135m-instruct",
-        "llm.repetition_penalty": 1.1,  # without it half of its sentences are said before
+        "llm.repetition_penalty": 1.1,  # without it half of its sentences are repetitions
         "turns.sound": "smart-turn-v3.2",
         "tts.engine": "piper",
         "tts.model": "en_US-joe-medium",
@@ -541,7 +541,7 @@ def converted(kind: Any, value: object, where: str, *, text: bool, hint: str) ->
 
     Raises ConfigError if it does not fit. The hint is the nearest choice, or else `hint`.
     """
-    if NoneType in members(kind) and str(value).lower() == "none":  # help writes it as Python does
+    if NoneType in members(kind) and str(value).lower() == "none":  # help prints None
         return None
     try:
         found = read(kind, value, TOML, text=text)

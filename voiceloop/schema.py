@@ -190,7 +190,7 @@ def _fits(hint: Any, value: object) -> bool:
     return True
 
 
-# What is wrong ------------------------------------------------------------------------------------
+# Errors -------------------------------------------------------------------------------------------
 
 
 def explained(hint: Any, value: object, words: Wording, path: Path = ()) -> Mistake:

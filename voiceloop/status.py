@@ -53,7 +53,7 @@ def asr_name(config: AsrConfig) -> str:
 
 
 def tts_name(config: TtsConfig) -> str:
-    """Return the name of a synthesizer: engine and model, or the model if it names the engine."""
+    """Return the engine and the model of a synthesizer, or a model that begins with the engine."""
     model = _last(config.model)
     return model if model.startswith(config.engine) else f"{config.engine} {model}".strip()
 

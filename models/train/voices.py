@@ -140,7 +140,7 @@ class _Espeak:
         self.rate = self.lib.espeak_Initialize(_SYNCHRONOUS, 0, data.encode(), 0)
         self.pcm: list[np.ndarray] = []
         self.words: list[tuple[int, float]] = []  # (1-based character position, seconds)
-        self.callback = _CALLBACK(self._heard)  # kept: the library holds a bare pointer
+        self.callback = _CALLBACK(self._heard)  # the library keeps only a pointer to it
 
     def _heard(self, wav, samples: int, events) -> int:
         if samples > 0:
@@ -167,7 +167,7 @@ def _espeak(text: str, voice: Voice) -> Speech:
     engine.lib.espeak_SetParameter(_PITCH, min(99, max(0, round(50 * voice.pitch))), 0)
     engine.lib.espeak_SetParameter(_RANGE, min(99, max(0, round(50 * voice.spread))), 0)
     engine.pcm, engine.words = [], []
-    # Each time: voiceloop's own synthesizer may have spoken in this process meanwhile.
+    # Set it each time: voiceloop's own synthesizer in this process may have replaced it.
     engine.lib.espeak_SetSynthCallback(engine.callback)
     data = text.encode()
     engine.lib.espeak_Synth(data, C.c_size_t(len(data) + 1), 0, 1, 0, _UTF8, None, None)
@@ -225,7 +225,7 @@ class _FliteVoice(C.Structure):
 
 # Mean and standard deviation of each voice's fundamental, in Hz.
 _F0 = {"kal": (95, 11), "kal16": (95, 11), "rms": (95, 15), "slt": (170, 25), "awb": (115, 15)}
-_END = "R:SylStructure.daughtern.daughtern.R:Segment.end"  # of a word
+_END = "R:SylStructure.daughtern.daughtern.R:Segment.end"  # the feature for the end of a word
 # flite keeps the pointers to feature names, so these must outlive the voices.
 _STRETCH = C.c_char_p(b"duration_stretch")
 _MEAN, _DEVIATION = C.c_char_p(b"int_f0_target_mean"), C.c_char_p(b"int_f0_target_stddev")
