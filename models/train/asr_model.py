@@ -24,7 +24,7 @@ LOCAL = 1.3
 
 
 def config(tokenizer: Tokenizer) -> WhisperConfig:
-    """Return the sizes of the model: 7 M parameters, half of them in the encoder."""
+    """Return the configuration of the model: 7 M parameters, half of them in the encoder."""
     size = tokenizer.get_vocab_size()
     eot = tokenizer.token_to_id("<|endoftext|>")
     return WhisperConfig(

@@ -16,7 +16,7 @@ import soxr
 
 RATE = 16_000
 fft: Any = scipy.fft
-"""`scipy.fft` without its types, which are those of its dispatcher's arguments."""
+"""`scipy.fft` without its stubs, which describe the arguments of its dispatcher, not results."""
 
 
 def warp(pcm: np.ndarray, rate: int, factor: float) -> np.ndarray:
