@@ -24,8 +24,8 @@ A setting comes from the first of these that gives it:
 5. the preset: `--preset small`, or `preset = "small"` in a file
 6. the default
 
-`voiceloop config` prints every setting, its value and where that comes from. In a file, what stands
-before the dot is the section:
+`voiceloop config` prints every setting, its value and the origin of the value. In a file, the part
+of a key before the dot is the section:
 
 ```toml
 preset = "small"
@@ -34,12 +34,12 @@ preset = "small"
 voice = "en-gb"
 ```
 
-`voiceloop config --toml > mine.toml` writes such a file to edit: every setting with a comment, and
-in force only what somebody has given.
+`voiceloop config --toml > mine.toml` writes such a file to edit. It has every setting with a
+comment; defaults and values of the preset are commented out.
 
 ## Completion
 
-Commands, options and presets are completed at the press of a key once the shell has read a script:
+The shell completes commands, options and presets once it has read a script:
 
 | shell | where | what |
 |---|---|---|
@@ -51,9 +51,8 @@ Commands, options and presets are completed at the press of a key once the shell
 ENGINES = """
 ## Settings of an engine's own
 
-[An engine of somebody else's](engines.md#an-engine-of-your-own) may have settings that voiceloop
-does not know. They stand in a table of their own, `[asr.options]`, `[llm.options]` or
-`[tts.options]`, or are flags:
+[An engine of your own](engines.md#an-engine-of-your-own) may have settings that voiceloop does not
+know. They are in the table `[asr.options]`, `[llm.options]` or `[tts.options]`, or are flags:
 
 ```toml
 [llm]
@@ -63,20 +62,20 @@ engine = "parrot"
 repeats = 3
 ```
 
-`voiceloop ask question.wav --llm.engine parrot --llm.options.repeats 3` says the same. The engine
-checks them: a wrong name or value is an error that names the nearest. `voiceloop ask --help-all
---llm.engine parrot` lists them. The engines that come with voiceloop have none.
+`voiceloop ask question.wav --llm.engine parrot --llm.options.repeats 3` has the same effect. The
+engine checks them: a wrong name or value is an error that names the nearest. `voiceloop ask
+--help-all --llm.engine parrot` lists them. The engines that come with voiceloop have none.
 """
 
 FOUND = """
 ## A file in the current folder
 
-`voiceloop.toml` applies to whoever starts voiceloop in its folder, and that may be a folder that
-somebody else has made. So it may not choose code that is loaded, weights or recordings that are
-read or fetched by a name of its own, or the limits of a server. Where it tries, nothing is started,
-and one line says which keys those are. If you trust the file, name it, and it may set everything:
-`--config voiceloop.toml`. What a server listens at, its keys and certificates, and the files that
-commands read and write are not settings at all: flags alone give them.
+`voiceloop.toml` applies to everyone who starts voiceloop in its folder, and somebody else may have
+made that folder. So it may not choose code that is loaded, weights or recordings that are read or
+fetched, the server that conversations are sent to, or the limits of a server. If it tries, nothing
+is started, and an error lists those keys. If you trust the file, name it, and it may set
+everything: `--config voiceloop.toml`. The address of a server, its keys and certificates, and the
+files that commands read and write are not settings: only flags give them.
 
 It may set neither """
 

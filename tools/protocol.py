@@ -40,7 +40,7 @@ lists every event and key that voiceloop reads or writes.
 - A text message is one event: a JSON object of at most {jsontext.MAX_CHARACTERS:,} characters,
   {jsontext.MAX_VALUES:,} values and {jsontext.MAX_DEPTH} levels of nesting.
 - Each event of a client may have an `event_id`, a text of at most 512 characters, which errors
-  about it tell again. Each event of the server has one.
+  about it repeat. Each event of the server has one.
 - Audio is PCM16 at {sound.RATE:,} Hz, or G.711 at 8,000 Hz as telephones have it, in whole
   samples. Each way has its own format, in `audio.input` and `audio.output`, which may change at any
   time: for the audio that is appended after the update, and for the responses that begin after it.
@@ -52,27 +52,26 @@ lists every event and key that voiceloop reads or writes.
   the index of the first sample within the item, a 32-bit integer with its lowest byte first. Audio
   follows. (Every id that the server makes has {ids.LENGTH} characters.)
 - Milliseconds are those of audio: {ledger.PER_MS} samples each of PCM16, 8 of G.711.
-- What a client asks for and cannot have is refused by an `error` that names the parameter, and the
-  session goes on. Of a `session.update` the rest is done, and `session.updated` says what holds; of
-  any other event nothing is. Unknown keys are refused too. What only tunes is taken: each object
-  says of which keys nothing comes.
-- null under a key that may be absent, and cannot be null, is as good as no key.
-- `response.create` answers the conversation as it stands: what the user has said or written and
-  nobody has answered, the outputs of calls, notes of the system where there is neither, or nothing,
-  as for a greeting or another answer.
-- A session of type `transcription`, as at `/v1/realtime?intent=transcription`, tells the user's
+- A request that cannot be granted is refused by an `error` that names the parameter, and the
+  session goes on. The rest of a `session.update` takes effect, and `session.updated` shows the
+  result; any other event then has no effect. Unknown keys are refused too. Some keys are accepted
+  without an effect; each object lists its own.
+- null under an optional key whose type has no null has the same effect as no key.
+- `response.create` answers the conversation as it stands: the user's words that have no answer yet,
+  the outputs of calls, or, if there are neither, notes of the system. It also works without any of
+  these, for a greeting or another answer.
+- A session of type `transcription`, as at `/v1/realtime?intent=transcription`, sends the user's
   words and nothing else: the events of the input audio and of the items that it becomes.
-  `response.create` is refused, and the language model has no work. `semantic_vad` goes by the words
-  alone there.
-- A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. Then \
-the oldest audio is forgotten, and
-  after that the oldest items, of which `conversation.item.deleted` tells.
-- `rate_limits.updated` is never sent. What a client may send is limited all the same:
-  [limits](server.md#limits). One that is told `rate_limit_exceeded` sends less for a while.
+  `response.create` is refused, and the language model has no work. `semantic_vad` judges by the
+  words alone there.
+- A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. When \
+it is full, the oldest audio is forgotten,
+  then the oldest items, each with a `conversation.item.deleted`.
+- `rate_limits.updated` is never sent, but clients have [limits](server.md#limits). After
+  `rate_limit_exceeded` a client should send less for a while.
 """
 EXTENSIONS = """\
-All that a session can ask for is off until it does so in `session.update`, so a client that does
-not know it never meets it:
+All extensions are off until a `session.update` turns them on, so other clients never notice them:
 
 ```json
 {"type": "session.update", "session": {"type": "realtime", "voiceloop": {"pause": true}}}

@@ -14,7 +14,8 @@ from voiceloop.manual import meaning
 from voiceloop.schema import TOML, expected, hints_of
 
 HEAD = """\
-# Settings of voiceloop. What begins with # and no space is as it would be anyway.
+# Settings of voiceloop. A line with # and no space is a default or a value of
+# the preset; remove the # to change it.
 # To use this file: --config FILE, or as ~/.config/voiceloop/config.toml.
 """
 WIDTH = 78
