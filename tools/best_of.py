@@ -75,14 +75,14 @@ def reply(talk: SpeculativeConversation, question: str) -> str:
 def exact(llm: SpeculativeLlm, seed: int) -> float:
     """Return the share of questions that are answered correctly."""
     starter = llm.name == "starter"
-    asked = factual("heldout") if starter else keyed()
+    questions = factual("heldout") if starter else keyed()
     right = 0
-    for number, (question, answer) in enumerate(asked):
-        talk = llm.conversation(seed=seed * len(asked) + number)
+    for number, (question, answer) in enumerate(questions):
+        talk = llm.conversation(seed=seed * len(questions) + number)
         said = reply(talk, question)
         right += said == answer if starter else answer in words(said)
         talk.close()
-    return right / len(asked)
+    return right / len(questions)
 
 
 def clause(llm: SpeculativeLlm, question: str, seed: int) -> tuple[float, int]:

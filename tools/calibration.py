@@ -69,12 +69,12 @@ def areas(judged: Sequence[JudgedSilence]) -> list[tuple[str, int, float, float]
 
     def scores(kinds: Sequence[Kind]) -> tuple[list[float], list[float]]:
         own = [one for one in judged if one.kind in kinds]
-        chances = [comparable(one.probability, scale, one.exchanges) for one in own]
-        return chances, [float(not one.unfinished) for one in own]
+        probabilities = [comparable(one.probability, scale, one.exchanges) for one in own]
+        return probabilities, [float(not one.unfinished) for one in own]
 
-    chances, words = scores(("end",))
+    probabilities, words = scores(("end",))
     return [
-        (name, len(own[0]), roc_auc(chances, own[0]), roc_auc(words, own[1]))
+        (name, len(own[0]), roc_auc(probabilities, own[0]), roc_auc(words, own[1]))
         for name, own in ((name, scores(kinds)) for name, kinds in PARTS)
         if own[0]
     ]
@@ -110,19 +110,21 @@ def main() -> None:
 
     llm = speculative(LlmConfig(target=given.model, draft="none", system=given.system))
     found = {}
-    for code, asked in bundled_requests().items():
+    for code, requests in bundled_requests().items():
         if given.language and code not in given.language:
             continue
         if given.domain and code == "en":
-            asked = replace(asked, asked=tuple(in_kinds(one, LANGUAGES[code]) for one in QUESTIONS))
-        asked = replace(asked, asked=asked.asked[:: given.every])
+            requests = replace(
+                requests, asked=tuple(in_kinds(one, LANGUAGES[code]) for one in QUESTIONS)
+            )
+        requests = replace(requests, asked=requests.asked[:: given.every])
         if given.spoken:
             asr = load_asr(Config(asr=AsrConfig(model=given.spoken)))
-            asked = replace(asked, asked=understood(asked.asked, asr, LANGUAGES[code]))
-        judged = [one for one in judgements(llm, asked) if one is not None]
+            requests = replace(requests, asked=understood(requests.asked, asr, LANGUAGES[code]))
+        judged = [one for one in judgements(llm, requests) if one is not None]
         found[code] = calibrate(judged, TurnConfig())
         shipped = llm.calibrations.get(code)
-        print(f"\n{code}: {len(asked.asked)} requests, {len(judged)} silences")
+        print(f"\n{code}: {len(requests.asked)} requests, {len(judged)} silences")
         print(f"{'area under the ROC curve':<30}{'silences':>10}{'P(end)':>10}{'last word':>11}")
         for name, count, probability, words in areas(judged):
             print(f"{name:<30}{count:>10}{probability:>10.3f}{words:>11.3f}")
@@ -139,7 +141,7 @@ def main() -> None:
 
 
 def understood(
-    asked: Sequence[CalibrationRequest], asr: Asr, language: Language
+    requests: Sequence[CalibrationRequest], asr: Asr, language: Language
 ) -> tuple[CalibrationRequest, ...]:
     """Return the requests with the words that `asr` understands.
 
@@ -147,7 +149,7 @@ def understood(
     recognised word are left out.
     """
     found = list[CalibrationRequest]()
-    for request, voice in zip(asked, cycle(VOICES), strict=False):
+    for request, voice in zip(requests, cycle(VOICES), strict=False):
         said = [*(f"{cut.words}," for cut in request.cuts[:-1]), request.text]
         cuts = list[Cut]()
         for text, cut in zip(said, request.cuts, strict=True):

@@ -39,7 +39,7 @@ SAID = (
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class BrowserRun:
     """One conversation of the browser, and the scenes that become pictures."""
 
     scheme: Literal["light", "dark"]
@@ -48,11 +48,11 @@ class Visit:
     scenes: tuple[str, ...]
 
 
-VISITS = (
-    Visit("light", WIDE, "", ("idle", "talking", "interrupted")),
-    Visit("dark", WIDE, "", ("idle", "talking", "interrupted")),
-    Visit("light", PHONE, "-phone", ("interrupted",)),
-    Visit("dark", PHONE, "-phone", ("talking",)),
+RUNS = (
+    BrowserRun("light", WIDE, "", ("idle", "talking", "interrupted")),
+    BrowserRun("dark", WIDE, "", ("idle", "talking", "interrupted")),
+    BrowserRun("light", PHONE, "-phone", ("interrupted",)),
+    BrowserRun("dark", PHONE, "-phone", ("talking",)),
 )
 
 
@@ -88,7 +88,7 @@ def converse(page: Page, scene: str) -> None:
         page.wait_for_timeout(500)
 
 
-def take(playwright: Playwright, url: str, microphone: Path, visit: Visit) -> None:
+def take(playwright: Playwright, url: str, microphone: Path, run: BrowserRun) -> None:
     """Hold one conversation, and take its pictures."""
     flags = [
         "--no-sandbox",
@@ -97,11 +97,11 @@ def take(playwright: Playwright, url: str, microphone: Path, visit: Visit) -> No
     ]
     browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
     context = browser.new_context(
-        viewport=visit.size,
-        color_scheme=visit.scheme,
+        viewport=run.size,
+        color_scheme=run.scheme,
         device_scale_factor=1.5,
-        is_mobile=visit.size == PHONE,
-        has_touch=visit.size == PHONE,
+        is_mobile=run.size == PHONE,
+        has_touch=run.size == PHONE,
     )
     context.grant_permissions(["microphone"])
     page = context.new_page()
@@ -112,9 +112,9 @@ def take(playwright: Playwright, url: str, microphone: Path, visit: Visit) -> No
         "localStorage.setItem('voiceloop.settings', JSON.stringify({processing: false}))"
     )
     page.goto(url)
-    for scene in visit.scenes:
+    for scene in run.scenes:
         converse(page, scene)
-        path = FOLDER / f"{scene}-{visit.scheme}{visit.suffix}.png"
+        path = FOLDER / f"{scene}-{run.scheme}{run.suffix}.png"
         page.screenshot(path=path, animations="disabled")
         assert path.stat().st_size <= LARGEST, f"{path} has {path.stat().st_size} bytes"
     browser.close()
@@ -127,8 +127,8 @@ def main() -> None:
         microphone = Path(folder) / "microphone.wav"
         recording(microphone)
         with serving(Path(folder)) as server:
-            for visit in VISITS:
-                take(playwright, server.page, microphone, visit)
+            for run in RUNS:
+                take(playwright, server.page, microphone, run)
 
 
 if __name__ == "__main__":

@@ -85,14 +85,14 @@ def settle(
     """
     store, machine = ModelStore(), machine or this_machine()
     given = dict(given_in_settings(command.settings, command.origins))
-    told, server = ChoiceNotice(), None
+    notice, server = ChoiceNotice(), None
     if command.llm_server is not None:
-        given, server = _asked_for(command.llm_server, given)
+        given, server = _with_named_server(command.llm_server, given)
     elif looks and command.settings.llm.engine != ELSEWHERE:
-        told = ChoiceNotice(search=begin_search())
+        notice = ChoiceNotice(search=begin_search())
     if server:
-        told.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
-    _choose_preset(given, told, store, machine, _terminal() if ask == "terminal" else ask)
+        notice.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
+    _choose_preset(given, notice, store, machine, _terminal() if ask == "terminal" else ask)
     settings, origins = settings_of(given)
     if server and "preset" not in given and not {"asr", "tts"} <= named_sections(given):
         suits = (one for one in machine.recommended() if one is not STARTER)
@@ -101,7 +101,7 @@ def settle(
             f"{server.name} would reply to what the starter hears, which misunderstands people",
             f"pull what hears and speaks: voiceloop models pull {names}",
         )
-    return replace(command, settings=settings, origins=origins), told
+    return replace(command, settings=settings, origins=origins), notice
 
 
 def best_settings(
@@ -137,23 +137,23 @@ def this_machine() -> Machine:
     return Machine(available_cores(), total_memory(), gpu_memory)
 
 
-def _asked_for(
+def _with_named_server(
     text: str, given: dict[str, tuple[object, str]]
 ) -> tuple[dict[str, tuple[object, str]], LocalServer | None]:
     """Return `given` as `--llm-server TEXT` changes it, and the server that it names, if any."""
-    asked = read_asked(text)
-    if asked.id == NOWHERE:
+    choice = read_asked(text)
+    if choice.id == NOWHERE:
         if given.get("llm.engine", ("", ""))[0] != ELSEWHERE:
             return given, None
         stays = {key: one for key, one in given.items() if key not in LLM_KEYS or one[1] == "flag"}
         return stays, None
-    server = pick(asked, begin_search(asked.ports).result())
+    server = pick(choice, begin_search(choice.ports).result())
     return with_server(given, server, "--llm-server"), server
 
 
 def _choose_preset(
     given: dict[str, tuple[object, str]],
-    told: ChoiceNotice,
+    notice: ChoiceNotice,
     store: ModelStore,
     machine: Machine,
     ask: Ask,
@@ -167,9 +167,9 @@ def _choose_preset(
         chosen, why = choose(machine, store, ask), "it has just been pulled"
     if chosen:
         given["preset"] = chosen, BEST_PULLED
-        told.lines.insert(0, f"preset {chosen}: {why}")
+        notice.lines.insert(0, f"preset {chosen}: {why}")
     elif not named:
-        told.lines.append(f"preset {STARTER.name}: no other that runs here has been pulled")
+        notice.lines.append(f"preset {STARTER.name}: no other that runs here has been pulled")
 
 
 def _terminal() -> Ask:

@@ -72,13 +72,13 @@ def _run(argv: Sequence[str]) -> int:
     kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
     option, *shell = " ".join(argv[:2]).replace("=", " ").split(" ")
     if option == "--print-completion":
-        families = {word: told for words in GROUPS.values() for word, told in words.items()}
+        families = {word: text for words in GROUPS.values() for word, text in words.items()}
         print(completion.script("".join(shell), kinds, families), end="")
         return 0
     command = parse(kinds, argv)
     if isinstance(command, Help):
         width = min(max(60, shutil.get_terminal_size().columns), 100)
-        print(manual.told(command, kinds, GROUPS, DESCRIPTION, width))
+        print(manual.help_text(command, kinds, GROUPS, DESCRIPTION, width))
         return 0
     if not isinstance(command, Serve):  # `serve` sets up a log of its own
         handler = logging.StreamHandler()

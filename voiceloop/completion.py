@@ -101,11 +101,11 @@ def words(
 
 
 def _own(kind: type[Command]) -> Iterable[Option]:
-    said = meanings(kind)
+    texts = meanings(kind)
     for one in arguments(kind):
         if not one.positional:
             flag = bool in members(one.hint)
-            text = beginning(said[one.field])
+            text = beginning(texts[one.field])
             yield Option(f"--{one.options[0]}", text, flag, _choices(one.hint))
 
 
@@ -165,12 +165,12 @@ def _fish(found: Mapping[str, CompletionWord]) -> str:
         unseen = [f"not __fish_seen_subcommand_from {after}"] if after else []
         where = f"complete -c voiceloop -n {_quoted('; and '.join([*seen, *unseen]))}"
         for own in word.members:
-            told = found[f"{name} {own}".strip()].meaning
-            lines.append(f"{where} -f -a {own} -d {_quoted(told)}")
+            description = found[f"{name} {own}".strip()].meaning
+            lines.append(f"{where} -f -a {own} -d {_quoted(description)}")
         for one in word.options:
             takes = f" -x -a {_quoted(' '.join(one.choices))}" if one.choices else " -r"
-            told = "" if one.flag else takes
-            lines.append(f"{where} -l {one.name[2:]}{told} -d {_quoted(one.meaning)}")
+            value = "" if one.flag else takes
+            lines.append(f"{where} -l {one.name[2:]}{value} -d {_quoted(one.meaning)}")
     return "\n".join([*lines, ""])
 
 

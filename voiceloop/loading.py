@@ -109,10 +109,10 @@ def open_engines(config: Config) -> Iterator[Engines]:
     asr = ModelThread("asr", lambda: warm_asr(load_asr(config)))
     tts = ModelThread("tts", lambda: warm_tts(load_tts(config)))
     vad = ModelThread("vad", lambda: warm_vad(load_vad(config)))
-    ear = None
+    turn = None
     if config.turns.sound != "none":
-        ear = ModelThread("turn", lambda: warm_turn(load_turn(config)))
-    every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, ear]
+        turn = ModelThread("turn", lambda: warm_turn(load_turn(config)))
+    every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, turn]
     threads = [thread for thread in every if thread is not None]
     wait([thread.model for thread in threads])
     with ExitStack() as stack:
@@ -127,8 +127,8 @@ def open_engines(config: Config) -> Iterator[Engines]:
             llm_runner=llm,
             tts=tts.model.result(),
             tts_runner=tts,
-            turn=ear and ear.model.result(),
-            turn_runner=ear,
+            turn=turn and turn.model.result(),
+            turn_runner=turn,
             vad_runner=vad if window_s > AT_ONCE_S else None,
         )
 

@@ -48,31 +48,31 @@ The description is empty for a word that is a whole command; its class has it.
 """
 
 
-def told(
-    asked: Help, commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int
+def help_text(
+    request: Help, commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int
 ) -> str:
     """Return the requested help, in lines of `width` columns; `about` describes the program."""
-    if not asked.name:
+    if not request.name:
         return overview(commands, groups, about, width)
-    if asked.name in commands:
-        return page(commands[asked.name], asked, width)
-    first = f"{asked.name} "
+    if request.name in commands:
+        return page(commands[request.name], request, width)
+    first = f"{request.name} "
     members = {name: kind for name, kind in commands.items() if name.startswith(first)}
-    return family(asked.name, members, groups, width)
+    return family(request.name, members, groups, width)
 
 
 def overview(commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int) -> str:
     """Return the help of the program: all commands."""
-    told = [
+    titled = [
         (
             title,
             [ManualEntry(word, text or purpose(commands[word])) for word, text in words.items()],
         )
         for title, words in groups.items()
     ]
-    column = _column(entry for _, entries in told for entry in entries)
+    column = _column(entry for _, entries in titled for entry in entries)
     lines = [about, f"usage: {PROGRAM} COMMAND [OPTIONS]", ""]
-    for title, entries in told:
+    for title, entries in titled:
         lines += [f"{title}:", *_rows(entries, column, width)]
     more = f"{PROGRAM} COMMAND --help tells more. Also: --version, --print-completion SHELL"
     return "\n".join([*lines, "", more])
@@ -87,22 +87,22 @@ def family(name: str, commands: Mapping[str, type[Command]], groups: Groups, wid
     return "\n".join([*lines, "", f"{PROGRAM} {name} COMMAND --help tells more."])
 
 
-def page(kind: type[Command], asked: Help, width: int) -> str:
+def page(kind: type[Command], request: Help, width: int) -> str:
     """Return the help of a command, with the current values of the settings."""
     own = _own(kind)
     usage = " ".join(argument.usage for argument in arguments(kind) if argument.required)
-    head = [f"usage: {PROGRAM} {asked.name} {usage}{' ' * bool(usage)}[OPTIONS]", ""]
+    head = [f"usage: {PROGRAM} {request.name} {usage}{' ' * bool(usage)}[OPTIONS]", ""]
     examples = ["for example:", *(f"  {example}" for example in kind.examples)]
-    if asked.whole:
+    if request.whole:
         about = textwrap.dedent(f"    {kind.__doc__}").strip().splitlines()
-        return "\n".join([*about, *head, *_whole(kind, own, asked.settings, width), *examples])
+        return "\n".join([*about, *head, *_whole(kind, own, request.settings, width), *examples])
     brief = [ManualEntry(one.usage, beginning(one.meaning), one.value) for one in own]
     often = [
         ManualEntry(one.usage, beginning(one.meaning), one.value)
-        for one in (_setting(key, asked.settings) for key in OFTEN if uses(kind, key))
+        for one in (_setting(key, request.settings) for key in OFTEN if uses(kind, key))
     ]
     column = _column([*brief, *often])
-    tail = [*examples, f"More: {PROGRAM} {asked.name} --help-all, {kind.docs}"]
+    tail = [*examples, f"More: {PROGRAM} {request.name} --help-all, {kind.docs}"]
     lines = [f"{purpose(kind)}.", *head, *_rows(brief, column, width), *[""] * bool(brief)]
     shown: list[str] = []
     for rows in (_rows([one], column, width) for one in often):
@@ -162,12 +162,12 @@ def uses(kind: type[Command], key: str) -> bool:
 
 def _own(kind: type[Command]) -> list[ManualEntry]:
     """Return an entry for each argument of a command's own."""
-    said = meanings(kind)
+    texts = meanings(kind)
     found: list[ManualEntry] = []
     for argument in arguments(kind):
         default = None if argument.required else default_of(kind, argument.field)
         value = "" if default in (None, False) else _value(default)
-        found.append(ManualEntry(argument.usage, said[argument.field], value))
+        found.append(ManualEntry(argument.usage, texts[argument.field], value))
     return found
 
 

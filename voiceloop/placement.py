@@ -86,10 +86,10 @@ def available_memory(root: Path = Path("/")) -> int | None:
 
     The limits of the process's control groups (its container) count, too.
     """
-    told = re.search(r"MemAvailable:\s+(\d+) kB", _text(root / "proc/meminfo"))
-    if told is None:
+    match = re.search(r"MemAvailable:\s+(\d+) kB", _text(root / "proc/meminfo"))
+    if match is None:
         return None
-    free = 1024 * int(told[1])
+    free = 1024 * int(match[1])
     own = re.search(r"^0::/(.*)$", _text(root / "proc/self/cgroup"), re.MULTILINE)
     groups = root / "sys/fs/cgroup"
     group = groups / own[1] if own else groups
@@ -105,8 +105,8 @@ def available_memory(root: Path = Path("/")) -> int | None:
 
 def resident_memory(root: Path = Path("/")) -> int | None:
     """Return the bytes of memory that this process occupies; None outside of Linux."""
-    told = re.search(r"VmRSS:\s+(\d+) kB", _text(root / "proc/self/status"))
-    return 1024 * int(told[1]) if told else None
+    match = re.search(r"VmRSS:\s+(\d+) kB", _text(root / "proc/self/status"))
+    return 1024 * int(match[1]) if match else None
 
 
 def total_memory() -> int | None:

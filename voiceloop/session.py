@@ -115,7 +115,7 @@ class Session:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
-            self._tell(inputs.Settled())
+            self._send(inputs.Settled())
             await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
@@ -137,7 +137,7 @@ class Session:
         `interruptible`, a sound of the user may interrupt a reply. Without `thinks` the language
         model is not used, and a turn is over once its words are known.
         """
-        self._tell(inputs.SettingsChanged(None, None, answers, interruptible, thinks, options))
+        self._send(inputs.SettingsChanged(None, None, answers, interruptible, thinks, options))
 
     @property
     def words_heard(self) -> int:
@@ -151,24 +151,24 @@ class Session:
 
     @language.setter
     def language(self, spoken: Language) -> None:
-        self._tell(inputs.SettingsChanged(language=spoken))
+        self._send(inputs.SettingsChanged(language=spoken))
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Replace the speech detector and the turn settings. The turn being heard is forgotten."""
         self._listener.listen(detector, policy)
-        self._tell(inputs.Forget())
-        self._tell(inputs.SettingsChanged(policy=policy))
+        self._send(inputs.Forget())
+        self._send(inputs.SettingsChanged(policy=policy))
 
     def forget(self) -> None:
         """Forget the turn that is being heard, and the audio that was heard so far."""
         self._listener.forget()
-        self._tell(inputs.Forget())
+        self._send(inputs.Forget())
 
     def end_turn(self, ended: TurnEnded) -> bool:
         """End the turn that is being heard. Returns False if there is none."""
         if self._listener.work is None:
             return False
-        self._tell(self._listener.note(ended, anyio.current_time()))
+        self._send(self._listener.note(ended, anyio.current_time()))
         return True
 
     def write(self, text: str, options: Options | None = None) -> int | None:
@@ -200,24 +200,24 @@ class Session:
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Call `rewritten`, which edits the conversation, before the model reads anything else."""
-        self._tell(inputs.Rewrite(rewritten))
+        self._send(inputs.Rewrite(rewritten))
 
-    def _request(self, told: inputs.Input) -> int | None:
+    def _request(self, report: inputs.Input) -> int | None:
         self._answering = None
-        self._tell(told)
+        self._send(report)
         return self._answering
 
     # ---- reports go to the core, and its actions are carried out
 
-    def _tell(self, told: inputs.Input) -> None:
+    def _send(self, report: inputs.Input) -> None:
         """Report to the core and carry out its actions, and so on with the reports of these."""
-        reports = deque([told])
+        reports = deque([report])
         while reports:
             for action in self._decide(reports.popleft()):
                 if (found := self._act(action)) is not None:
                     reports.append(found)
 
-    def _decide(self, told: inputs.Input) -> Sequence[actions.Action]:
+    def _decide(self, report: inputs.Input) -> Sequence[actions.Action]:
         """Pass a report to the core and return its actions.
 
         The work of each turn gets the core's new view of the turn.
@@ -225,10 +225,10 @@ class Session:
         now = anyio.current_time()
         if self._state.contested:
             receive(self._state, self._played(), now)
-        asked = receive(self._state, told, now)
+        requested = receive(self._state, report, now)
         for turn, work in self._work.items():
             work.known = self._state.turn(turn)
-        return asked
+        return requested
 
     def _played(self) -> ReplyProgress:
         player = self._resources.player
@@ -240,11 +240,11 @@ class Session:
         if isinstance(action, actions.ForTurn):
             return self._act_on_turn(action)
         if isinstance(action, actions.ForModel):
-            self._let_model(action)
+            self._act_on_model(action)
         elif isinstance(action, actions.ForReply):
             self._reply_of(action.turn).act(action)
         else:
-            self._tell_others(action)
+            self._act_on_others(action)
         return None
 
     def _act_on_turn(self, action: actions.ForTurn) -> inputs.Input | None:
@@ -268,7 +268,7 @@ class Session:
                 return inputs.Settled()
         return None
 
-    def _let_model(self, action: actions.ForModel) -> None:
+    def _act_on_model(self, action: actions.ForModel) -> None:
         """Carry out an action for the language model."""
         match action:
             case actions.ReadOpening():
@@ -283,7 +283,7 @@ class Session:
             case actions.StartReply():
                 self._start_reply(action, self._work[action.turn])
 
-    def _tell_others(self, action: actions.ForOthers) -> None:
+    def _act_on_others(self, action: actions.ForOthers) -> None:
         """Carry out an action for the viewer, a turn's record, a client or the microphone."""
         match action:
             case actions.Show():
@@ -341,7 +341,7 @@ class Session:
         known, announced = reply.thinking.answer, reply.asked.announces
         self._resources.skills.note(reply.asked.text, heard, known)
         if announced and outcome == "interrupted" and not heard:
-            self._tell(inputs.Rang(announced))
+            self._send(inputs.Rang(announced))
         if self._ends and known and known.ends and outcome == "done":
             self._listener.end()
 
@@ -360,9 +360,9 @@ class Session:
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
             self._resources.show(Notice(f"the reply failed: {_reason(error, work.recorder.turn)}"))
-            self._tell(inputs.Failed(work.turn))
+            self._send(inputs.Failed(work.turn))
         if not work.over:
-            self._tell(inputs.Stopped(work.turn))
+            self._send(inputs.Stopped(work.turn))
 
     def _start(self, job: Callable[..., Coroutine[Any, Any, None]], argument: object) -> None:
         assert self._tasks is not None, "the session runs"
@@ -374,13 +374,13 @@ class Session:
     async def _report(self, job: Reports) -> None:
         """Run a job and pass its reports to the core."""
         async with aclosing(job) as found:
-            async for told in found:
-                self._tell(told)
+            async for report in found:
+                self._send(report)
 
     async def _reply(self, work: TurnTasks, reply: Reply) -> None:
         async with reply.run(work.voiced) as thought:
             await self._report(thought)
-        self._tell(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))
+        self._send(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))
 
 
 def _reason(error: Exception, turn: int) -> str:

@@ -136,8 +136,8 @@ def _rows(found: Iterable[Listed]) -> Iterator[str]:
     """
     for language, spoken in groupby(found, lambda one: one.voice.language_name):
         yield f"  {language or 'other languages'}"
-        for name, mark, told, count in _cells(list(spoken)):
-            yield f"  {mark} {name:<26} {told:<38} {count:>8}".rstrip()
+        for name, mark, description, count in _cells(list(spoken)):
+            yield f"  {mark} {name:<26} {description:<38} {count:>8}".rstrip()
     yield ""
 
 
@@ -153,7 +153,7 @@ def _cells(spoken: Sequence[Listed]) -> Iterator[tuple[str, str, str, str]]:
             yield model, " ", f"{len(some)} voices: {', '.join(people)}", size(some[0].bytes or 0)
             continue
         for one in some:
-            told = "" if one.voice.label == one.voice.name else one.voice.label
+            description = "" if one.voice.label == one.voice.name else one.voice.label
             mark = "*" if one.state == "in use" else " "
             name = model if one.state == "to pull" else one.voice.name
-            yield name, mark, told, size(one.bytes) if one.bytes else ""
+            yield name, mark, description, size(one.bytes) if one.bytes else ""

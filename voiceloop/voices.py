@@ -133,10 +133,10 @@ def described(name: str, language: str) -> VoiceInfo:
         return _labelled(name, title.capitalize(), code, "woman" if sex == "f" else "man")
     if piper := piper_name(name):
         title = piper.speaker.replace("_", " ").title()
-        told = [title, piper.within, "" if piper.quality == "medium" else f"({piper.quality})"]
+        pieces = [title, piper.within, "" if piper.quality == "medium" else f"({piper.quality})"]
         code = f"{piper.language}-{piper.region.lower()}"
         person = PIPER_PEOPLE.get(piper.speaker, "")
-        return _labelled(name, " ".join(filter(None, told)), code, person)
+        return _labelled(name, " ".join(filter(None, pieces)), code, person)
     return VoiceInfo(name, PEOPLE.get(name) or LANGUAGES.get(name) or name, language)
 
 

@@ -32,22 +32,22 @@ def answered(
 
     Prompts that are too long are left out, and so are replies that are cut off.
     """
-    asked: list[list[Message]] = []
-    while len(asked) < count:
+    dialogues: list[list[Message]] = []
+    while len(dialogues) < count:
         messages = as_written(dialogue(rng), rng)
         ends = [i for i, message in enumerate(messages) if message.role == "assistant"]
         if ends:
-            asked.append(messages[: rng.choice(ends)])
-    prompts = [row for row in map(encoder.dialogue, asked) if len(row.ids) < LONGEST - 200]
+            dialogues.append(messages[: rng.choice(ends)])
+    prompts = [row for row in map(encoder.dialogue, dialogues) if len(row.ids) < LONGEST - 200]
     prompts.sort(key=lambda row: len(row.ids))
     head = [encoder.start, *encoder.roles["assistant"]]
     rows: list[Row] = []
     for i in range(0, len(prompts), 128):
         part = prompts[i : i + 128]
-        heat = 0.8 if rng.random() < SAMPLED else 0.0
+        temperature = 0.8 if rng.random() < SAMPLED else 0.0
         replies = generate(
             weights, shape, [row.ids + head for row in part], encoder.end, LIMIT,
-            temperature=heat, seed=rng.randrange(1 << 30),
+            temperature=temperature, seed=rng.randrange(1 << 30),
         )  # fmt: skip
         for row, reply in zip(part, replies, strict=True):
             if len(reply) == LIMIT:

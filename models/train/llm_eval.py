@@ -53,17 +53,17 @@ def replies(model: Model, encoder: Encoder, questions: Sequence[str]) -> list[st
     return found
 
 
-def exact(model: Model, encoder: Encoder, asked: Sequence[tuple[str, str]]) -> float:
+def exact(model: Model, encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> float:
     """Return the share of questions that are answered in exactly the right words."""
-    got = replies(model, encoder, [question for question, _ in asked])
-    return sum(one == right for one, (_, right) in zip(got, asked, strict=True)) / len(asked)
+    got = replies(model, encoder, [question for question, _ in pairs])
+    return sum(one == right for one, (_, right) in zip(got, pairs, strict=True)) / len(pairs)
 
 
 def both_right(model: Model, encoder: Encoder) -> float:
     """Return the share of contrast pairs with exact answers to both questions."""
-    asked = [question for pair in contrast_pairs() for question in pair]
-    got = replies(model, encoder, [question for question, _ in asked])
-    right = [one == reply for one, (_, reply) in zip(got, asked, strict=True)]
+    questions = [question for pair in contrast_pairs() for question in pair]
+    got = replies(model, encoder, [question for question, _ in questions])
+    right = [one == reply for one, (_, reply) in zip(got, questions, strict=True)]
     return sum(a and b for a, b in zip(right[::2], right[1::2], strict=True)) / (len(right) / 2)
 
 

@@ -264,7 +264,7 @@ def generate(
         visible[row, :, :, : width - len(prompt)] = False
     empty = torch.zeros(rows, shape.heads, width + limit, shape.head, dtype=embedding.dtype)
     caches = [(empty, empty.clone())] + [(empty.clone(), empty.clone()) for _ in layers[1:]]
-    said = torch.full((rows, limit), stop)
+    chosen = torch.full((rows, limit), stop)
     live = torch.arange(rows)  # the prompt of each row of the caches
     start, end = 0, width
     for step in range(limit):
@@ -286,16 +286,16 @@ def generate(
         last = x.view(len(live), end - start, -1)[:, -1]
         logits = F.linear(rms_norm(last, weights["model.norm.weight"]), embedding).float()
         if temperature:
-            heat = torch.softmax(logits / temperature, -1)
-            ids = torch.multinomial(heat, 1, generator=generator)
+            probabilities = torch.softmax(logits / temperature, -1)
+            ids = torch.multinomial(probabilities, 1, generator=generator)
         else:
             ids = logits.argmax(-1, keepdim=True)
-        said[live, step] = torch.where((said[live] == stop)[:, :step].any(-1), stop, ids[:, 0])
-        going = said[live, step] != stop
+        chosen[live, step] = torch.where((chosen[live] == stop)[:, :step].any(-1), stop, ids[:, 0])
+        going = chosen[live, step] != stop
         if not going.any():
             break
         if going.sum() <= 0.7 * len(live):  # drop ended rows, which cost as much as others
             live, ids, visible = live[going], ids[going], visible[going]
             caches = [(keys[going], values[going]) for keys, values in caches]
         start, end = end, end + 1
-    return [row[: row.index(stop)] if stop in row else row for row in said.tolist()]
+    return [row[: row.index(stop)] if stop in row else row for row in chosen.tolist()]

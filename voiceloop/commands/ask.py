@@ -71,26 +71,28 @@ def ask(command: Ask) -> int:
         if command.out:
             file = stack.enter_context(WavSpeaker(command.out, speaker.rate, pace=command.pace))
             speaker = RecordedSpeaker(card, file) if card else file
-        conversing = conversation(
+        opened = conversation(
             command.settings, trace=command.trace, as_json=command.json, timed=timed
         )
-        asked = stack.enter_context(conversing)
+        terminal = stack.enter_context(opened)
         overlap = SEQUENTIAL if command.sequential else EVERYTHING
         try:
-            asked.run(
+            terminal.run(
                 Centred(microphone), speaker, full_duplex=command.full_duplex, overlap=overlap
             )
         except KeyboardInterrupt:
-            asked.note("interrupted: the files hold what had sounded and the turns that were over")
+            terminal.note(
+                "interrupted: the files hold what had sounded and the turns that were over"
+            )
             return signals.status()
         if microphone.info.warning:
-            asked.note(microphone.info.warning)
-        if all(trace.outcome == "abandoned" for trace in asked.traces):
-            asked.note(f"no speech was heard in {command.file}")
+            terminal.note(microphone.info.warning)
+        if all(trace.outcome == "abandoned" for trace in terminal.traces):
+            terminal.note(f"no speech was heard in {command.file}")
         if command.settings.asr.hears_no_people:
-            asked.note(STARTER_HEARS)
+            terminal.note(STARTER_HEARS)
     if timed and not command.json:
-        report(asked.traces)
+        report(terminal.traces)
     if unheard:
         file = f"open {command.out}" if command.out else "add --out reply.wav and open that file"
         why = f"nothing could be played here: {unheard.message}; {unheard.hint}"

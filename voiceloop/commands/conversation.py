@@ -108,15 +108,15 @@ def conversation(
 
             engines = stack.enter_context(startup.settled(open_engines(settings)))
         with open_view(sys.stdout, sys.stderr, as_json=as_json, timed=timed) as view:
-            held = TerminalConversation(engines, settings, view)
+            terminal = TerminalConversation(engines, settings, view)
             try:
-                yield held
+                yield terminal
             except Exception as error:
-                if not held.traces:
+                if not terminal.traces:
                     raise
                 failure = error
         if trace_file:
-            trace_file.write(json.dumps(to_perfetto(held.traces)))
+            trace_file.write(json.dumps(to_perfetto(terminal.traces)))
     if failure:
         raise failure
 
