@@ -25,6 +25,7 @@ from voiceloop.replay.scripted import (
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Recorder
 from voiceloop.turn.ahead import look_ahead
+from voiceloop.turn.observer import Observer
 from voiceloop.turn.resources import Resources
 
 pytestmark = pytest.mark.virtual
@@ -35,7 +36,8 @@ STEP_S = 0.01
 def resources(llm: ScriptedLlm, conversation: ScriptedConversation) -> Resources:
     run, hearing = InlineRunner, ScriptedAsr(Script((), 1.0))
     engines = Engines(ScriptedVad(), hearing, run(), llm, run(), ScriptedTts(), run())
-    return Resources(engines, conversation, Player(NullSpeaker(RATE)), lambda event: None)
+    observer, player = Observer(conversation), Player(NullSpeaker(RATE))
+    return Resources(engines, conversation, observer, player, lambda event: None)
 
 
 def begun(recorder: Recorder) -> float:

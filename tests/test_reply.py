@@ -17,6 +17,7 @@ from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, Scr
 from voiceloop.runner import InlineRunner
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.gate import Gate
+from voiceloop.turn.observer import Observer
 from voiceloop.turn.reply import HEAD_START_S, Reply
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.speech import Voiced
@@ -30,7 +31,9 @@ async def test_a_guess_that_is_dropped_at_any_moment_ends_without_an_error(round
     heard, run = ScriptedAsr(Script((), 1.0)), InlineRunner
     engines = Engines(ScriptedVad(), heard, run(), llm, run(), ScriptedTts(), run())
     player, gate = Player(NullSpeaker(RATE)), Gate(urgent=True)
-    resources = Resources(engines, llm.conversation(), player, lambda event: None)
+    conversation = llm.conversation()
+    observer = Observer(conversation)
+    resources = Resources(engines, conversation, observer, player, lambda event: None)
     reply = Reply(StartReply(1, "hello", Options()), Recorder(1), resources, gate)
     reply.begin()
 
@@ -61,7 +64,9 @@ async def test_the_voice_has_a_head_start(cost: float, lead: bool, idle: float) 
     voice = ScriptedTts(cost=cost, word_samples=RATE)
     engines = Engines(ScriptedVad(), heard, run(), llm, run(), voice, run())
     player, gate, recorder = Player(NullSpeaker(RATE)), Gate(urgent=True), Recorder(1)
-    resources = Resources(engines, llm.conversation(), player, lambda event: None)
+    conversation = llm.conversation()
+    observer = Observer(conversation)
+    resources = Resources(engines, conversation, observer, player, lambda event: None)
     if lead:
         resources.pace.observe(1.0, 2.0)
     reply = Reply(StartReply(1, "hello", Options()), recorder, resources, gate)

@@ -12,9 +12,9 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from voiceloop.engines import IDLE, Steps, idle
+from voiceloop.engines import FIRST, IDLE, IN_IDLE_TIME, LATER, Priority, Steps
 from voiceloop.replay.clock import VirtualClock
-from voiceloop.runner import FIRST, LATER, InlineRunner, ModelThread, Timed
+from voiceloop.runner import InlineRunner, ModelThread, Timed
 
 pytestmark = pytest.mark.virtual
 
@@ -136,12 +136,12 @@ async def test_between_steps_without_a_result_others_go_first_and_closing_is_see
             log.append("closed")
 
     async def consume(runner: ModelThread) -> None:
-        async with aclosing(runner.stream(steps(), priority=lambda: 5)) as items:
+        async with aclosing(runner.stream(steps(), priority=Priority(5))) as items:
             async for _ in items:
                 pass
 
     async def submit(runner: ModelThread, name: str, priority: int) -> None:
-        await runner.call(lambda: log.append(name), priority=lambda: priority)
+        await runner.call(lambda: log.append(name), priority=Priority(priority))
 
     with ModelThread("test", lambda: None) as runner:
         async with anyio.create_task_group() as tasks:
@@ -189,7 +189,7 @@ async def test_waiting_jobs_run_by_priority_then_in_order(runner: ModelThread) -
     ran: list[str] = []
 
     async def submit(name: str, priority: int) -> None:
-        await runner.call(lambda: ran.append(name), priority=lambda: priority)
+        await runner.call(lambda: ran.append(name), priority=Priority(priority))
 
     async with occupied(runner) as tasks:
         for name, priority in (("b", 5), ("a", 1), ("c", 5), ("first", -1)):
@@ -201,7 +201,7 @@ async def test_waiting_jobs_run_by_priority_then_in_order(runner: ModelThread) -
 @pytest.mark.anyio
 async def test_a_stream_is_as_urgent_as_it_says_before_each_step(runner: ModelThread) -> None:
     ran: list[str] = []
-    urgency = 1
+    urgency = Priority(1)
 
     def steps() -> Steps[str]:
         for _ in range(3):
@@ -209,13 +209,12 @@ async def test_a_stream_is_as_urgent_as_it_says_before_each_step(runner: ModelTh
             yield "item"
 
     async def consume() -> None:
-        nonlocal urgency
-        async with aclosing(runner.stream(steps(), priority=lambda: urgency)) as items:
+        async with aclosing(runner.stream(steps(), priority=urgency)) as items:
             async for _ in items:
-                urgency = 9
+                urgency.level = 9
 
     async def submit(name: str) -> None:
-        await runner.call(lambda: ran.append(name), priority=lambda: 5)
+        await runner.call(lambda: ran.append(name), priority=Priority(5))
 
     async with occupied(runner) as tasks:
         for name in ("a", "b"):
@@ -229,16 +228,16 @@ async def test_a_stream_is_as_urgent_as_it_says_before_each_step(runner: ModelTh
 @pytest.mark.anyio
 async def test_what_becomes_urgent_while_it_waits_goes_before(runner: ModelThread) -> None:
     ran: list[str] = []
-    priorities = {"a": 5, "b": 9}
+    priorities = {"a": Priority(5), "b": Priority(9)}
 
     async def submit(name: str) -> None:
-        await runner.call(lambda: ran.append(name), priority=lambda: priorities[name])
+        await runner.call(lambda: ran.append(name), priority=priorities[name])
 
     async with occupied(runner) as tasks:
         for name in priorities:
             tasks.start_soon(submit, name)
             await anyio.wait_all_tasks_blocked()
-        priorities["b"] = 0
+        priorities["b"].level = 0
     assert ran == ["b", "a"]
 
 
@@ -266,7 +265,9 @@ async def test_the_next_step_of_what_is_urgent_goes_before_what_waits(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(consume, runner)
             await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(partial(runner.call, partial(ran.append, "late"), priority=lambda: 9))
+            tasks.start_soon(
+                partial(runner.call, partial(ran.append, "late"), priority=Priority(9))
+            )
             await anyio.wait_all_tasks_blocked()
             hold.set()
     assert ran == ["step 0", "step 1", "step 2", "late"]
@@ -299,15 +300,15 @@ async def test_quiet_is_what_nobody_waits_for_but_in_idle_time(
     runner: ModelThread | InlineRunner,
 ) -> None:
     assert runner.quiet_s() == math.inf
-    await runner.call(lambda: Timed(None, 1.0), priority=idle)
+    await runner.call(lambda: Timed(None, 1.0), priority=IN_IDLE_TIME)
     assert runner.quiet_s() == math.inf
     async with occupied(runner) as tasks:
         assert runner.quiet_s() == 0
-        tasks.start_soon(partial(runner.call, lambda: None, priority=idle))
+        tasks.start_soon(partial(runner.call, lambda: None, priority=IN_IDLE_TIME))
         assert runner.quiet_s() == 0
     done = runner.quiet_s()
     assert 0 <= done < math.inf
-    await runner.call(lambda: None, priority=idle)
+    await runner.call(lambda: None, priority=IN_IDLE_TIME)
     assert runner.quiet_s() >= done
 
 
@@ -316,7 +317,7 @@ async def test_what_can_wait_for_idle_time_goes_last(runner: ModelThread | Inlin
     async with occupied(runner) as tasks:
         for priority in (IDLE, LATER, FIRST):
             job = partial(order.append, priority)
-            tasks.start_soon(partial(runner.call, job, priority=lambda own=priority: own))
+            tasks.start_soon(partial(runner.call, job, priority=Priority(priority)))
             await anyio.lowlevel.checkpoint()
             await anyio.lowlevel.checkpoint()
     assert order == [FIRST, LATER, IDLE]

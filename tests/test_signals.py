@@ -230,8 +230,9 @@ def test_a_window_that_is_closed_leaves_the_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("first", ENDING)
-@pytest.mark.parametrize("second", [None, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("first", "second"), [*((one, None) for one in ENDING), *zip(ENDING, ENDING, strict=True)]
+)
 def test_a_server_lets_its_reply_end_unless_it_is_told_twice(
     first: signal.Signals, second: signal.Signals | None
 ) -> None:

@@ -42,11 +42,12 @@ print(*told)
         (2, "1", (1, 1, 1)),
     ],
 )
-def test_threads_of_small_and_of_large_work(asked, variable, expected):
+@pytest.mark.parametrize("before", ["", "import torch"], ids=["first", "after torch"])
+def test_threads_of_small_and_of_large_work(asked, variable, expected, before):
     env = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     if variable is not None:
         env["OMP_NUM_THREADS"] = variable
-    command = [sys.executable, "-c", PROGRAM, str(asked)]
+    command = [sys.executable, "-c", f"{before}{PROGRAM}", str(asked)]
     told = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     assert tuple(map(int, told.split())) == expected
 

@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from voiceloop/config.py; `make docs` runs it, a test checks it."""
+"""Write docs/configuration.md from voiceloop/config.py; `make docs` runs it, a test checks it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTRODUCTION = """\
 
 <!-- Written by `make docs` from voiceloop/config.py: change it there. -->
 
-A setting comes from the first of these that gives it:
+The value of a setting is taken from the first of these that has it:
 
 1. a flag: `voiceloop ask question.wav --asr.model base.en`
 2. the file named by `--config FILE`
@@ -25,7 +25,7 @@ A setting comes from the first of these that gives it:
 6. the default
 
 `voiceloop config` prints every setting, its value and the origin of the value. In a file, the part
-of a key before the dot is the section:
+before the dot is the section:
 
 ```toml
 preset = "small"
@@ -34,14 +34,14 @@ preset = "small"
 voice = "en-gb"
 ```
 
-`voiceloop config --toml > mine.toml` writes such a file to edit. It has every setting with a
-comment; defaults and values of the preset are commented out.
+`voiceloop config --toml > mine.toml` writes such a file to edit: every setting with a comment.
+Settings that nobody has given are commented out.
 
 ## Completion
 
-The shell completes commands, options and presets once it has read a script:
+The shell completes commands, options and presets if it reads this script:
 
-| shell | where | what |
+| shell | file | line |
 |---|---|---|
 | bash | `~/.bashrc` | `source <(voiceloop --print-completion bash)` |
 | zsh | `~/.zshrc` | `source <(voiceloop --print-completion zsh)` |
@@ -51,8 +51,8 @@ The shell completes commands, options and presets once it has read a script:
 ENGINES = """
 ## Settings of an engine's own
 
-[An engine of your own](engines.md#an-engine-of-your-own) may have settings that voiceloop does not
-know. They are in the table `[asr.options]`, `[llm.options]` or `[tts.options]`, or are flags:
+An engine from [another package](engines.md#an-engine-of-your-own) may have settings that voiceloop
+does not know. They stand in the table `[asr.options]`, `[llm.options]` or `[tts.options]`:
 
 ```toml
 [llm]
@@ -62,20 +62,20 @@ engine = "parrot"
 repeats = 3
 ```
 
-`voiceloop ask question.wav --llm.engine parrot --llm.options.repeats 3` has the same effect. The
-engine checks them: a wrong name or value is an error that names the nearest. `voiceloop ask
---help-all --llm.engine parrot` lists them. The engines that come with voiceloop have none.
+The flags `--llm.engine parrot --llm.options.repeats 3` do the same. A wrong name is an error that
+names the nearest one, and a wrong value an error that says what was expected. `voiceloop ask
+--help-all --llm.engine parrot` lists the settings. The engines that come with voiceloop have none.
 """
 
 FOUND = """
 ## A file in the current folder
 
-`voiceloop.toml` applies to everyone who starts voiceloop in its folder, and somebody else may have
-made that folder. So it may not choose code that is loaded, weights or recordings that are read or
-fetched, the server that conversations are sent to, or the limits of a server. If it tries, nothing
-is started, and an error lists those keys. If you trust the file, name it, and it may set
-everything: `--config voiceloop.toml`. The address of a server, its keys and certificates, and the
-files that commands read and write are not settings: only flags give them.
+`voiceloop.toml` applies to everybody who starts voiceloop in its folder, and somebody else may have
+made that folder. So the file may not choose code to load, weights or recordings to read or
+download, or the limits of a server. If it does, nothing is started, and one line names the keys. If
+you trust the file, name it, and it may set everything: `--config voiceloop.toml`. The address of a
+server, its keys and certificates, and the files that commands read and write are not settings: only
+flags set them.
 
 It may set neither """
 

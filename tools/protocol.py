@@ -1,4 +1,4 @@
-"""Writes docs/protocol.md from voiceloop/wire/; `make docs` runs it, a test checks it."""
+"""Write docs/protocol.md from voiceloop/wire/; `make docs` runs it, a test checks it."""
 
 from __future__ import annotations
 
@@ -31,47 +31,46 @@ INTRODUCTION = f"""\
 
 <!-- Written by `make docs` from voiceloop/wire/: change it there. -->
 
-`voiceloop serve` speaks OpenAI's Realtime protocol over a websocket at `/v1/realtime`, in the shape
-of its general availability; clients of that API, such as the `openai` package, need only another
-address. So do LiveKit Agents (its plug-in `openai`), Pipecat (`OpenAIRealtimeLLMService`) and
-OpenAI's Agents SDK for Python and Node: `make clients` lets each hold a conversation. This page
+`voiceloop serve` speaks OpenAI's Realtime protocol over a websocket at `/v1/realtime`, in its
+version of general availability. Clients of that API, such as the `openai` package, need only
+another address. So do LiveKit Agents (its plug-in `openai`), Pipecat (`OpenAIRealtimeLLMService`)
+and OpenAI's Agents SDK for Python and Node: `make clients` runs a conversation with each. This page
 lists every event and key that voiceloop reads or writes.
 
 - A text message is one event: a JSON object of at most {jsontext.MAX_CHARACTERS:,} characters,
   {jsontext.MAX_VALUES:,} values and {jsontext.MAX_DEPTH} levels of nesting.
-- Each event of a client may have an `event_id`, a text of at most 512 characters, which errors
-  about it repeat. Each event of the server has one.
-- Audio is PCM16 at {sound.RATE:,} Hz, or G.711 at 8,000 Hz as telephones have it, in whole
-  samples. Each way has its own format, in `audio.input` and `audio.output`, which may change at any
-  time: for the audio that is appended after the update, and for the responses that begin after it.
-  In JSON audio is in base64.
+- Each event of a client may have an `event_id`, a text of at most 512 characters. An error about
+  the event repeats it. Each event of the server has one.
+- Audio is PCM16 at {sound.RATE:,} Hz, or G.711 at 8,000 Hz, in whole samples. Each direction has
+  its own format, in `audio.input` and `audio.output`. A change applies to the audio that is
+  appended after the update, and to the responses that begin after it. In JSON audio is in base64.
 - A binary message from the client is audio, as in `input_audio_buffer.append`.
-- A binary message from the server takes the place of `response.output_audio.delta` in a session
-  with `binary_audio`. It begins with {response_events.FRAME_HEADER.size} bytes: the item's id, \
-{ids.LENGTH} characters of ASCII, and
+- In a session with `binary_audio`, binary messages from the server replace
+  `response.output_audio.delta`. Each begins with {response_events.FRAME_HEADER.size} bytes: the \
+item's id, {ids.LENGTH} characters of ASCII, and
   the index of the first sample within the item, a 32-bit integer with its lowest byte first. Audio
   follows. (Every id that the server makes has {ids.LENGTH} characters.)
-- Milliseconds are those of audio: {ledger.PER_MS} samples each of PCM16, 8 of G.711.
-- A request that cannot be granted is refused by an `error` that names the parameter, and the
-  session goes on. The rest of a `session.update` takes effect, and `session.updated` shows the
-  result; any other event then has no effect. Unknown keys are refused too. Some keys are accepted
-  without an effect; each object lists its own.
-- null under an optional key whose type has no null has the same effect as no key.
-- `response.create` answers the conversation as it stands: the user's words that have no answer yet,
-  the outputs of calls, or, if there are neither, notes of the system. It also works without any of
-  these, for a greeting or another answer.
-- A session of type `transcription`, as at `/v1/realtime?intent=transcription`, sends the user's
-  words and nothing else: the events of the input audio and of the items that it becomes.
-  `response.create` is refused, and the language model has no work. `semantic_vad` judges by the
-  words alone there.
-- A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. When \
-it is full, the oldest audio is forgotten,
-  then the oldest items, each with a `conversation.item.deleted`.
-- `rate_limits.updated` is never sent, but clients have [limits](server.md#limits). After
-  `rate_limit_exceeded` a client should send less for a while.
+- Milliseconds count audio: {ledger.PER_MS} samples of PCM16 each, or 8 of G.711.
+- A request that cannot be fulfilled is refused by an `error` that names the parameter, and the
+  session continues. The other changes of a `session.update` are made, and `session.updated` has the
+  result; any other event is refused as a whole. Unknown keys are refused too. Some keys that only
+  tune are accepted without effect: each object lists them.
+- If a key may be absent but not null, null means the same as no key.
+- `response.create` answers the conversation as it stands: the user's words that have no answer
+  yet, and the outputs of calls. If there is neither, it answers notes of the system, or nothing, as
+  for a greeting or another answer.
+- A session of type `transcription`, as at `/v1/realtime?intent=transcription`, reports only the
+  user's words: it has the events of the input audio and of its items. `response.create` is refused,
+  and the language model has no work. `semantic_vad` uses the words alone there.
+- A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. \
+Beyond that the oldest audio is
+  dropped, and then the oldest items, each with a `conversation.item.deleted`.
+- `rate_limits.updated` is never sent, but messages are limited: see [limits](server.md#limits).
+  After the error `rate_limit_exceeded` a client should send less for a while.
 """
 EXTENSIONS = """\
-All extensions are off until a `session.update` turns them on, so other clients never notice them:
+Everything that a session can request here is off until it is requested in `session.update`. So
+clients that do not know it are not affected:
 
 ```json
 {"type": "session.update", "session": {"type": "realtime", "voiceloop": {"pause": true}}}
@@ -106,14 +105,14 @@ MEANINGS = meanings()
 
 
 def meaning(kind: type, name: str) -> str:
-    """Return the docstring of a key, from its class or the first base class that has one."""
+    """Return the docstring of a key, in the class or in one that it inherits from."""
     return next(
         MEANINGS[base.__name__, name] for base in kind.__mro__ if (base.__name__, name) in MEANINGS
     )
 
 
 def value(hint: Any) -> str:
-    """Describe a value of type `hint`, with links to the objects that it may be."""
+    """Describe the values of type `hint`, with links to the objects that they may be."""
     if not objects_in(hint):
         return schema.expected(hint, schema.JSON).replace("|", "\\|")
     said: list[str] = []
@@ -131,7 +130,7 @@ def value(hint: Any) -> str:
 
 
 def objects_in(hint: Any) -> list[Any]:
-    """Return the objects that a value of type `hint` may be or list, without nested objects."""
+    """List the objects that a value of type `hint` may be or contain, not looking inside them."""
     found: list[Any] = []
     for member in schema.members(hint):
         if schema.is_struct(member):
@@ -142,14 +141,14 @@ def objects_in(hint: Any) -> list[Any]:
 
 
 def is_change(kind: Any) -> bool:
-    """Return whether a struct describes an update of settings."""
+    """Return whether a struct has the changes of an update."""
     return issubclass(kind, schema.Settings) and kind.__base__ is not schema.Settings
 
 
 def table(kind: Any, *, read: bool) -> str:
-    """Return a table of an object's keys; with `read`, clients write it and it has defaults."""
+    """Return the table of an object's keys; with defaults if clients can write it."""
     rows: list[tuple[str, ...]] = []
-    # The type of an event is its heading, and the introduction describes its id.
+    # The heading of an event is its type, and the introduction tells of its id.
     event = kind in (*CLIENT, *SERVER)
     tag = kind.__struct_config__.tag_field
     if tag and not event:
@@ -164,7 +163,7 @@ def table(kind: Any, *, read: bool) -> str:
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     tunes = getattr(kind, "tunes", {})
     if tunes:
-        text += "\nTaken, and nothing comes of it:\n\n"
+        text += "\nAccepted without effect:\n\n"
         text += "".join(f"- `{key}`: {why}\n" for key, why in tunes.items())
     instead = getattr(kind, "unsupported", {})
     if instead:
@@ -174,7 +173,7 @@ def table(kind: Any, *, read: bool) -> str:
 
 
 def default_of(kind: Any, name: str) -> str:
-    """Return the default of a key as the table shows it."""
+    """Return the value of a key that a client leaves out."""
     marks = schema.marks(schema.hints_of(kind)[name])
     default = schema.default_of(kind, name)
     if schema.TOLD in marks:
@@ -186,7 +185,7 @@ def default_of(kind: Any, name: str) -> str:
 
 
 def within(kinds: list[Any]) -> list[Any]:
-    """Return all objects that those of `kinds` contain, at any depth, in order of appearance."""
+    """List all objects that those of `kinds` contain, in the order in which they are met."""
     found: dict[Any, None] = {}
     for kind in kinds:
         for hint in schema.hints_of(kind).values():
@@ -197,12 +196,12 @@ def within(kinds: list[Any]) -> list[Any]:
 
 
 def chapter(kinds: list[Any], *, read: bool) -> str:
-    """Return a section for each event of `kinds`."""
+    """Return the sections of the events of `kinds`."""
     return "".join(section(schema.tag_of(kind), kind, read=read) for kind in kinds)
 
 
 def section(title: str, kind: Any, *, read: bool) -> str:
-    """Return the section of an event or object: title, docstring and keys."""
+    """Return the section of an event or object: its docstring and the table of its keys."""
     keys = table(kind, read=read)
     text = f"\n### {title}\n\n{inspect.cleandoc(kind.__doc__)}\n"
     return f"{text}\n{keys}" if keys else text

@@ -5,9 +5,9 @@ time it is advanced, it does one bounded piece of work (a draft-verify round, a 
 piece of synthesis), and yields a result, or None if there is none yet. A `Runner` advances it, so
 back-pressure and cancellation act between steps and never within one.
 
-An engine is loaded, warmed up and advanced on one thread. Its properties and the findings of its
-steps are read on the event loop, which must not wait for a device. So they have to be ready before
-the step is over.
+An engine is loaded, warmed up and advanced on one thread. The properties of a `Conversation` are
+read on that thread too, between its steps. Other properties, and methods that do no work, are used
+on the event loop. So they may not depend on anything that a step changes, nor need a device.
 
 Engines register by entry point, the built-in ones too. The group is `voiceloop.vad`,
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The object is called with the
@@ -243,10 +243,13 @@ class TurnModel(Protocol):
 class Conversation(Protocol):
     """The token ids and the caches of one conversation.
 
-    It is not thread-safe: its Runner executes one step at a time. A turn of the user has a number.
-    Calls of `prefill`, `reply` and `revise` with the same number are about the same turn, and the
-    newest text holds. A new number closes the exchange before it. If that has no reply, its text
-    and the new one become one turn.
+    It is not thread-safe. Steps change `exchanges`, `tokens_read`, `limited` and the end
+    probability, so these are read on the thread that runs the steps. `voiceloop.turn.observer`
+    publishes them to the event loop.
+
+    A turn of the user has a number. Calls of `prefill`, `reply` and `revise` with the same number
+    are about the same turn, and the newest text holds. A new number closes the exchange before it.
+    If that has no reply, its text and the new one become one turn.
     """
 
     @property
@@ -284,8 +287,7 @@ class Conversation(Protocol):
         """Return the probability that the user's turn ends after the newest text.
 
         That is the text of the last `prefill`. From the first step of a `reply` on it is the text
-        of that call, without its final punctuation. None if the engine does not know. This is
-        called on the event loop.
+        of that call, without its final punctuation. None if the engine does not know.
         """
         ...
 
@@ -432,18 +434,25 @@ class Tts(Protocol):
         ...
 
 
-IDLE = 1000
-"""The priority of work in idle time, which comes after all other work."""
+@dataclass(slots=True, eq=False)
+class Priority:
+    """The urgency of a step. Its owner may change the level while the step waits.
+
+    The level is changed on the event loop and read on any thread.
+    """
+
+    level: int = 0
+    """Of the waiting steps, the one with the smallest level is next."""
 
 
-def first() -> int:
-    """Return the priority of urgent work, which comes before all guesses."""
-    return 0
+FIRST, LATER, IDLE = 0, 10, 1000
+"""Levels: committed work and final decodes; guesses and partial decodes; work in idle time.
 
+Committed work that can wait for some seconds has a level between the first two, one per second.
+"""
 
-def idle() -> int:
-    """Return the priority of work in idle time."""
-    return IDLE
+URGENT, GUESS, IN_IDLE_TIME = Priority(FIRST), Priority(LATER), Priority(IDLE)
+"""Priorities with a level that never changes."""
 
 
 class Runner(Protocol):
@@ -453,17 +462,11 @@ class Runner(Protocol):
         """Return the seconds since it last had work other than that of idle time."""
         ...
 
-    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
-        """Run one bounded call. Of the waiting jobs the one with the smallest `priority` is next.
-
-        `priority` is called on any thread, each time the next job is chosen, because the urgency
-        of a job changes while it waits: a guess may be committed, or playback may need more sound.
-        """
+    async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
+        """Run one bounded call. Of those that wait, the most urgent is next."""
         ...
 
-    def stream(
-        self, steps: Steps[T], *, priority: Callable[[], int] = first
-    ) -> AsyncGenerator[T, None]:
+    def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
         """Advance a step generator when the consumer requests a result, and skip each None.
 
         Each step is scheduled like a `call` with this `priority`. If the returned generator is

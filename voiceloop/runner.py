@@ -25,15 +25,12 @@ from typing import Any, Generic, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from voiceloop.engines import IDLE, Steps, first
+from voiceloop.engines import FIRST, IDLE, URGENT, Priority, Steps
 from voiceloop.threads import at_work
 
 T = TypeVar("T")
 M = TypeVar("M")
 
-FIRST, LATER = 0, 10
-"""Priorities of work on a model: `FIRST` for committed work and final decodes, `LATER` for guesses
-and partial decodes. Between them is committed work that can wait, a level for each second."""
 LINGER_S = 0.002
 """Seconds that a thread waits after a result of a stream before it begins less urgent work.
 
@@ -42,18 +39,20 @@ scheduling, Iyer and Druschel 2001).
 """
 
 _DONE: Any = object()
+_AT_ONCE = Priority(FIRST - 1)
+"""The priority of closing, before all other work: it frees the model of a cancelled reply."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     """A place in the queue of a runner."""
 
-    priority: Callable[[], int]
+    priority: Priority
     number: int
 
     def key(self) -> tuple[int, int]:
         """Return the sort key: by priority, then by order of arrival; the smallest is next."""
-        return self.priority(), self.number
+        return self.priority.level, self.number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,9 +80,9 @@ class _Quiet:
         """The moment at which the last such step ended, on the clock."""
 
     @contextmanager
-    def until_done(self, priority: Callable[[], int]) -> Iterator[None]:
+    def until_done(self, priority: Priority) -> Iterator[None]:
         """Count a step of this priority as work while the context lasts."""
-        if priority() >= IDLE:
+        if priority.level >= IDLE:
             yield
             return
         self._wanted += 1
@@ -137,7 +136,7 @@ class ModelThread(Generic[M]):
             self._changed.notify()
         self._thread.join()
 
-    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
+    async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
         """Run `job` on the thread and return its result.
 
         If the call is cancelled, a job that has not begun is dropped. One that has begun runs to
@@ -145,9 +144,7 @@ class ModelThread(Generic[M]):
         """
         return await self._submit(job, priority, goes_on=False)
 
-    def stream(
-        self, steps: Steps[T], *, priority: Callable[[], int] = first
-    ) -> AsyncGenerator[T, None]:
+    def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
         """Advance `steps` on the thread to the next result, each time the consumer requests one.
 
         Steps without a result follow each other on the thread, without a round trip through the
@@ -157,7 +154,7 @@ class ModelThread(Generic[M]):
 
         def advance() -> T | None:
             while (item := next(steps, _DONE)) is None:
-                if closed.is_set() or self._goes_before(priority()):
+                if closed.is_set() or self._goes_before(priority):
                     break
             return item
 
@@ -166,9 +163,7 @@ class ModelThread(Generic[M]):
 
         return _stream(step, self.call, steps, closed.set)
 
-    async def _submit(
-        self, run: Callable[[], T], priority: Callable[[], int], *, goes_on: bool
-    ) -> T:
+    async def _submit(self, run: Callable[[], T], priority: Priority, *, goes_on: bool) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._changed:
             number = next(self._count)
@@ -186,10 +181,10 @@ class ModelThread(Generic[M]):
         """Return the seconds since it last had work other than that of idle time."""
         return self._quiet.seconds()
 
-    def _goes_before(self, priority: int) -> bool:
+    def _goes_before(self, priority: Priority) -> bool:
         """Return whether a job waits that is at least as urgent as `priority`."""
         with self._changed:
-            return any(job.priority() <= priority for job in self._jobs)
+            return any(job.priority.level <= priority.level for job in self._jobs)
 
     def _next(self, after: int | None) -> _Job | None:
         """Wait for a job and return the most urgent one; None when the thread is to end.
@@ -200,7 +195,7 @@ class ModelThread(Generic[M]):
         with self._changed:
             if after is not None and self._open:
                 self._changed.wait_for(
-                    lambda: any(job.priority() <= after for job in self._jobs), LINGER_S
+                    lambda: any(job.priority.level <= after for job in self._jobs), LINGER_S
                 )
             while self._open and not self._jobs:
                 self._changed.wait()
@@ -232,7 +227,7 @@ class ModelThread(Generic[M]):
                 with at_work():
                     outcome, deliver = job.run(), job.done.set_result
                 if job.goes_on and outcome is not _DONE:
-                    after = job.priority()
+                    after = job.priority.level
             except BaseException as error:  # raised in the caller, on the loop
                 outcome, deliver = error, job.done.set_exception
             with self._changed:
@@ -266,7 +261,7 @@ class InlineRunner:
         self._count = itertools.count()
         self._busy = False
 
-    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
+    async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
         """Run `job` now, or once the step that occupies the runner is over."""
         await anyio.lowlevel.checkpoint()  # as on a thread, a cancelled call does not begin
         with self._quiet.until_done(priority):
@@ -276,7 +271,7 @@ class InlineRunner:
         """Return the seconds since it last had work other than that of idle time."""
         return self._quiet.seconds()
 
-    async def _step(self, job: Callable[[], T], priority: Callable[[], int]) -> T:
+    async def _step(self, job: Callable[[], T], priority: Priority) -> T:
         async with self._turn(priority):
             result = job()
             if isinstance(result, Timed):
@@ -285,9 +280,7 @@ class InlineRunner:
                 return timed.value
             return result
 
-    def stream(
-        self, steps: Steps[T], *, priority: Callable[[], int] = first
-    ) -> AsyncGenerator[T, None]:
+    def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
         """Advance `steps` when the consumer requests a result, one step per call."""
 
         async def step() -> T | None:
@@ -296,7 +289,7 @@ class InlineRunner:
         return _stream(step, self.call, steps)
 
     @asynccontextmanager
-    async def _turn(self, priority: Callable[[], int]) -> AsyncGenerator[None, None]:
+    async def _turn(self, priority: Priority) -> AsyncGenerator[None, None]:
         if self._busy:
             ticket = _WaitTicket(priority, next(self._count), anyio.Event())
             self._waiting.append(ticket)
@@ -337,9 +330,4 @@ async def _stream(
         closing()
         # The engine's clean-up has to run on its own thread, after its last step.
         with anyio.CancelScope(shield=True):
-            await call(steps.close, priority=_at_once)
-
-
-def _at_once() -> int:
-    """Return the priority of closing, before all other work: it frees the model."""
-    return -1
+            await call(steps.close, priority=_AT_ONCE)

@@ -39,6 +39,7 @@ from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
 from voiceloop.turn.jobs import play, read, recognise, rewrite
 from voiceloop.turn.listener import Listener
+from voiceloop.turn.observer import Observer
 from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
@@ -84,7 +85,8 @@ class Session:
         player = Player(speaker)
         skills = skills or Skills(paced=engines.tts.paces)
         player.gain = skills.voice.gain
-        self._resources = Resources(engines, conversation, player, show, skills, overlap)
+        observer = Observer(conversation)
+        self._resources = Resources(engines, conversation, observer, player, show, skills, overlap)
         self._ends = ends
         self._history = History(self._resources)
         self._listener = Listener(microphone, self._resources, config, detector)
@@ -301,8 +303,9 @@ class Session:
                 self._listener.microphone.release()
 
     def _begin(self, action: actions.Begin) -> None:
-        work = TurnTasks(action.turn, Recorder(action.number), self._state.turn(action.turn))
-        self._work[action.turn] = self._history.next = work
+        known, priority = self._state.turn(action.turn), self._history.begin()
+        work = TurnTasks(action.turn, Recorder(action.number), known, priority)
+        self._work[action.turn] = work
         if action.started is None:  # nobody speaks
             work.write(anyio.current_time())
         else:

@@ -50,6 +50,7 @@ def bound_threads(threads: int) -> None:
     if VARIABLE not in os.environ:
         _share, _all = threads or max(1, cores // 2), threads or cores
         os.environ[VARIABLE] = str(_share)
+        small_work()  # a torch that is imported already has read the variable before
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     # Matrix products of numpy are small here: more threads would only spin between them.

@@ -88,7 +88,7 @@ def plain(asr: Whisper, pcm: Pcm) -> str:
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(4, id="quick"), pytest.param(60, id="all", marks=pytest.mark.full)]
+    "count", [pytest.param(2, id="quick"), pytest.param(60, id="all", marks=pytest.mark.full)]
 )
 def test_no_saying_is_lost_where_two_meet(clips: dict[str, Pcm], count: int) -> None:
     asr = engine()

@@ -14,14 +14,14 @@ pytestmark = [pytest.mark.models, pytest.mark.slow]
 
 def test_clients_interrupt_and_vanish_and_nothing_is_left() -> None:
     progress: Any = quiet
-    record, _ = run(LabLoad(speaking=2, quiet=1, idle=3, turns=1, leavers=20), progress)
+    record, _ = run(LabLoad(speaking=2, quiet=1, idle=3, turns=1, leavers=10), progress)
     found = record.figures
     talk = found["interruptions"]
     assert (talk["turns"], talk["interrupted"]) == (2, 2)
     # What pauses an answer comes before what decides that it is over.
     pause, decision = talk["pause_to_last_audio_ms"], talk["decision_to_last_audio_ms"]
     assert decision["p99"] < pause["p50"]
-    assert found["vanished"] == 20
+    assert found["vanished"] == 10
     before, after = found["left_before"], found["left_after"]
     for name in ("sessions", "conversations", "tasks", "threads"):
         assert after[name] <= before[name], name

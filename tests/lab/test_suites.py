@@ -15,15 +15,13 @@ from lab.conversations.clips import LabClip, Pause
 from lab.conversations.sentences import sentence
 from lab.conversations.suites import DELAY_MS, PAUSE_MS, SNR_DB, build
 from lab.conversations.utterances import Utterance, place, speak
-from voiceloop.asr.silero import silero
-from voiceloop.asr.turns import SpeechStarted, TurnDetector, TurnEvent
-from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, samples
+from tests.bench.truth import ROUNDING, bounds, check_audible, check_same, events, speech
+from voiceloop.asr.turns import SpeechStarted
+from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples
 from voiceloop.audio.playback import AUDIBLE
 from voiceloop.bench.background import ROOM_DBFS, rms
 from voiceloop.bench.spoken import Line
-from voiceloop.bench.suites import LEAD_MS, SPEECH_DBFS
-from voiceloop.config import TurnConfig, VadConfig
-from voiceloop.types import Pcm
+from voiceloop.bench.suites import SPEECH_DBFS
 
 pytestmark = pytest.mark.models
 
@@ -33,8 +31,6 @@ COUNTS = {
     "noise": 18,
     "additions": 12,
 }
-ROUNDING = 1e-6
-"""The speech is known as what was heard less the background."""
 
 
 @cache
@@ -42,18 +38,8 @@ def suite(name: str) -> tuple[LabClip, ...]:
     return build(name, COUNTS[name])
 
 
-def speech(clip: LabClip) -> Pcm:
-    """What is said in `clip`, without the background."""
-    return clip.pcm - np.resize(clip.background, len(clip.pcm))
-
-
 def pauses(clip: LabClip) -> Sequence[Pause]:
     return clip.said.pauses
-
-
-def bounds(clip: LabClip) -> tuple[int, int]:
-    assert clip.said.start is not None and clip.said.end is not None
-    return clip.said.start, clip.said.end
 
 
 every_suite = pytest.mark.parametrize("name", COUNTS)
@@ -66,11 +52,7 @@ every_suite = pytest.mark.parametrize("name", COUNTS)
 def test_the_same_seed_gives_the_same_samples_and_more_clips_the_same_first_ones(
     name: str,
 ) -> None:
-    first = suite(name)[:3]
-    for clip, again in zip(first, build(name, 3), strict=True):
-        assert clip.pcm.tobytes() == again.pcm.tobytes()
-        assert clip.background.tobytes() == again.background.tobytes()
-        assert clip.said == again.said
+    check_same(suite(name)[:3], build(name, 3))
 
 
 # ---- what is said, and when
@@ -81,12 +63,7 @@ def test_speech_is_audible_from_its_first_sample_to_its_last_and_nowhere_else(
     name: str,
 ) -> None:
     for clip in suite(name):
-        start, end = bounds(clip)
-        level = np.abs(speech(clip))
-        assert min(level[start], level[end - 1]) >= AUDIBLE - ROUNDING
-        assert max(level[:start].max(), level[end:].max()) < AUDIBLE + ROUNDING
-        assert samples(LEAD_MS[0]) <= start <= samples(LEAD_MS[1])
-        assert np.abs(clip.pcm).max() < 1
+        check_audible(clip)
 
 
 @every_suite
@@ -161,13 +138,6 @@ def test_an_addition_comes_after_a_pause() -> None:
 
 
 # ---- what the voice detector makes of it
-
-
-def events(pcm: Pcm) -> list[TurnEvent]:
-    vad = silero(VadConfig())
-    detector = TurnDetector(TurnConfig(endpoint="fixed", hangover_ms=1200))
-    frames = Framer(size=512).feed(pcm)
-    return [e for frame in frames for e in detector.feed(frame, vad.probability(frame.pcm))]
 
 
 def test_of_20_backchannels_and_20_coughs_at_least_30_are_taken_for_a_voice() -> None:

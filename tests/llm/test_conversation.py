@@ -940,7 +940,7 @@ def test_memory_is_flat_however_long_conversations_go_on(workshop, slots):
     talk.begin("unsteady", None, 2, slots)
     texts = ["What", "What is the capital?", "Tell me a story. " * 6, "🌍?"]
     held = []
-    for operation in range(1000):
+    for operation in range(600):
         which, text = rng.randrange(3), rng.choice(texts)
         match rng.choice(["prefill", "reply", "revise", "heard", "close"]):
             case "prefill":
@@ -953,9 +953,9 @@ def test_memory_is_flat_however_long_conversations_go_on(workshop, slots):
                 talk.heard(which, rng.randrange(30))
             case _ if rng.random() < 0.1:
                 talk.conversations[which].close()
-        if operation % 50 == 49:
+        if operation % 30 == 29:
             talk.caches_hold_what_a_fresh_prefill_would()
             held.append(live_tensors())
-    assert sum(conversation.counters.evictions for conversation in talk.conversations) > 20
+    assert sum(conversation.counters.evictions for conversation in talk.conversations) > 10
     for early, late in zip(zip(*held[:10], strict=True), zip(*held[10:], strict=True), strict=True):
         assert max(late) <= max(early)

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.models
 COUNT = 100_000
 """Messages that the server is to survive; one in 25 of them in the quick test."""
 SIZES = [
-    pytest.param(COUNT // 25, id="quick"),
+    pytest.param(COUNT // 50, id="quick"),
     pytest.param(COUNT, id="all", marks=[pytest.mark.full, pytest.mark.timeout(7200)]),
 ]
 BATCH = 50
@@ -287,7 +287,7 @@ def no_traceback(server: Serving) -> None:
 @pytest.mark.parametrize("count", SIZES)
 def test_whatever_is_sent_is_answered_and_hurts_nobody(server: Serving, count: int) -> None:
     with witness(server) as asking:
-        fuzz(server, asking, COUNT // 100)  # what is allocated once has been allocated then
+        fuzz(server, asking, COUNT // 200)  # what is allocated once has been allocated then
         before = memory_mb(server)
         fuzz(server, asking, count)
         assert memory_mb(server) - before < MOST_GROWTH_MB
@@ -299,5 +299,5 @@ def test_with_narrow_limits_too(keys: Path) -> None:
         serving(keys.parent, "--api-key-file", str(keys), *NARROW) as server,
         witness(server) as asking,
     ):
-        fuzz(server, asking, COUNT // 100)
+        fuzz(server, asking, COUNT // 200)
         no_traceback(server)

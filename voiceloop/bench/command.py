@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -169,7 +168,9 @@ def _bench(module: str) -> Callable[[Any], int]:
     """Return what carries out a command by `run` of a module of the bench."""
 
     def carry_out(command: Bench) -> int:
-        run = partial(import_module(f"voiceloop.bench.{module}").run, command)
+        def run(progress: Progress) -> Found:  # the threads are bound before torch is imported
+            return import_module(f"voiceloop.bench.{module}").run(command, progress)
+
         return measured(command, run)
 
     return carry_out

@@ -18,7 +18,7 @@ from voiceloop.calibration.fitting import JudgedSilence, calibrate
 from voiceloop.calibration.keeping import keep
 from voiceloop.calibration.requests import Requests, bundled_requests
 from voiceloop.config import TurnConfig
-from voiceloop.engines import Engines, Llm, Steps, idle
+from voiceloop.engines import IN_IDLE_TIME, Engines, Llm, Steps
 from voiceloop.types import Past
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ async def _calibrate(engines: Engines, folder: Path) -> None:
 
 async def _judged(engines: Engines, asked: Requests) -> list[JudgedSilence]:
     found = list[JudgedSilence]()
-    steps = engines.llm_runner.stream(judgements(engines.llm, asked), priority=idle)
+    steps = engines.llm_runner.stream(judgements(engines.llm, asked), priority=IN_IDLE_TIME)
     async with aclosing(steps):
         while True:
             await _quiet(engines)

@@ -22,7 +22,7 @@ from typing import Any, TypeVar, TypeVarTuple
 import anyio
 
 from voiceloop.audio.devices import AHEAD_S, NullSpeaker
-from voiceloop.engines import first
+from voiceloop.engines import URGENT, Priority
 from voiceloop.runner import InlineRunner
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ class LateRunner(InlineRunner):
         self._clock = clock
         self._rank = rank
 
-    async def call(self, job: Callable[[], T], *, priority: Callable[[], int] = first) -> T:
+    async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
         """Run `job`; see `InlineRunner`."""
         begun = self._clock.current_time()
         result = await super().call(job, priority=priority)

@@ -1,16 +1,17 @@
 """The server of `voiceloop serve`: a web page, and the OpenAI Realtime protocol on a websocket.
 
-From the door inwards:
+From the network inwards:
 
-- `port`, `tls`, `websocket`: where it listens, and what carries messages;
-- `routes`, `http`: what a request gets: a page, a figure, a refusal, or a socket;
-- `auth`, `keys`, `limits`: who may come in, and how much one client may take;
-- `connection`, `outbox`: one client: a task that reads and one that writes;
-- `lobby`, `resume`: the sessions there are, and how a client comes back to its own;
-- `dialogue`: what a client keeps from one connection to the next;
-- `visit`, with `inputbuffer`, `listening`, `asking`, `unanswered`, `speaking`, `history` and
-  `choices`: the adapter between events on the wire and a session, as long as a connection lasts;
+- `port`, `tls`, `websocket`, `paced`: the address, encryption, and websockets with limited input;
+- `routes`, `http`: answers to requests: a page, metrics, a voice sample, a refusal or a websocket;
+- `auth`, `keys`, `limits`: who may connect, and how much one client may use;
+- `connection`, `outbox`: one connection: a task that reads and a task that writes;
+- `lobby`, `resume`: the session registry, and how a client resumes its session;
+- `dialogue`: the state of a client's conversation, which outlives a connection;
+- `visit`, with `inputbuffer`, `userturns`, `asking`, `unanswered`, `speaking`, `history` and
+  `choices`: the client session, which translates between events of the protocol and a session;
 - `audio`: a client as microphone and speaker;
-- `app`, `command`: all of it together;
-- `metrics`, `logs`: what is counted and written down.
+- `offers`: other language-model servers that may generate the replies;
+- `app`, `command`: the whole server, and its command;
+- `metrics`, `logs`, `plainlog`, `turnlog`: metrics and logs.
 """

@@ -1,7 +1,7 @@
-"""The server: one port for the page and the socket, and the models that all sessions share.
+"""The server: one port for the page and the websocket, and the models that all sessions share.
 
-Each connection is a task of its own, and runs in its own cancel scopes; what they share is here:
-the models with their threads, the sessions, and the metrics.
+Each connection is a task of its own with its own cancel scopes. They share the models with their
+threads, the session registry, and the metrics, which this module holds.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from voiceloop.server.websocket import WebSocket, listening
 logger = logging.getLogger(__name__)
 
 DRAIN_S = 10.0
-"""After a signal to end, replies in progress may go on for so long."""
+"""Seconds after a signal for replies to end, and again for connections to close."""
 TRY_AGAIN = 1013
-"""Close code."""
+"""Close code of a websocket for whose client there is no place."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Where and for whom the server is."""
+    """The port of a server, its access rules, its page, and its certificate if it has one."""
 
     binding: Binding
     access: Access
@@ -55,7 +55,7 @@ class ServeOptions:
 
 
 class App:
-    """The server while it runs."""
+    """One server. `run` it once."""
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class App:
         place: ServeOptions,
         offers: Offers | None = None,
     ) -> None:
-        """`models` is entered on a thread while the page is there already, and left at the end."""
+        """`models` is entered on a worker thread while the page is served, and left at the end."""
         self.metrics = Metrics()
         self.interrupted = False
-        """It was told to end before the models were loaded."""
+        """Whether a signal ended the server before the models were loaded."""
         self._models = models
         self._config = config
         self._place = place
@@ -76,60 +76,62 @@ class App:
             place.access,
             place.site,
             self.metrics,
-            full=lambda: self._lobby is not None and self._lobby.full,
+            full=lambda: self._registry is not None and self._registry.full,
         )
-        self._lobby: SessionRegistry | None = None
-        """There once the models are loaded, before which nobody gets a session."""
+        self._registry: SessionRegistry | None = None
+        """None until the models are loaded; until then no client gets a session."""
         self._connections: set[Connection] = set()
         self._numbers = count(1)
-        """Of visits, as the log calls them."""
+        """Numbers of client sessions, for the log."""
         self._changed = anyio.Event()
-        """Set, and replaced, when a turn or a connection is over."""
+        """Set, and then replaced, when a turn or a connection ends."""
 
     @property
     def sessions(self) -> int:
-        """Sessions that there are, connected and parked."""
-        return 0 if self._lobby is None else len(self._lobby)
+        """Number of sessions, connected and parked."""
+        return 0 if self._registry is None else len(self._registry)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Serve until a signal ends it, or until cancelled; `ready` is told when clients may come.
+        """Serve until a signal or a cancellation ends it. Call `ready` when clients may connect.
 
-        Raises DeviceError where the port cannot be listened at, and what loading the models raises.
+        Raises DeviceError if the port cannot be opened, and whatever loading the models raises.
         """
         place = self._place
         limits = self._config.server
         opened = listening(place.binding, place.tls, limits, self._routes.answer, self._connect)
         with ExitStack() as stack:
-            async with opened as let_in_no_more, anyio.create_task_group() as tasks:
+            async with opened as stop_accepting, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._work, stack, ready)
                 with _signals() as coming:
                     signals.note(await anext(coming))
                     tasks.start_soon(_leave_at_next, coming)
                     logger.info("ending", extra={"clients": len(self._connections)})
-                    self.interrupted = self._lobby is None
-                    let_in_no_more()
+                    self.interrupted = self._registry is None
+                    stop_accepting()
                     await self._drain()
                     tasks.cancel_scope.cancel()
 
     async def _work(self, stack: ExitStack, ready: Callable[[], None]) -> None:
-        """Load the models, and do what is done beside the sessions."""
+        """Load the models, then run the server's background tasks."""
         load = partial(stack.enter_context, self._models)
         engines = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
         for runner in engines.runners:
             if isinstance(runner, ModelThread):
                 runner.waited = self.metrics.waited
-        self._lobby = SessionRegistry(engines, self._config, self.metrics, self._wake, self._offers)
+        self._registry = SessionRegistry(
+            engines, self._config, self.metrics, self._wake, self._offers
+        )
         self._routes.samples, self._routes.unready = Samples(engines), ""
         ready()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._lobby.expire)
+            tasks.start_soon(self._registry.expire)
             tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
 
     async def _drain(self) -> None:
-        """Let replies end, and then send everybody home."""
+        """Wait for replies to end, then close all connections."""
         self._routes.unready = "the server is going down"
-        if self._lobby is not None:
-            self._lobby.closing = True
+        if self._registry is not None:
+            self._registry.closing = True
         with anyio.move_on_after(DRAIN_S):
             while any(one.visit.responding for one in self._connections):
                 await self._changed.wait()
@@ -140,24 +142,24 @@ class App:
                 await self._changed.wait()
 
     async def _connect(self, socket: WebSocket, request: HttpRequest) -> None:
-        """Serve a client that has been let in."""
+        """Serve a client that is allowed to connect."""
         access = self._place.access
-        judged = access.judge(request.target, request.headers)
-        lobby, limits = self._lobby, self._config.server
-        assert lobby is not None and isinstance(judged, Allowed), "nobody else gets a socket"
+        verdict = access.judge(request.target, request.headers)
+        registry, limits = self._registry, self._config.server
+        assert registry is not None and isinstance(verdict, Allowed), "nobody else gets a socket"
         beside = access.beside(request.headers, request.peer)
-        ticket = lobby.admit(judged.key, beside=beside)
+        ticket = registry.admit(verdict.key, beside=beside)
         if isinstance(ticket, Refusal):
-            told = {"reason": ticket.reason.value, "why": ticket.text}
-            logger.info("a request was refused", extra=told)
+            fields = {"reason": ticket.reason.value, "why": ticket.text}
+            logger.info("a request was refused", extra=fields)
             await socket.close(TRY_AGAIN, ticket.text)
             return
         VISIT.set(next(self._numbers))
-        told = {"client": "browser" if request.browser else "program", "key": judged.key}
-        logger.info("a visit begins", extra=told)
+        fields = {"client": "browser" if request.browser else "program", "key": verdict.key}
+        logger.info("a visit begins", extra=fields)
         begun = anyio.current_time()
         connection = Connection(
-            socket, lobby, ticket, limits, self.metrics, transcribes=judged.transcribes
+            socket, registry, ticket, limits, self.metrics, transcribes=verdict.transcribes
         )
         self._connections.add(connection)
         try:
@@ -169,17 +171,17 @@ class App:
             self._connections.discard(connection)
             self._wake()
             with anyio.CancelScope(shield=True):
-                may_return = await lobby.leave(connection)
-            told = {
+                may_return = await registry.leave(connection)
+            fields = {
                 "lasted_s": anyio.current_time() - begun,
                 "turns": connection.turns,
                 "why": connection.why,
                 "may_return": may_return,
             }
-            logger.info("a visit is over", extra=told)
+            logger.info("a visit is over", extra=fields)
 
     async def _look_after(self, socket: WebSocket, connection: Connection) -> None:
-        """End the connection of a client that is not there any more."""
+        """Close the connection once its client no longer answers pings."""
         ping_s = self._config.server.ping_s
         await socket.vanished(ping_s)
         connection.close(INTERNAL, f"no answer to a ping in {ping_s:g} s")
@@ -191,7 +193,7 @@ class App:
 
 @contextmanager
 def _signals() -> Iterator[AsyncIterator[int]]:
-    """Those that end the server, as they come; on Windows Ctrl-C is an exception instead."""
+    """Give the signals that end the server, as they come; on Windows Ctrl-C raises instead."""
     if os.name == "nt":
         yield _none()
     else:
@@ -205,6 +207,6 @@ async def _none() -> AsyncIterator[int]:
 
 
 async def _leave_at_next(coming: AsyncIterator[int]) -> None:
-    """Whoever sends a second one waits for nobody, and there is nothing to be kept."""
+    """End the process at the next signal. Its sender does not want to wait; nothing is lost."""
     signals.note(await anext(coming))
     signals.leave()

@@ -1,5 +1,5 @@
-"""Responses that a client asks for: each begins when all audio that came before was heard, and
-answers what the client has brought, or else what its user has said."""
+"""The responses that a client requests. Each begins once the session has heard all audio before the
+request. It answers what the client has created (outputs, texts), or else what the user has said."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from voiceloop.wire.settings import ResponseSettings, SessionSettings
 logger = logging.getLogger(__name__)
 
 SILENCE = "…"
-"""What the language model reads where the user has said nothing."""
+"""Text that the language model reads if there are no words of the user."""
 MOST_WAITING = 16
-"""Responses that may be asked for ahead of the audio."""
+"""Most requests that may wait until the audio before them is heard."""
 
 
 class Asking:
-    """Of one connection."""
+    """The requests of one connection for responses."""
 
     def __init__(
         self,
@@ -38,28 +38,28 @@ class Asking:
     ) -> None:
         self.unanswered = Unanswered()
         self.answering: int | None = None
-        """The last turn that the client has asked to be answered."""
+        """Number of the last turn for which the client requested a response."""
         self._dialogue = dialogue
         self._session = session
         self._microphone = microphone
         self._speaking = speaking
         self._out = out
-        self._asked: ResponseSettings | None = None
-        """What the client asked of the response that is about to begin."""
+        self._requested: ResponseSettings | None = None
+        """Settings of the requested response that is about to begin."""
         self._waiting = 0
-        """Responses asked for before all audio that came earlier was heard."""
+        """Requests whose responses have not begun."""
         self._next: list[ResponseCreate] = []
-        """Those that are asked for while one ends of which the client wants no more."""
+        """Requests that wait until a cancelled or interrupted response has ended."""
 
     def ask(self, event: ResponseCreate) -> None:
-        """A response is asked for. Raises ProtocolError where it is none that can be given."""
+        """Check a request, and queue it behind the audio. Raises ProtocolError if it is invalid."""
         dialogue = self._dialogue
         dialogue.check_responds()
-        asked = dialogue.settings.response(event.response)
-        choices.check_size(asked, dialogue.config.server, "response")
-        choices.check_choice(asked, dialogue.conversation, "response")
-        dialogue.check_room(asked, "response")
-        choices.with_voice(asked, dialogue.engines.tts, "response")
+        requested = dialogue.settings.response(event.response)
+        choices.check_size(requested, dialogue.config.server, "response")
+        choices.check_choice(requested, dialogue.conversation, "response")
+        dialogue.check_room(requested, "response")
+        choices.with_voice(requested, dialogue.engines.tts, "response")
         if self._waiting >= MOST_WAITING:
             raise ProtocolError(
                 f"{MOST_WAITING} responses are waiting for the audio before them to be heard",
@@ -71,29 +71,29 @@ class Asking:
         self._microphone.then(partial(self._begin, event))
 
     def take(self) -> ResponseSettings:
-        """What holds for the response that begins now; what was asked of it holds for no other."""
-        asked, self._asked = self._asked, None
-        return asked or self._dialogue.settings.response()
+        """Return the settings of the response that begins now: the requested or the session's."""
+        requested, self._requested = self._requested, None
+        return requested or self._dialogue.settings.response()
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
-        """Let the language model see the conversation as the ledger has it, or what a response is
-        to be to instead."""
+        """Let the language model read the conversation in the ledger, or else the input that the
+        settings of a response have. By default `settings` are those of the session."""
         settings = settings or self._dialogue.settings
-        own = isinstance(settings, ResponseSettings) and settings.input is not None
+        has_input = isinstance(settings, ResponseSettings) and settings.input is not None
         conversation, items = self._dialogue.conversation, self._dialogue.read(settings)
         instructions, tools, required = self._dialogue.seen(settings)
-        system, past = history(instructions, items, () if own else self.unanswered.items)
+        system, past = history(instructions, items, () if has_input else self.unanswered.items)
         self._session.rewrite(lambda: conversation.rewrite(system, past, tools, required))
         self.unanswered.rewritten()
 
     def go_on(self) -> None:
-        """A response has ended: the next ones may begin."""
+        """Begin the requests that waited for the end of a response."""
         waiting, self._next = self._next, []
         for event in waiting:
             self._microphone.then(partial(self._begin, event))
 
     def _begin(self, event: ResponseCreate) -> None:
-        """Begin a response, with what there is to respond to."""
+        """Begin a requested response, or refuse it if there is nothing to answer."""
         if self._speaking.ending:
             self._next.append(event)
             return
@@ -102,30 +102,30 @@ class Asking:
             self._out.refuse(_busy(), event.event_id)
             return
         settings = self._dialogue.settings
-        asked = settings.response(event.response)
+        requested = settings.response(event.response)
         try:
-            asked = choices.with_voice(asked, self._dialogue.engines.tts, "response")
-            self._dialogue.read(asked)
+            requested = choices.with_voice(requested, self._dialogue.engines.tts, "response")
+            self._dialogue.read(requested)
         except ProtocolError as error:
             self._out.refuse(error, event.event_id)
             return
-        differs = asked.input is not None
-        differs = differs or self._dialogue.seen(asked) != self._dialogue.seen(settings)
-        self._asked = asked
+        differs = requested.input is not None
+        differs = differs or self._dialogue.seen(requested) != self._dialogue.seen(settings)
+        self._requested = requested
         if differs:
-            self.rewrite(asked)
-        self.answering = self._answer(asked)
+            self.rewrite(requested)
+        self.answering = self._answer(requested)
         if self.answering is None:
-            self._asked = None
+            self._requested = None
             if differs:
                 self.rewrite()
             self._out.refuse(self._refusal(), event.event_id)
 
-    def _answer(self, asked: ResponseSettings) -> int | None:
-        """Have it answered: the number of the turn that it answers, if there is one."""
-        options = self._dialogue.options(asked)
-        if asked.input is not None:
-            said = unanswered(self._dialogue.read(asked))
+    def _answer(self, requested: ResponseSettings) -> int | None:
+        """Have the session answer. Return the number of the answered turn, or None."""
+        options = self._dialogue.options(requested)
+        if requested.input is not None:
+            said = unanswered(self._dialogue.read(requested))
             return self._session.write(said or SILENCE, options)
         if results := self.unanswered.take_results():
             return self._session.answer_calls(results, options)
@@ -134,8 +134,8 @@ class Asking:
             return self._session.write(text, options)
         answered = self._session.respond(options)
         if answered is None and self._session.idle and not self.unanswered.missing():
-            # It is a reply to the conversation as it stands, whatever that is.
-            self.rewrite(asked)
+            # No turn is left to answer: reply to the conversation as it is, even an empty one.
+            self.rewrite(requested)
             return self._session.write(unanswered(self._dialogue.ledger.items) or SILENCE, options)
         return answered
 

@@ -1,9 +1,9 @@
-"""A client as microphone and speaker: audio that comes and goes in messages.
+"""A client as microphone and speaker: audio that arrives and leaves in messages.
 
-The microphone is as fast as its client; whatever is said about the audio, such as that a turn is
-over, takes its place in line with it. The speaker hands audio out a little ahead of real time and
-counts it as played when a client that plays at once has played it, or when the client says so.
-This module knows no sockets and no events of the wire but the formats of audio.
+The microphone is as fast as its client. Marks, such as the end of a turn, wait in line with the
+audio. The speaker sends audio a little ahead of real time. It counts audio as played when a client
+that plays at once has played it, or when the client reports it. This module knows no sockets, and
+of the protocol only the audio formats.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from voiceloop.wire.settings import AudioFormat, PcmaFormat, PcmFormat, PcmuForm
 from voiceloop.wire.sound import RATE
 
 MAX_LAG_S = 1.0
-"""A client that says it plays later than this is not believed."""
+"""Longest playback delay in seconds that a client's report can cause."""
 TAIL_S = 0.3
-"""Silence behind the last sample of a turn that a client ends: resampler and framer hold some of
-what came before, and a recogniser wants to hear that it is over."""
+"""Seconds of silence after a turn that a client ends. Resampler and framer hold back the last
+samples, and the recogniser needs to hear that speech is over."""
 
 PIECE_MS = 20
-"""What waits together, and is heard at once: clients send as much, and less would cost more."""
+"""Length in ms of the pieces in which audio waits. Clients send as much; less costs more."""
 
 Mark = Callable[[], None]
 
 
 class SocketMicrophone:
-    """What a client sends; implements `devices.Microphone`."""
+    """A microphone for a client's audio, which counts as heard once `frames` has yielded it."""
 
     finished = False
-    """Silence never becomes all that can follow."""
+    """Always False: a client can always send more."""
 
     def __init__(self, heard: Callable[[int], None] = lambda position: None) -> None:
-        """`heard` is told of every frame, by the number of samples at 16 kHz up to its end."""
+        """`heard` is called after each frame with the number of samples at 16 kHz up to its end."""
         self._heard = heard
         self._line: deque[Pcm | Mark] = deque()
         self._waiting = 0
-        """Samples at `RATE` that nobody has heard yet."""
+        """Samples at `RATE` that have not been heard yet."""
         self._more = anyio.Event()
         self._format: AudioFormat = PcmFormat()
-        """What comes."""
+        """Format of the audio that arrives."""
         self._begin(self._format.rate)
         self._framer = Framer(size=samples(PIECE_MS))
         self.position = 0
@@ -64,41 +64,41 @@ class SocketMicrophone:
 
     @property
     def backlog_s(self) -> float:
-        """Seconds of audio that nobody has heard yet."""
+        """Seconds of audio that have not been heard yet."""
         return self._waiting / RATE
 
     def take(self, format: AudioFormat) -> None:
-        """What is fed from now on is in this format."""
+        """Set the format of the audio that is fed from now on."""
         if format.rate != self._format.rate:
             self.then(partial(self._begin, format.rate))
         self._format = format
 
     def feed(self, audio: bytes) -> None:
-        """More audio, as it is in messages: whole samples."""
+        """Queue the audio of a message: whole samples in the current format."""
         self._queue(from_wire(audio, self._format))
 
     def then(self, mark: Mark, *, over: bool = False) -> None:
-        """Call `mark` when all audio so far has been heard; silence follows where it is `over`."""
+        """Call `mark` once all audio so far is heard; with `over`, also silence of `TAIL_S`."""
         if over:
             self._queue(silence(round(TAIL_S * self._format.rate)))
         self._line.append(mark)
         self._more.set()
 
     def clear(self) -> None:
-        """Forget what nobody has heard yet; marks stay in line."""
+        """Drop the audio that has not been heard yet; marks stay in line."""
         self._line = deque(entry for entry in self._line if callable(entry))
         self._waiting = 0
         self._begin(self._rate)
         self._framer.drop()
 
     def hold(self) -> None:
-        """See `Microphone.hold`; a client is always heard."""
+        """Do nothing: a client is always heard."""
 
     def release(self) -> None:
-        """See `Microphone.release`."""
+        """Do nothing, since `hold` does nothing."""
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 20 ms at 16 kHz, as soon as they have come."""
+        """Yield frames of 20 ms at 16 kHz, each as soon as its audio has arrived."""
         while True:
             if not self._line:
                 self._more = anyio.Event()
@@ -113,41 +113,41 @@ class SocketMicrophone:
                 self.position = frame.end
                 yield frame
                 self._heard(frame.end)
-                if self._line:  # a client may send a minute at once; others want to be heard
+                if self._line:  # a client may send a minute of audio at once: let others run
                     await anyio.lowlevel.checkpoint()
 
     def _queue(self, pcm: Pcm) -> None:
         self._waiting += len(pcm) * (RATE // self._format.rate)
-        # In small pieces, since what is not heard yet may still be forgotten.
+        # Small pieces, so that `clear` can still drop what has not been heard.
         size = samples(PIECE_MS, self._format.rate)
         self._line.extend(pcm[at : at + size] for at in range(0, len(pcm), size))
         self._more.set()
 
     def _begin(self, rate: int) -> None:
-        """What stands in line from here on has this rate."""
+        """Set the sample rate of the audio that comes next in line."""
         self._rate = rate
         self._resampler = LiveResampler(rate, SPEECH_RATE)
 
 
 class SocketSpeaker(PacedSpeaker):
-    """What a client is sent, at `RATE`; `ResponseEncoder` makes its format of it."""
+    """A speaker that sends audio to a client, at `RATE`. `ResponseEncoder` encodes it."""
 
     ahead_s = 0.2
-    """At an interruption the client has so much to drop."""
+    """Seconds of audio sent ahead of time. At an interruption the client drops as much."""
 
     def __init__(self, send: Callable[[Pcm], None]) -> None:
-        """`send` is given what is to go out, once each."""
+        """`send` is called with the audio to send, each sample once."""
         super().__init__(RATE)
         self._send = send
         self._sent_already = 0
-        """Samples that the client has although they were taken back: it paused, and goes on."""
+        """Samples that `cut` took back although the client has them; they are not sent again."""
 
     def begin(self) -> None:
-        """What is written from now on belongs to something new."""
+        """Begin the audio of a new response: the client has none of it."""
         self._sent_already = 0
 
     def write(self, pcm: Pcm) -> float:
-        """Play `pcm` after all that was written before, and return when that begins."""
+        """Play `pcm` after all earlier audio. Return when it begins, in s of the loop's clock."""
         due = super().write(pcm)
         known = min(self._sent_already, len(pcm))
         self._sent_already -= known
@@ -156,29 +156,29 @@ class SocketSpeaker(PacedSpeaker):
         return due
 
     def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples, and forget what comes after them."""
+        """Fade out over the next `fade` samples, and drop the rest. Return how many that is."""
         dropped = super().cut(fade)
         self._sent_already += dropped
         return dropped
 
     def played(self, samples: int, sent: int) -> None:
-        """The client has just played sample number `samples` of something of which it got `sent`.
+        """Set the playback delay: the client has just played sample `samples` of the `sent` ones.
 
-        What is still to come after `sent` is written now.
+        Audio that is written from now on comes after `sent`.
         """
         expected = sent - unplayed(self._end, RATE)
         self._lag = min(MAX_LAG_S, max(0.0, (expected - samples) / RATE))
 
 
 class ResponseEncoder:
-    """Makes one response, a stream at `RATE`, what messages carry."""
+    """An encoder of one response's audio, from `RATE` to the bytes in the client's format."""
 
     def __init__(self, format: AudioFormat) -> None:
         self._format = format
         self._resampler = LiveResampler(RATE, format.rate)
 
     def feed(self, pcm: Pcm) -> bytes:
-        """More of it as bytes; what is too loud is clipped."""
+        """Return the next audio as bytes. Samples beyond -1 and 1 are clipped."""
         loud = np.clip(self._resampler.feed(pcm), -1, 1)
         integers = np.rint(loud * 32767).astype(np.int16)
         match self._format:
@@ -191,7 +191,7 @@ class ResponseEncoder:
 
 
 def from_wire(audio: bytes, format: AudioFormat) -> Pcm:
-    """The samples that messages carry."""
+    """Decode the audio of a message."""
     match format:
         case PcmFormat():
             return from_pcm16(np.frombuffer(audio, "<i2"))

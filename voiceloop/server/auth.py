@@ -1,14 +1,14 @@
-"""Who may connect: a verdict from the request and its headers, before anything else is done.
+"""Access control: who may connect, decided from the request and its headers before all else.
 
-Four things are looked at. *Host*: the server answers to its own names only, so that a page cannot
-reach it under a name of its own that it pointed here (DNS rebinding). *Origin*: a browser lets any
-page open a socket to any server and says which page it is, so pages are held against a list. *Key*:
-where anybody but this machine can connect, a client shows an API key. *Proxies*: what is forwarded
-here from elsewhere is not this machine, even where its last hop is.
+Four things are checked. *Host*: the server answers only to its own names. So a page cannot reach it
+under a name that the page's owner has pointed here (DNS rebinding). *Origin*: a browser lets any
+page open a socket to any server, but sends the page's origin, which must be on a list. *Key*: if
+other machines can connect, a client must show an API key. *Proxies*: a forwarded request comes from
+elsewhere, even if its last hop is on this machine.
 
-Headers are given as pairs in the order they came, because one that is there twice is refused: two
-readers of such a request may see two different requests. This module knows neither sockets nor
-where keys are kept, and what it refuses it does not repeat.
+Headers are pairs in the order in which they came, because duplicates are refused: two readers of
+such a request may see two different requests. This module knows neither sockets nor where keys are
+kept. Its refusals repeat nothing of the request.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from voiceloop.server.keys import Keyring
 from voiceloop.server.port import Binding, check_binding, is_loopback
 
 HeaderList = Sequence[tuple[str, str]]
-"""Names, in any case, and values of a request's headers, in order, none left out."""
+"""All headers of a request in order, as pairs of a name, in any case, and a value."""
 
 PROTOCOL = "realtime"
-"""The subprotocol that the server speaks."""
+"""The websocket subprotocol that the server speaks."""
 KEY_PROTOCOL = "openai-insecure-api-key."
-"""What stands before the key in the subprotocol by which pages send it: they set no headers."""
+"""Prefix of the subprotocol with which pages send a key, since they cannot set headers."""
 TRANSCRIPTION = ("intent", "transcription")
-"""The parameter of whoever comes for the words of their user alone."""
+"""Query parameter of a client that wants transcripts only."""
 
 
 class RefusalReason(StrEnum):
-    """Why a request is refused; the words of logs and metrics."""
+    """The reasons for refusing a request, as logs and metrics name them."""
 
     DUPLICATE_HEADER = "duplicate_header"
     HOST = "host"
@@ -72,33 +72,33 @@ _SAID: dict[RefusalReason, tuple[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The client may connect."""
+    """The verdict that a client may connect."""
 
     key: str | None
-    """Id of the key that it showed; none where none is asked for."""
+    """Id of the key that it showed; None if the server has no keys."""
     transcribes: bool = False
-    """It has come for the words of its user alone."""
+    """Whether it wants transcripts only."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRefused:
-    """The client may not connect."""
+    """The verdict that a client may not connect."""
 
     reason: RefusalReason
 
     @property
     def status(self) -> int:
-        """Status code of the answer."""
+        """Status code of the HTTP response."""
         return _SAID[self.reason][0]
 
     @property
     def hint(self) -> str:
-        """What to do about it, in one line that repeats nothing of the request."""
+        """Advice for the client, in one line that repeats nothing of the request."""
         return _SAID[self.reason][1]
 
 
 class Access:
-    """The rules of one server."""
+    """The access rules of one server."""
 
     def __init__(
         self,
@@ -108,12 +108,11 @@ class Access:
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
     ) -> None:
-        """What the server is called and whose pages may use it, besides itself and its own pages.
+        """Add `hosts` to the names of the server, and `origins` to the pages that may use it.
 
-        A host is a name or an address, with a port where that is not the server's own (or behind a
-        proxy, the usual one); an origin is written as browsers write it. The host of an origin is
-        a host of the server. ConfigError where one is not well written, and for a binding that
-        `check_binding` refuses.
+        A host is a name or an address, with a port if that is not the server's own (behind a proxy,
+        the usual one). Origins are written as browsers write them; their hosts count as hosts too.
+        Raises ConfigError for a malformed one, and for a binding that `check_binding` refuses.
         """
         hosts, origins = list(hosts), list(origins)
         check_binding(binding, keys=keys is not None, names=bool(hosts or origins))
@@ -121,9 +120,9 @@ class Access:
         self._behind_proxy = binding.behind_proxy
         self._scheme = "https" if binding.tls else "http"
         self.origins: set[str] = set()
-        """Every value of Origin that is accepted."""
+        """All values of the Origin header that are accepted."""
         self.hosts: set[str] = set()
-        """Every value of Host that is accepted, in its normal form."""
+        """All values of the Host header that are accepted, in normal form."""
         own = [*_HERE]
         if not binding.everywhere:
             own.append(f"[{binding.host}]" if ":" in binding.host else binding.host)
@@ -136,7 +135,7 @@ class Access:
             self._add(*_origin(text))
 
     def host(self, headers: HeaderList) -> str | AccessRefused:
-        """By what name the server was called, in its normal form; for requests of any path."""
+        """Return the name by which a request calls the server, in normal form, or a refusal."""
         names = [name.lower() for name, _ in headers]
         if any(names.count(name) > 1 for name in ("host", "origin", "authorization")):
             return AccessRefused(RefusalReason.DUPLICATE_HEADER)
@@ -148,10 +147,10 @@ class Access:
         return called
 
     def judge(self, target: str, headers: HeaderList) -> Allowed | AccessRefused:
-        """Whether the client that asks for `target`, which is a path with its query, may connect.
+        """Decide whether a client may connect to `target`, a path with its query.
 
-        A missing Origin is allowed: only browsers send one, and they always do. Where nobody shows
-        a key, `check_binding` and the rule of proxies see to it that the client is on this machine.
+        A missing Origin is allowed: only browsers send one, and they always do. On a server without
+        keys, `check_binding` and the rule for proxies ensure that the client is on this machine.
         """
         called = self.host(headers)
         if isinstance(called, AccessRefused):
@@ -171,11 +170,10 @@ class Access:
         return Allowed(key, TRANSCRIPTION in parse_qsl(query))
 
     def beside(self, headers: HeaderList, peer: str) -> bool:
-        """Whether the server's own page asks, opened by somebody on this machine.
+        """Return whether a request comes from the server's own page, opened on this machine.
 
-        `peer` is the address that the connection comes from. Nothing that is forwarded is from
-        here, and a page from elsewhere has another origin than it asks; so the page has been called
-        by a name of this machine, and by no other.
+        `peer` is the address that the connection comes from. A forwarded request may come from
+        elsewhere. The page's origin must be this server, under one of the names in `_HERE`.
         """
         called = self.host(headers)
         if isinstance(called, AccessRefused) or self._behind_proxy:
@@ -183,12 +181,12 @@ class Access:
         if not _FORWARDED.isdisjoint(name.lower() for name, _ in headers):
             return False
         host = _parsed(called)
-        own = f"{self._scheme}://{called}"
+        own_origin = f"{self._scheme}://{called}"
         return (
             is_loopback(peer)
             and host is not None
             and host[0] in _HERE
-            and _value(headers, "origin") == own
+            and _value(headers, "origin") == own_origin
         )
 
     def _add(self, scheme: str, host: str, port: int | None) -> None:
@@ -208,7 +206,7 @@ class Access:
         return None
 
     def _key(self, headers: HeaderList, offered: Sequence[str]) -> str | RefusalReason | None:
-        """Id of the key that was shown, or why it is none."""
+        """Return the id of the key that was shown, or why it is refused; None without keys."""
         if self._keys is None:
             return None
         shown = [
@@ -223,7 +221,7 @@ class Access:
 
 
 _HERE = ("localhost", "127.0.0.1", "[::1]")
-"""What programs on this machine call it."""
+"""Names by which programs on this machine reach the server."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([!-~]+)")
 _SECRET = re.compile(r"key|token|secret|auth|bearer|pass", re.IGNORECASE)
@@ -245,7 +243,7 @@ def _tokens(headers: HeaderList) -> Iterator[str]:
 
 
 def _parsed(text: str) -> tuple[str, int | None] | None:
-    """A host in lower case without its trailing dot, and its port; none where it is not one."""
+    """Return the host in lower case, without a trailing dot, and the port; None if malformed."""
     found = _HOST.fullmatch(text)
     if not found:
         return None

@@ -1,5 +1,5 @@
-"""What a client is told of the models, what it may choose of theirs (a voice, a language), and what
-its settings mean to them."""
+"""The settings of a client and the models: descriptions of the models for the client, checks of its
+choices (voice, language, functions), and conversions for the models."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from voiceloop.wire.settings import (
 )
 
 OF_RESPONSES = ("output_modalities", "instructions", "tools", "tool_choice", "max_output_tokens")
-"""Settings of a session that mean something to its responses alone."""
+"""Settings of a session that affect only its responses."""
 
 S = TypeVar("S", SessionSettings, ResponseSettings)
 
 
-def about(config: Config, tts: Tts, asked: Extensions) -> Extensions:
-    """The models' names, what to ask them, and what to expect of them, beside what a client has
-    asked for."""
+def about(config: Config, tts: Tts, requested: Extensions) -> Extensions:
+    """Return the extensions that a client has requested, completed by the server's voices, models,
+    example questions and notes."""
     return replace(
-        asked,
+        requested,
         voices=tuple(_voice(name, tts) for name in tts.voices()),
         models=tuple(engine_names(config).split(", ")),
         examples=examples(config),
@@ -53,7 +53,7 @@ def _voice(name: str, tts: Tts) -> Voice:
 def check_size(
     settings: SessionSettings | ResponseSettings, limits: ServerConfig, param: str
 ) -> None:
-    """Raises ProtocolError, which names `param`, for more instructions and tools than may be."""
+    """Raise ProtocolError, which names `param`, if instructions and tools are too large."""
     most = limits.conversation_bytes
     if (taken := size(settings)) > most:
         raise ProtocolError(
@@ -64,7 +64,7 @@ def check_size(
 
 
 def not_transcribing(changes: SessionChanges) -> list[ProtocolError]:
-    """What is said of changes that mean nothing where no responses are given."""
+    """Return an error for each change that has no meaning in a session without responses."""
     named = [name for name in OF_RESPONSES if is_given(getattr(changes, name))]
     if is_given(changes.audio) and is_given(changes.audio.output):
         named.append("audio.output")
@@ -77,56 +77,56 @@ def not_transcribing(changes: SessionChanges) -> list[ProtocolError]:
 
 
 def with_voice(settings: S, tts: Tts, param: str) -> S:
-    """The settings with the voice that is meant; one of the protocol's own, where there is none of
-    that name, is the server's.
+    """Return the settings with a voice of the synthesizer. One of OpenAI's voices that it lacks
+    becomes the server's own.
 
-    Raises ProtocolError, which names the voice within `param`, for one that there is not.
+    Raises ProtocolError for any other unknown voice; it names the key within `param`.
     """
-    asked = settings.audio.output.voice
-    if asked in STOCK_VOICES and asked not in tts.voices():
-        asked = tts.voice
+    requested = settings.audio.output.voice
+    if requested in STOCK_VOICES and requested not in tts.voices():
+        requested = tts.voice
     try:
-        tts.check_voice(asked)
+        tts.check_voice(requested)
     except ConfigError as error:
         where = f"{param}.audio.output.voice"
         raise ProtocolError(error.message, error.hint, param=where) from error
-    return renamed(settings, asked)
+    return renamed(settings, requested)
 
 
 def renamed(settings: S, voice: str) -> S:
-    """The settings with another voice."""
+    """Return the settings with another voice."""
     output = replace(settings.audio.output, voice=voice)
     return replace(settings, audio=replace(settings.audio, output=output))
 
 
-def language(asr: Asr, asked: str | None) -> str | None:
-    """The code by which the recogniser knows a language that a client asks for, with a region or
-    without; None is its own.
+def language(asr: Asr, requested: str | None) -> str | None:
+    """Return the recogniser's code for a requested language, with or without a region. None, which
+    requests nothing, stays None.
 
-    Raises ProtocolError for one that it does not know.
+    Raises ProtocolError for a language that the recogniser does not know.
     """
-    if asked is None or asked in asr.languages:
-        return asked
-    plain = re.split("[-_]", asked.lower(), maxsplit=1)[0]
+    if requested is None or requested in asr.languages:
+        return requested
+    plain = re.split("[-_]", requested.lower(), maxsplit=1)[0]
     if plain in asr.languages:
         return plain
-    near = nearest(asked, asr.languages)
+    near = nearest(requested, asr.languages)
     raise ProtocolError(
-        f"{asr.name} does not know the language '{asked}'",
+        f"{asr.name} does not know the language '{requested}'",
         f"did you mean '{near}'?" if near else f"it knows {', '.join(sorted(asr.languages))}",
         param="session.audio.input.transcription.language",
     )
 
 
 def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
-    """The functions that the model may call."""
+    """Return the functions that the model may call."""
     if settings.tool_choice == "none":
         return ()
-    return tuple(Tool(own.name, own.description, own.parameters) for own in settings.tools)
+    return tuple(Tool(tool.name, tool.description, tool.parameters) for tool in settings.tools)
 
 
 def required(settings: SessionSettings | ResponseSettings) -> tuple[str, ...]:
-    """The functions of which a response has to call one; none where it may say something."""
+    """Return the names of the functions that a response must choose from; none if it may speak."""
     match settings.tool_choice:
         case NamedFunction(name=name):
             return (name,)
@@ -139,8 +139,8 @@ def required(settings: SessionSettings | ResponseSettings) -> tuple[str, ...]:
 def check_choice(
     settings: SessionSettings | ResponseSettings, conversation: Conversation, param: str
 ) -> None:
-    """Raises ProtocolError, which names the choice within `param`, where no function is the one
-    that has to be called, or the model cannot be made to."""
+    """Raise ProtocolError if a required function is not among the tools, or if the model cannot be
+    made to call it. The error names the key within `param`."""
     if settings.tool_choice in ("auto", "none"):
         return
     named, names = f"{param}.tool_choice", required(settings)
@@ -160,7 +160,7 @@ def check_choice(
 
 
 def options(settings: SessionSettings | ResponseSettings, *, skills: bool) -> Options:
-    """How a reply is to be; `skills` says whether rules may answer."""
+    """Return the options of a reply; `skills` says whether rules may answer."""
     most = settings.max_output_tokens
     return Options(
         spoken=settings.output_modalities == ("audio",),

@@ -1,6 +1,6 @@
-"""The command `voiceloop serve`: what it takes, and what is wrong with that, before anything runs.
+"""The command `voiceloop serve`: its options, and their checks before anything is loaded.
 
-Nothing heavy is imported before it runs.
+Heavy modules are imported only when the command runs.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ class Serve(Choosing, frozen=True, kw_only=True):
     docs = "docs/server.md"
 
     host: Annotated[str, written("HOST")] = "localhost"
-    """Where to listen; anywhere but on this machine wants a key and TLS."""
+    """Name or address to listen at; one that other machines can reach needs a key and TLS."""
     port: Annotated[int, Meta(ge=1, le=65_535), written("N")] = 8765
-    """The port of page and socket."""
+    """Port of the page and the websocket."""
     cert: Annotated[Path | None, written("CERT.pem")] = None
-    """Certificate of the server, with those above it."""
+    """PEM file with the certificate of the server, then those above it."""
     key: Annotated[Path | None, written("KEY.pem")] = None
-    """Its private key."""
+    """PEM file with the private key of the certificate."""
     behind_proxy: bool = False
     """A reverse proxy speaks TLS for the server."""
     api_key_file: Annotated[Path | None, written("FILE")] = None
-    """API keys, one on a line; or give one in the environment variable VOICELOOP_API_KEY."""
+    """File with API keys, one per line; environment variable VOICELOOP_API_KEY can hold one."""
     allow_host: Annotated[tuple[str, ...], written("NAME …")] = ()
-    """Other names that the server may be called by; it may be given again."""
+    """Another name of the server; the option may be repeated."""
     allow_origin: Annotated[tuple[str, ...], written("URL …")] = ()
-    """Pages from elsewhere that may connect; likewise, such as https://voice.example.com."""
+    """Origin of pages that may connect, such as https://voice.example.com; may be repeated."""
     log_transcripts: bool = False
-    """Log what is said, too."""
+    """Also log what is said."""
 
 
 def serve(command: Serve) -> int:
-    """`voiceloop serve`."""
+    """Run `voiceloop serve`. Return its exit status."""
     import anyio
 
     from voiceloop.bundled import bundled
@@ -64,7 +64,7 @@ def serve(command: Serve) -> int:
     from voiceloop.server.keys import read_keys
     from voiceloop.server.port import LOOP, Binding, check_port
 
-    # What can be wrong with the options is found before the models are loaded.
+    # Mistakes in the options are found before the models are loaded, which takes long.
     secure = None
     if command.cert and command.key:
         secure = tls.context(command.cert, command.key)
@@ -75,7 +75,7 @@ def serve(command: Serve) -> int:
     access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
     check_port(binding)
     site = load(bundled("web"))
-    command, told = settle(command, looks=True)
+    command, notice = settle(command, looks=True)
     _start_log(command)
     scheme = "https" if secure else "http"
     startup.configure(command.settings.threads)
@@ -92,7 +92,7 @@ def serve(command: Serve) -> int:
 
     def ready() -> None:
         print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
-        for note in (*told.all(), *notes(command.settings)):
+        for note in (*notice.all(), *notes(command.settings)):
             print(note, flush=True)
 
     anyio.run(app.run, ready, backend_options=LOOP)
@@ -102,7 +102,7 @@ def serve(command: Serve) -> int:
 
 
 def _start_log(command: Serve) -> None:
-    """Log to stderr: in plain words where that is a terminal, else for programs."""
+    """Log to stderr: in plain words on a terminal, else as JSON for programs."""
     from voiceloop.server import logs
     from voiceloop.server.plainlog import PlainFormatter, worth_telling
 

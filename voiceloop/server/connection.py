@@ -1,8 +1,8 @@
-"""One client: a task that reads, a task that writes, and a session between them.
+"""One client's connection: a task that reads, a task that writes, and a session between them.
 
-The connection holds the client to its limits and answers what is wrong with an error; what events
-mean, its `ClientSession` knows, and how messages travel, its `Transport`. It ends when that does,
-when a limit is reached, or when the client comes back on another one.
+The connection enforces the client's limits and answers faulty messages with an error. Its
+`ClientSession` knows what events mean, and its `Transport` carries messages. The connection ends
+when its transport ends, when a limit is reached, or when the client returns on another connection.
 """
 
 from __future__ import annotations
@@ -42,100 +42,101 @@ from voiceloop.wire.sound import RATE
 logger = logging.getLogger(__name__)
 
 PATIENCE_S = 2.0
-"""A client that is ahead of its limits by no more than this is read later; by more, it is told."""
+"""Longest wait in seconds for a client ahead of its limits; beyond that it gets an error."""
 GOODBYE_S = 1.0
-"""A client has so long to read what was said last, and so long again to agree that it is over."""
+"""Seconds for a client to read the last messages, and again to confirm the close."""
 MOST_ERRORS = 100
-"""Messages refused in a row after which there is nothing left to say."""
+"""Refused messages in a row after which the connection is closed."""
 POLICY, INTERNAL, AWAY = 1008, 1011, 1001
-"""Close codes."""
+"""Close codes of the websocket protocol."""
 
 
 class Disconnected(Exception):
-    """A transport carries nothing any more."""
+    """Raised by a transport that carries no more messages."""
 
 
 class Transport(Protocol):
-    """What carries messages to one client and from it, text and binary."""
+    """A carrier of text and binary messages to and from one client."""
 
     async def receive(self) -> str | bytes:
-        """The client's next message; Disconnected where there will be none."""
+        """Return the client's next message. Raises Disconnected if none will come."""
         ...
 
     async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
-        """Send, and wait while the client does not read; Disconnected where nothing can be sent.
+        """Send `message`, and wait while the client does not read.
 
-        The message is on its way even where the wait is cancelled. `arrived` is called once the
-        client is known to have it; a transport that cannot know never calls it.
+        The message is sent even if the wait is cancelled. `arrived` is called once the client is
+        known to have it, which some transports never know. Raises Disconnected if nothing can be
+        sent.
         """
         ...
 
     async def close(self, code: int, reason: str) -> None:
-        """Agree with the client that it is over, if it is there at all."""
+        """Close the transport in agreement with the client, if it is still there."""
         ...
 
 
 class Connection:
-    """Runs once, for as long as its transport lasts."""
+    """One connection of a client. `run` it once; it lasts as long as its transport."""
 
     def __init__(
         self,
         transport: Transport,
-        lobby: SessionRegistry,
+        registry: SessionRegistry,
         ticket: Ticket,
         limits: ServerConfig,
         metrics: Metrics,
         *,
         transcribes: bool = False,
     ) -> None:
-        """`ticket` is the place of the session that is begun for the client; it `transcribes` if
-        the client has come for nothing else."""
+        """Begin a session for the client, whose place is `ticket`. `transcribes` makes it a session
+        of type `transcription`."""
         self.ticket = ticket
-        """The client's place, and the id of the API key that it showed."""
+        """The client's place, with the id of the API key that it showed."""
         self.resumable = False
-        """The client has a token."""
+        """Whether the client was sent a token to resume the session."""
         self.over = anyio.Event()
-        """Set once nothing of the session runs here any more."""
-        self.grant = lobby.begin(self)
-        """The session, and the token for it."""
+        """Set once nothing of the session runs on this connection any more."""
+        self.grant = registry.begin(self)
+        """The session, and the token to resume it."""
         if transcribes:
             self.dialogue.transcribe()
-        self._lobby = lobby
+        self._registry = registry
         self._transport = transport
         self._meter = _Meter(limits, metrics)
-        self._outbox = Outbox(lobby.new_id, metrics)
+        self._outbox = Outbox(registry.new_id, metrics)
         self.visit = ClientSession(self.dialogue, self._outbox, self._note_end)
-        """The session while it runs here."""
+        """The client session that runs on this connection."""
         self._scope = anyio.CancelScope()
         self._closing: tuple[int, str] = (1000, "")
 
     @property
     def dialogue(self) -> Dialogue:
-        """The conversation."""
+        """The dialogue of the session."""
         return self.grant.session.payload
 
     @property
     def turns(self) -> int:
-        """How many turns were answered, or ought to have been."""
+        """Number of turns that were answered or should have been."""
         return self._meter.turns
 
     @property
     def why(self) -> str:
-        """Why this side has ended it; empty where it has not."""
+        """Why the server ended the connection; empty if it has not."""
         return self._closing[1]
 
     def close(self, code: int, reason: str) -> None:
-        """End the connection from this side."""
+        """End the connection from the server's side."""
         self._closing = (code, reason)
         self._scope.cancel()
 
     def charge(self, kind: Kind, tokens: float) -> None:
-        """The session has cost so many tokens; too many end it."""
+        """Count tokens that the session has used. End the connection if they are too many."""
         if refusal := self._meter.charge(kind, tokens):
             self._fail(refusal.text, POLICY)
 
     async def run(self) -> None:
-        """Serve the client until either side has enough."""
+        """Serve the client until either side ends the connection."""
         gone = False
         try:
             with self._scope:
@@ -155,7 +156,7 @@ class Connection:
         if not gone:
             await self._say_goodbye(*self._closing)
 
-    # ---- what goes out
+    # ---- sending
 
     async def _write(self) -> None:
         async with anyio.create_task_group() as tasks:
@@ -164,7 +165,7 @@ class Connection:
             self.close(POLICY, "the client reads too slowly")
 
     async def _send(self) -> None:
-        # Whoever reads finds the connection closed too, and ends it.
+        # The reading task notices the closed transport too, and ends the connection.
         with suppress(Disconnected):
             await self._outbox.run(self._transport.send)
 
@@ -173,7 +174,7 @@ class Connection:
         self.close(POLICY, refusal.text)
 
     async def _say_goodbye(self, code: int, reason: str) -> None:
-        """Send what was said last, such as why this is the end, and close the transport."""
+        """Send the last messages, such as the reason of the end, and close the transport."""
         self._outbox.end()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._ignore)
@@ -184,19 +185,19 @@ class Connection:
             tasks.cancel_scope.cancel()
 
     async def _ignore(self) -> None:
-        # Otherwise the client's goodbye would wait behind whatever else it has said.
+        # Otherwise the client's close would wait behind its other messages.
         with suppress(Disconnected):
             while True:
                 await self._transport.receive()
 
-    # ---- what comes in
+    # ---- receiving
 
     async def _read(self) -> None:
-        """Do what the client says, one message after the other."""
+        """Handle the client's messages, one after the other."""
         first, refused = True, 0
         while True:
             message = await self._transport.receive()
-            # Others are served between two messages of one client.
+            # Let other clients run between two messages of this one.
             await anyio.lowlevel.checkpoint()
             await self._outbox.room()
             done = await self._obey(message, first=first)
@@ -205,7 +206,7 @@ class Connection:
                 self.close(POLICY, "too many messages that are none")
 
     async def _obey(self, message: str | bytes, *, first: bool) -> bool:
-        """Do what one message says; False where the client has been told why not."""
+        """Handle one message. Return False if it was answered with an error."""
         event_id = None
         try:
             await self._meter.spend(Kind.MESSAGES, 1)
@@ -241,16 +242,16 @@ class Connection:
         self._outbox.put(Error(ErrorDetails("server_error", text)))
         self.close(code, text)
 
-    # ---- who replies
+    # ---- the language-model server
 
     async def _offer(self) -> None:
-        """Tell the client whom else on this machine the replies may be had from."""
-        if self.ticket.beside and self._lobby.offers is not None:
-            servers = await self._lobby.offers.look()
+        """Offer the client the language-model servers of this machine, if it may choose one."""
+        if self.ticket.beside and self._registry.offers is not None:
+            servers = await self._registry.offers.look()
             self.visit.offer(servers)
 
     def _use(self, event: UseLlmServer) -> None:
-        if not self.ticket.beside or self._lobby.offers is None:
+        if not self.ticket.beside or self._registry.offers is None:
             raise ProtocolError(
                 "nobody but a page of this server that was opened on its machine chooses who "
                 "replies, and only where that is offered",
@@ -261,34 +262,34 @@ class Connection:
         self._tasks.start_soon(self._begin_use, event)
 
     async def _begin_use(self, event: UseLlmServer) -> None:
-        """Have somebody else reply: what is said goes on meanwhile."""
+        """Let another language-model server reply, while the conversation goes on."""
         try:
-            self._outbox.put(await self._lobby.use(event.server))
+            self._outbox.put(await self._registry.use(event.server))
         except VoiceloopError as error:
             refusal = ProtocolError(error.message, error.hint, param="server")
             self._outbox.refuse(refusal, event.event_id)
 
     # ---- the session
 
-    async def _converse(self, visit: ClientSession) -> None:
+    async def _converse(self, client_session: ClientSession) -> None:
         try:
-            await visit.run()
+            await client_session.run()
         except Exception:
             logger.exception("a session broke")
             self._fail("the session broke; connect again", INTERNAL)
 
     def _note_end(self, trace: TurnTrace) -> None:
-        """A turn is over, and has cost something."""
+        """Count a turn that has ended, and charge its tokens."""
         self._meter.turns += trace.outcome != "abandoned"
         self._meter.metrics.observe(trace)
         self.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
         self.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
-        self._lobby.turn_over()
+        self._registry.turn_over()
 
     async def _take_up(self, event: Resume) -> None:
-        """Go on with the session that the client had before its connection broke."""
-        found = self._lobby.resume(event.token, self)
-        # Whoever has a session, or its place, passes it on, even where it ends in that moment.
+        """Resume the session that the client had before its connection broke."""
+        found = self._registry.resume(event.token, self)
+        # Shielded: a session must be handed over whole, even if this connection ends meanwhile.
         with anyio.CancelScope(shield=True):
             if found.evicted is not None:
                 found.evicted.close(POLICY, "the session is on another connection now, or over")
@@ -296,15 +297,15 @@ class Connection:
             if isinstance(found, Grant):
                 await self._move_to(found)
             elif found.ended is not None:
-                await self._lobby.forget(found.ended)
+                await self._registry.forget(found.ended)
         if isinstance(found, Loss):
             raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
 
     async def _move_to(self, found: Grant[Dialogue, Connection]) -> None:
         await self.visit.stop()
-        await self._lobby.forget(self.dialogue)
+        await self._registry.forget(self.dialogue)
         self.grant = found
-        await self._lobby.renew(self.dialogue)
+        await self._registry.renew(self.dialogue)
         logger.info("a conversation goes on", extra={"of": self.dialogue.visit})
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
@@ -318,21 +319,21 @@ class Connection:
     def _give_token(self) -> None:
         self.resumable = True
         token = SessionToken(self.grant.token, self._meter.limits.resume_s)
-        self._outbox.put(token, arrived=partial(self._lobby.delivered, self))
+        self._outbox.put(token, arrived=partial(self._registry.delivered, self))
 
 
 class _Meter:
-    """Holds one client to its limits, and counts where it went beyond them."""
+    """A meter that enforces the limits of one client and counts refusals."""
 
     def __init__(self, limits: ServerConfig, metrics: Metrics) -> None:
         self.limits = limits
         self.metrics = metrics
         self.turns = 0
-        """That have been answered, or ought to have been."""
+        """Number of turns that were answered or should have been."""
         self._budget = Budget(limits, anyio.current_time())
 
     async def spend(self, kind: Kind, amount: float) -> None:
-        """Wait until the client may have `amount`; ProtocolError where it is far ahead of that."""
+        """Wait until the client may spend `amount`. Raises ProtocolError if that takes too long."""
         while refusal := self._budget.spend(kind, amount, anyio.current_time()):
             if refusal.retry_after_s is None or refusal.retry_after_s > PATIENCE_S:
                 self.metrics.refused(refusal.reason)
@@ -340,7 +341,7 @@ class _Meter:
             await anyio.sleep(refusal.retry_after_s)
 
     async def hear(self, seconds: float, backlog_s: float) -> None:
-        """Likewise for audio, of which `backlog_s` wait already."""
+        """Spend `seconds` of audio. Raises ProtocolError if too much audio would wait."""
         await self.spend(Kind.AUDIO, seconds)
         self.metrics.heard(seconds)
         if backlog_s + seconds > self.limits.audio_backlog_s:
@@ -351,15 +352,15 @@ class _Meter:
             )
 
     def charge(self, kind: Kind, amount: float) -> Refusal | None:
-        """Take what has been spent already, and say where that was too much."""
+        """Take what has already been spent. Return a refusal if that was too much."""
         if refusal := self._budget.charge(kind, amount, anyio.current_time()):
             self.metrics.refused(refusal.reason)
         return refusal
 
     async def over(self) -> Refusal:
-        """Wait until the client is idle, or has been here for long enough."""
+        """Wait until the client has been idle or connected for too long. Return the refusal."""
         while (refusal := self._budget.over(anyio.current_time())) is None:  # noqa: ASYNC110
-            await anyio.sleep_until(self._budget.ends_at())  # which may be later by then
+            await anyio.sleep_until(self._budget.ends_at())  # a message moves that moment
         self.metrics.refused(refusal.reason)
         return refusal
 

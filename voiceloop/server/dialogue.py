@@ -1,4 +1,4 @@
-"""One conversation of one client, over all connections that it has."""
+"""The state of one client's conversation, across all of its connections."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from voiceloop.wire.settings import (
 
 
 class ModelContext(NamedTuple):
-    """What the language model is told beside the conversation."""
+    """The instructions and functions that the language model gets besides the conversation."""
 
     instructions: str
     tools: tuple[Tool, ...]
     required: tuple[str, ...]
-    """The names of those of which a reply has to call one."""
+    """Names of the functions of which every reply must call one; empty if it may speak."""
 
 
 class Dialogue:
-    """What the server gave a client, and what the client has made of it.
+    """The conversation of one client: its models, settings, items and skills.
 
-    What one connection has is its `Visit`.
+    It outlives a connection. The state of a single connection is in `ClientSession`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Dialogue:
         new_id: NewId,
         began: datetime,
     ) -> None:
-        """`conversation`, which `began` by the wall clock, is the dialogue's own until `close`."""
+        """`conversation` began at the wall time `began`; the dialogue owns it until `close`."""
         self.engines = engines
         self.config = config
         self.conversation = conversation
@@ -73,26 +73,26 @@ class Dialogue:
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self.id = new_id("conv")
         self.visit = VISIT.get()
-        """The number of the last visit that it was had in."""
+        """Number of the last client session with this dialogue, as in the log."""
         self.language = language(config.asr.language)
-        """What the user spoke when the last connection ended."""
+        """Language of the user at the end of the last connection; at first the configured one."""
         self.skills = Skills(paced=engines.tts.paces)
         self.typed = False
-        """The type of the session cannot change any more."""
+        """Whether the type of the session is fixed."""
         self._began = began
 
     @property
     def transcribes(self) -> bool:
-        """The user's words are wanted, and nothing else."""
+        """Whether the session gives transcripts only."""
         return self.settings.type == "transcription"
 
     def transcribe(self) -> None:
-        """Tell the user's words from the beginning, and nothing else."""
+        """Make this a session of type `transcription` from the beginning."""
         self.settings = only_transcribing(self.settings, self.engines.asr.name)
         self.typed = True
 
     def check_responds(self) -> None:
-        """Raises ProtocolError where no responses are given."""
+        """Raise ProtocolError if the session gives no responses."""
         if self.transcribes:
             raise ProtocolError(
                 "a session of type `transcription` gives no responses",
@@ -102,33 +102,33 @@ class Dialogue:
             )
 
     def offer(self, servers: tuple[LlmServer, ...]) -> None:
-        """The client may have the replies from these."""
+        """Set the language-model servers that the client may choose from."""
         offered = structs.replace(self.settings.voiceloop, llm_servers=servers)
         self.settings = structs.replace(self.settings, voiceloop=offered)
 
     def think_with(self, llm: Llm, config: Config) -> None:
-        """Go on with another language model, which has read nothing yet. The conversation with the
-        former is to be closed before."""
+        """Continue with another language model, which has read nothing yet. The caller must have
+        closed the conversation with the former one."""
         former, self.config = self.engines.llm, config
         self.engines = replace(self.engines, llm=llm)
         self.conversation = begun(llm, config, self._began)
-        own = self.settings.instructions == former.system
+        unchanged = self.settings.instructions == former.system
         self.settings = structs.replace(
             self.settings,
             model=llm.name,
-            instructions=llm.system if own else self.settings.instructions,
+            instructions=llm.system if unchanged else self.settings.instructions,
             voiceloop=choices.about(config, self.engines.tts, self.settings.voiceloop),
         )
 
     @property
     def asked_language(self) -> str:
-        """What the user is said to speak, by the client or else by the configuration: a code, or to
-        be detected."""
+        """The user's language, as the client or else the configuration sets it: a code, or `auto`
+        for detection."""
         transcription = self.settings.audio.input.transcription
         return (transcription and transcription.language) or self.config.asr.language
 
     def update(self, changes: SessionChanges, refuse: Callable[[ProtocolError], None]) -> None:
-        """Take the client's changes; `refuse` is told of each that cannot be."""
+        """Apply the client's changes. `refuse` is called with an error for each invalid one."""
         former, self.settings = self.settings, self.settings.updated(changes)
         self._hold_type(changes, former, refuse)
         for held in (self._hold_size, self._hold_choice, self._hold_voice, self._hold_language):
@@ -138,13 +138,13 @@ class Dialogue:
                 refuse(error)
 
     def read(self, settings: SessionSettings | ResponseSettings) -> list[Item]:
-        """The items that the language model reads. Raises ProtocolError for a reference to none."""
-        own = settings.input if isinstance(settings, ResponseSettings) else None
-        return self.ledger.items if own is None else self.ledger.quoted(own, "response.input")
+        """Return the items that the language model reads. Raises ProtocolError for unknown ids."""
+        given = settings.input if isinstance(settings, ResponseSettings) else None
+        return self.ledger.items if given is None else self.ledger.quoted(given, "response.input")
 
     def check_room(self, settings: SessionSettings | ResponseSettings, param: str) -> None:
-        """Raises ProtocolError, which names `param`, for instructions and tools that leave no room
-        in the language model's context for what is said."""
+        """Raise ProtocolError, which names `param`, if instructions and tools leave no room for a
+        conversation in the language model's context."""
         system, tools, _ = self.seen(settings)
         found = self.conversation.opening(system, tools)
         if found is not None and found[0] > found[1]:
@@ -160,7 +160,7 @@ class Dialogue:
         former: SessionSettings,
         refuse: Callable[[ProtocolError], None],
     ) -> None:
-        """Have the type that is meant, unless it is another one for good, and what goes with it."""
+        """Refuse a change of a fixed type, and settings without meaning in a transcription."""
         if self.settings.type != former.type and (self.typed or self.ledger.items):
             self.settings = structs.replace(self.settings, type=former.type)
             refuse(
@@ -181,7 +181,7 @@ class Dialogue:
         self.settings = only_transcribing(changed, self.engines.asr.name)
 
     def _hold_size(self, former: SessionSettings) -> None:
-        """Take back new instructions and tools that do not fit: the `former` ones hold."""
+        """Restore the `former` instructions and tools if the new ones are too large."""
         named = "session" if self.settings.tools != former.tools else "session.instructions"
         if self.settings.instructions == former.instructions:
             named = "session.tools"
@@ -195,7 +195,7 @@ class Dialogue:
             raise
 
     def _hold_choice(self, former: SessionSettings) -> None:
-        """Let the model choose, where it cannot be made to call what is asked for."""
+        """Set `tool_choice` to `auto` if the requested choice is impossible."""
         try:
             choices.check_choice(self.settings, self.conversation, "session")
         except ProtocolError:
@@ -203,7 +203,7 @@ class Dialogue:
             raise
 
     def _hold_voice(self, former: SessionSettings) -> None:
-        """Have the voice that is meant, or else the `former` one."""
+        """Choose the requested voice, or the `former` one if it does not exist."""
         try:
             self.settings = choices.with_voice(self.settings, self.engines.tts, "session")
         except ProtocolError:
@@ -211,7 +211,7 @@ class Dialogue:
             raise
 
     def _hold_language(self, former: SessionSettings) -> None:
-        """Have the language that is meant, or else the `former` one, and the recogniser's name."""
+        """Choose the requested language, else the `former` one, and set the recogniser's name."""
         heard, before = self.settings.audio.input, former.audio.input.transcription
         if heard.transcription is None:
             return
@@ -226,12 +226,12 @@ class Dialogue:
             self.settings = structs.replace(self.settings, audio=audio)
 
     def options(self, settings: SessionSettings | ResponseSettings) -> Options:
-        """How a reply is to be that these settings are for."""
+        """Return the options of a reply with these settings."""
         rules = self.config.llm.skills != "none" and self._own(settings)
         return choices.options(settings, skills=rules)
 
     def seen(self, settings: SessionSettings | ResponseSettings) -> ModelContext:
-        """What the language model is told: an assistant of ours is told the date besides."""
+        """Return the model's context. The server's own assistant also gets date, time and place."""
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
             return ModelContext(settings.instructions, tools, required)
@@ -239,10 +239,10 @@ class Dialogue:
         return ModelContext(system, tuple(offered(self.config)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
-        """The assistant is ours: the client has given it no instructions and no tools."""
+        """Return whether the server's own assistant replies: no instructions or tools were set."""
         usual = settings.instructions == self.engines.llm.system
         return usual and not choices.offered(settings)
 
     def close(self) -> None:
-        """Give back what the language model keeps; on its own thread."""
+        """Free the language model's caches. Call this on the thread of the model."""
         self.conversation.close()

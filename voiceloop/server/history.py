@@ -1,4 +1,4 @@
-"""What the language model gets to see of a conversation that its client may have rewritten."""
+"""The history that the language model reads, made from the items of a conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from voiceloop.wire.items import (
 
 
 def text_of(item: Item) -> str:
-    """What an item says."""
+    """Return the text and transcripts of a message; empty for other items."""
     if not isinstance(item, Message):
         return ""
     found: list[str] = []
@@ -34,8 +34,8 @@ def text_of(item: Item) -> str:
 
 
 def unanswered(items: Sequence[Item]) -> str:
-    """What the user has said since the model said or called something last; where that is nothing,
-    what the system has noted since then: some clients write so what their users write."""
+    """Return what the user has said since the last message or call of the model. If that is empty,
+    return the system's notes since then: some clients send their users' texts as such notes."""
     said, noted = list[str](), list[str]()
     for item in items:
         match item:
@@ -53,11 +53,11 @@ def unanswered(items: Sequence[Item]) -> str:
 def history(
     instructions: str, items: Iterable[Item], waiting: Collection[str]
 ) -> tuple[str, list[Past]]:
-    """The system prompt, and what was said and replied, turn by turn.
+    """Return the system prompt, and the turns with the user's words and the replies.
 
-    Notes of the system among the items go behind the `instructions`. Messages of the user whose
-    ids are `waiting` for a response are no turns yet, and neither is one without a reply. A call
-    that nothing came back of has never been.
+    Notes of the system among the items are appended to the `instructions`. User messages with an
+    id in `waiting` are left out until they are answered, and so are unanswered ones at the end. A
+    call without an output is left out too.
     """
     notes, past = [instructions], list[Past]()
     said, replied = list[str](), list[str | tuple[ToolCall, str]]()

@@ -1,11 +1,10 @@
-"""Plain answers over HTTP: the headers that every one of them carries, and the files of web/.
+"""Plain HTTP responses: the headers that all of them have, and the files of web/.
 
-The server answers a request with a page of its own or with one line of text; whatever it is, a
-browser is told to run nothing but what came from here. Files are read once at the start and served
-from memory: a request names a key of a dictionary or nothing. No path is ever put together from
-what a client sent, so there is none to escape by; names in web/ are plain enough to need no
-decoding, and nothing is decoded. This module does not decide who may ask, and it knows no sockets
-and no clock: whoever sends a reply adds the Date.
+A response is a file of the page or one line of text. Its headers tell a browser to run only code
+from this server. Files are read once at the start and served from memory, by their exact names in
+a dictionary. No path is built from what a client sent, so none can leave the folder. Nothing is
+decoded, since names in web/ need no escapes in a URL. This module does not decide who may request
+what, and it knows no sockets and no clock: the sender adds the Date.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from voiceloop.errors import ConfigError
 from voiceloop.server.auth import AccessRefused, HeaderList
 
 INDEX = "/index.html"
-"""The page."""
+"""Path of the page."""
 ALIASES: Mapping[str, str] = {"/": INDEX, "/favicon.ico": "/favicon.svg"}
-"""Files by other names. Browsers look for their icon under the second where no page names one."""
+"""Other names of files. Browsers request /favicon.ico if no page names an icon."""
 TYPES: Mapping[str, str] = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -38,9 +37,9 @@ TYPES: Mapping[str, str] = {
     ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
-"""Content types by suffix. The machine's own table is not asked: it differs from one to another."""
+"""Content types by suffix. The machine's own table is not used: it differs among machines."""
 UNSERVED = (".d.ts", "package.json")
-"""Ends of names of files that are there for whoever works on the page."""
+"""Endings of the names of files that only developers of the page need."""
 
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*", re.IGNORECASE | re.ASCII)
 _ETAG = re.compile(r'(?:W/)?("[^"]*")')
@@ -50,16 +49,16 @@ _FIXED = (
     ("Permissions-Policy", "microphone=(self), camera=(), geolocation=(), display-capture=()"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
-    # A browser asks again each time, and hears 304: a page and its scripts are always of one kind.
+    # Browsers ask again each time and get 304: so a page and its scripts are of one version.
     ("Cache-Control", "no-cache"),
-    # What websockets does after every answer that opens no socket.
+    # The websockets library closes after every response that opens no socket.
     ("Connection", "close"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An answer that opens no socket."""
+    """An HTTP response that opens no websocket."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -67,7 +66,7 @@ class HttpResponse:
 
     @property
     def phrase(self) -> str:
-        """The words beside the status code."""
+        """The phrase that goes with the status code."""
         return HTTPStatus(self.status).phrase
 
 
@@ -79,10 +78,10 @@ def reply(
     host: str | None = None,
     more: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
-    """`body` of content type `kind`, with the headers that every reply carries and `more`.
+    """Return a response with `body` of content type `kind`, the fixed headers, and `more` headers.
 
-    `host` is the name by which the server was called, as `Access.host` gives it: scripts may open
-    sockets there.
+    `host` is the name by which the server was called, as `Access.host` returns it. Scripts may
+    open sockets to it.
     """
     headers = (
         ("Content-Type", kind),
@@ -95,21 +94,21 @@ def reply(
 
 
 def line(status: int, text: str, *, more: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
-    """One line of text."""
+    """Return a response of one line of text."""
     return reply(status, f"{text}\n".encode(), "text/plain; charset=utf-8", more=more)
 
 
 def refusal(refused: AccessRefused) -> HttpResponse:
-    """What a client reads that may not connect."""
-    # RFC 9110, 15.5.2: who answers 401 says what would be accepted.
+    """Return the response for a client that may not connect."""
+    # RFC 9110, 15.5.2: a 401 must say which credentials are accepted.
     challenge = (("WWW-Authenticate", "Bearer"),) if refused.status == 401 else ()
     return line(refused.status, f"{refused.reason}: {refused.hint}", more=challenge)
 
 
 def policy(host: str | None) -> str:
-    """The Content-Security-Policy of a page that is served as `host`."""
-    # To older browsers 'self' means no sockets. A source has no way to write an IPv6 address; who
-    # calls the server by one needs a browser in which 'self' is enough.
+    """Return the Content-Security-Policy of a page that is served as `host`."""
+    # In older browsers 'self' does not include websockets, so these are named. An IPv6 address has
+    # no form as a source: clients that use one need a newer browser.
     named = host is not None and not host.startswith("[")
     sockets = f" ws://{host} wss://{host}" if named else ""
     rules = {
@@ -130,7 +129,7 @@ def policy(host: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file."""
+    """A file of the page, as it is served."""
 
     body: bytes
     kind: str
@@ -139,16 +138,17 @@ class Asset:
 
 
 class Site:
-    """All files by the path under which they are asked for."""
+    """All files of the page, by the path under which they are requested."""
 
     def __init__(self, assets: Mapping[str, Asset]) -> None:
         named = {alias: assets[name] for alias, name in ALIASES.items() if name in assets}
         self.assets = {**assets, **named}
 
     def answer(self, method: str, target: str, headers: HeaderList, host: str) -> HttpResponse:
-        """Answer a request for `target`, whose query is ignored; `host` is what `Access.host` gave.
+        """Answer a request for `target`, whose query is ignored.
 
-        Statuses are 200, 304, 404, and 405 for a method that is neither GET nor HEAD.
+        `host` is what `Access.host` returned. The status is 200, 304 if the client has the file
+        already, 404, or 405 for a method other than GET and HEAD.
         """
         if method not in ("GET", "HEAD"):
             answered = line(405, "only GET and HEAD are understood", more=(("Allow", "GET, HEAD"),))
@@ -158,15 +158,15 @@ class Site:
                 answered = HttpResponse(304, answered.headers)
         else:
             answered = line(404, "there is nothing under that name")
-        # To HEAD the headers of GET, the length of what is left out among them.
+        # HEAD gets the headers of GET, also the length of the body that it does not get.
         return HttpResponse(answered.status, answered.headers) if method == "HEAD" else answered
 
 
 def load(folder: Path) -> Site:
-    """Read every file under `folder`.
+    """Read all files under `folder`.
 
-    ConfigError where there is no index.html, and for a file of an unknown type, one whose name
-    would need decoding in a URL, one that cannot be read, and one that is a link.
+    Raises ConfigError if there is no index.html, and for a file of an unknown type, a name that a
+    URL would have to escape, a file that cannot be read, and a link.
     """
     assets: dict[str, Asset] = {}
     try:
@@ -205,6 +205,6 @@ def _asset(path: Path) -> Asset:
 
 
 def _names(headers: HeaderList, etag: str) -> bool:
-    """Whether the client has what `etag` is of (If-None-Match, RFC 9110, 13.1.2)."""
+    """Return whether the client has this version already (If-None-Match, RFC 9110, 13.1.2)."""
     given = [value for name, value in headers if name.lower() == "if-none-match"]
     return any(value.strip() == "*" or etag in _ETAG.findall(value) for value in given)

@@ -1,5 +1,5 @@
-"""A client's audio: what comes, what is taken back, and who finds the turns in it: the server,
-or the client itself."""
+"""The audio that a client appends, clears and commits. The server finds the turns in it, or the
+client does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from voiceloop.wire.settings import (
 from voiceloop.wire.sound import RATE
 
 LEAST_MS = 100
-"""Shortest turn that a client can commit, as in the API."""
+"""Shortest turn that a client can commit, in milliseconds, as in the API."""
 
 
 class InputBuffer:
@@ -34,27 +34,27 @@ class InputBuffer:
         settings: SessionSettings,
         turns: TurnConfig,
     ) -> None:
-        """`turns` is how turns are found where `settings` say nothing else."""
+        """`turns` has the rules for turns, unless `settings` change them."""
         self._microphone = microphone
         self._session = session
         self._turns = turns
         self._uncommitted = 0
-        """Samples at 24 kHz that have come since the client last ended a turn."""
+        """Samples at 24 kHz that were appended since the client last ended a turn."""
         self.take(settings.audio.input.format)
         self.listen(settings)
 
     def take(self, format: AudioFormat) -> None:
-        """From now on audio comes in this format."""
+        """Set the format of the audio that is appended from now on."""
         self._format = format
         self._microphone.take(format)
 
     def listen(self, settings: SessionSettings) -> None:
-        """From now on find turns as the client has set."""
+        """Find turns from now on as the client has set."""
         self._detector, policy = _found_by(settings, self._turns)
         self._session.listen(self._detector, policy)
 
     def append(self, audio: bytes) -> None:
-        """More audio, as it is in messages. Raises ProtocolError where a sample is not whole."""
+        """Append the audio of a message. Raises ProtocolError if it is not whole samples."""
         if len(audio) % self._format.sample_bytes:
             raise ProtocolError(
                 f"audio has {len(audio)} byte{'s' * (len(audio) != 1)}, not a whole number of "
@@ -67,8 +67,8 @@ class InputBuffer:
         self._microphone.feed(audio)
 
     def commit(self) -> None:
-        """The client ends a turn. Raises ProtocolError where that is not for it to do, or too
-        early."""
+        """End the turn for the client. Raises ProtocolError if the server finds turns, or if the
+        turn is too short."""
         if not isinstance(self._detector, Commitment):
             raise ProtocolError(
                 "the server finds where turns end, and commits them itself",
@@ -86,18 +86,18 @@ class InputBuffer:
         self._microphone.then(self._end_turn, over=True)
 
     def clear(self) -> None:
-        """What has come since the last turn has never been."""
+        """Forget the audio since the last turn."""
         self._uncommitted = 0
         self._microphone.clear()
         self._session.forget()
 
     def _end_turn(self) -> None:
-        if isinstance(self._detector, Commitment):  # and not changed meanwhile
+        if isinstance(self._detector, Commitment):  # turn detection may be on by now
             self._session.end_turn(self._detector.end())
 
 
 def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, TurnConfig]:
-    """What finds the user's turns, and how they end."""
+    """Return the detector of the user's turns, and the rules of their ends."""
     match settings.audio.input.turn_detection:
         case None:
             return Commitment(turns), turns

@@ -1,8 +1,8 @@
-"""The API keys that open the server: where they are read from, and how one is recognised.
+"""The server's API keys: how they are read, and how a client's key is compared with them.
 
-A key comes from the environment or a file, never from a command line or a URL: those are seen by
-others and kept in logs. Once read, a key is kept as a hash. This module does not know how a client
-sends one.
+A key comes from the environment or a file, never from a command line or a URL: others see those,
+and logs keep them. Only a hash of a key is kept in memory. This module does not know how a client
+sends a key.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from pathlib import Path
 from voiceloop.errors import ConfigError
 
 VARIABLE = "VOICELOOP_API_KEY"
-"""The environment variable that may hold one key."""
+"""Name of the environment variable that may hold one key."""
 LENGTHS = range(16, 257)
-"""Characters that a key may have: enough not to be guessed, few enough for a header."""
+"""Lengths of a key, in characters: too long to guess, short enough for a header."""
 MAX_FILE_BYTES = 65536
-"""A file of keys is no larger."""
+"""Largest size of a file with keys, in bytes."""
 
-# A key also travels as part of a subprotocol, so it is made of what a token of HTTP is made of
-# (RFC 9110, 5.6.2).
+# A key is also sent in the name of a subprotocol, so it may have only the characters of an HTTP
+# token (RFC 9110, 5.6.2).
 _KEY = re.compile(r"[A-Za-z0-9!$%&'*+.^_`|~-][A-Za-z0-9!#$%&'*+.^_`|~-]*")
 _MAKE_ONE = "`openssl rand -hex 32` makes a good key"
 
 
 class Keyring:
-    """Knows keys when it sees them, and nothing else about them."""
+    """A set of keys that keeps only their hashes and ids."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        """ValueError where there is no key: an empty ring would be a door that nobody opens."""
+        """Keep the hashes of `keys`. Raises ValueError if there are none: nobody could connect."""
         self._ids = {_digest(key): _name(key) for key in keys}
         if not self._ids:
             raise ValueError("no keys")
 
     def match(self, offered: str) -> str | None:
-        """The id of the key that `offered` is, by which logs tell keys apart; none where it is none
-        of them. A key cannot be found from its id.
+        """Return the id of the key `offered`, for logs; None if it is no key of this set. The id
+        does not reveal the key.
 
-        The time that it takes depends on the length of `offered` alone: hashes are compared, each
-        of them to its end, and all of them whichever matches.
+        The time taken depends only on the length of `offered`: every hash is compared to its end,
+        even after a match.
         """
         digest, found = _digest(offered), None
         for known, name in self._ids.items():
@@ -54,11 +54,11 @@ class Keyring:
 
 
 def read_keys(environ: Mapping[str, str], file: Path | None) -> Keyring | None:
-    """The keys of the variable or of `file`, which has one a line; none where neither is given.
+    """Read the key in `VARIABLE`, or the keys in `file`, one per line. Return None without either.
 
-    In a file, empty lines and those that begin with # do not count. ConfigError where both are
-    given, where a key is missing or unfit, and where the file cannot be read or others may read
-    or change it. No message shows a key.
+    In a file, empty lines and those that begin with # are skipped. Raises ConfigError if both are
+    given, if a key is missing or malformed, and if the file cannot be read, or others can read or
+    change it. No error shows a key.
     """
     if file is not None and VARIABLE in environ:
         raise ConfigError(f"both {VARIABLE} and the key file {file} are given", "keep one of them")
@@ -73,16 +73,16 @@ def read_keys(environ: Mapping[str, str], file: Path | None) -> Keyring | None:
 
 
 def read_private(path: Path, what: str) -> bytes:
-    """The bytes of a small file that others on this machine can neither read nor change.
+    """Read a small file that other users of this machine can neither read nor change.
 
-    ConfigError, which calls the file `what`, where that is not so or it cannot be read.
+    Raises ConfigError, which calls the file `what`, if they can, or if it cannot be read.
     """
     try:
         with open(path, "rb", opener=_without_waiting) as opened:
             mode = os.fstat(opened.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise ConfigError(f"{what} {path} is not a file", "name a regular file")
-            # On Windows the mode says nothing of who may read a file.
+            # On Windows the mode does not say who may read a file.
             if os.name != "nt" and mode & (stat.S_IROTH | stat.S_IWOTH):
                 raise ConfigError(
                     f"{what} {path} is open to every user of this machine", f"chmod 600 {path}"
@@ -111,7 +111,7 @@ def _keys_of(file: Path) -> list[str]:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    # A pipe that nobody writes to must not hang the start; Windows has none in folders.
+    # A pipe without a writer must not block the start; Windows has no pipes in folders.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -133,5 +133,5 @@ def _digest(key: str) -> bytes:
 
 
 def _name(key: str) -> str:
-    # Not a piece of the digest that keys are recognised by.
+    # The id shares nothing with the digest by which keys are recognised.
     return hashlib.blake2b(key.encode(), digest_size=6, person=b"voiceloop key id").hexdigest()

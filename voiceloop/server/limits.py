@@ -1,7 +1,7 @@
-"""How much one client may take, and how many may be there: counted, with the time given by others.
+"""Limits: how much one client may use, and how many clients may connect.
 
-A rate is a bucket that fills as time passes and is emptied by what is spent. This module knows no
-clock and no sockets, and it stops nothing: it says no, and when to ask again.
+Rates are token buckets: they fill as time passes, and spending empties them. This module knows no
+clock and no sockets: callers give the time. It stops nothing; it refuses, and says when to retry.
 """
 
 from __future__ import annotations
@@ -13,63 +13,63 @@ from enum import StrEnum
 from voiceloop.config import ServerConfig
 
 SLACK = 1e-3
-"""Less than this counts as nothing: rounding leaves it after a wait of just the right length."""
+"""Amounts up to this count as 0: rounding leaves them after a wait of the exact length."""
 
 
 class Kind(StrEnum):
-    """What a session spends."""
+    """The things that are limited, as logs and metrics name them."""
 
     AUDIO = "audio"
-    """Seconds of audio that came from the client."""
+    """Seconds of audio from the client."""
     MESSAGES = "messages"
-    """Messages of the client."""
+    """Messages from the client."""
     PREFILL = "prefill"
-    """Tokens read."""
+    """Tokens that the language model reads."""
     GENERATED = "generated"
-    """Tokens written."""
+    """Tokens that the language model writes."""
     IDLE = "idle"
-    """Time without a message."""
+    """Seconds without a message."""
     SESSION = "session"
-    """Time since the session began."""
+    """Seconds since the session began."""
     SESSIONS = "sessions"
     """Places for clients."""
     SESSIONS_OF_KEY = "sessions_of_key"
-    """Places for the clients of one key."""
+    """Places for clients with the same key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """No, or not yet."""
+    """A refusal, for good or for a time."""
 
     reason: Kind
-    """What there is not enough of; the word of logs and metrics."""
+    """The limit that was reached."""
     text: str
-    """The same in one sentence, for the client."""
+    """The reason in one sentence, for the client."""
     retry_after_s: float | None
-    """After how long to ask again, in seconds; none where time alone does not help."""
+    """Seconds after which to try again; None if waiting does not help."""
 
 
 class Bucket:
-    """Holds up to `capacity`, starts full, and fills by `rate` a second (a token bucket)."""
+    """A token bucket: it holds up to `capacity`, starts full, and gains `rate` per second."""
 
     def __init__(self, capacity: float, rate: float, now: float) -> None:
         self._capacity, self._rate = capacity, rate
         self._level, self._at = capacity, now
 
     def level(self, now: float) -> float:
-        """What is in it; less than nothing where more was taken than there was."""
-        # A clock that seems to go back fills nothing, and its hours are not counted twice.
+        """Return the level, which is negative if more was taken than was there."""
+        # A clock that seems to go back adds nothing, and no time counts twice.
         elapsed = max(0.0, now - self._at)
         self._level = min(self._capacity, self._level + elapsed * self._rate)
         self._at += elapsed
         return self._level
 
     def take(self, amount: float, now: float) -> None:
-        """Take `amount`, whether it is there or not."""
+        """Take `amount`, even if it is not there."""
         self._level = self.level(now) - amount
 
     def wait_s(self, amount: float, now: float) -> float | None:
-        """Seconds until `amount` is there, 0 where it is; none where it does not fit at all."""
+        """Return the seconds until `amount` is there, or 0; None if it exceeds the capacity."""
         if amount > self._capacity:
             return None
         lacking = amount - self.level(now)
@@ -77,7 +77,7 @@ class Bucket:
 
 
 class Budget:
-    """What one session may still spend."""
+    """The amounts that one session may still spend."""
 
     def __init__(self, limits: ServerConfig, now: float) -> None:
         self._limits = limits
@@ -90,10 +90,10 @@ class Budget:
         }
 
     def spend(self, kind: Kind, amount: float, now: float) -> Refusal | None:
-        """Take `amount` of `kind`, or nothing of it and say why not.
+        """Take `amount` of `kind`, or take nothing and return a refusal.
 
-        A message counts as a sign of life. A refusal that says when to try again leaves a choice:
-        to wait, and so to let the client wait, or to tell it.
+        A message counts as a sign of life. If the refusal says when to try again, the caller may
+        either wait, which slows the client down, or send it an error.
         """
         _check(amount)
         if kind is Kind.MESSAGES:
@@ -105,9 +105,9 @@ class Budget:
         return Refusal(kind, _TEXTS[kind].format(self._limits), wait)
 
     def charge(self, kind: Kind, amount: float, now: float) -> Refusal | None:
-        """Take what has been spent already, and say where that was too much: then stop.
+        """Take what has already been spent. Return a refusal if that was too much.
 
-        What is owed is paid before anything else may be spent.
+        Nothing more can be spent until the bucket has refilled.
         """
         _check(amount)
         self._buckets[kind].take(amount, now)
@@ -115,7 +115,7 @@ class Budget:
         return Refusal(kind, _TEXTS[kind].format(self._limits), wait) if wait else None
 
     def over(self, now: float) -> Refusal | None:
-        """Why the session is at its end by `now`, if it is."""
+        """Return why the session must end by `now`, or None."""
         if now - self._begun >= self._limits.session_s:
             return Refusal(Kind.SESSION, _TEXTS[Kind.SESSION].format(self._limits), None)
         if now - self._active >= self._limits.idle_s:
@@ -123,39 +123,39 @@ class Budget:
         return None
 
     def ends_at(self) -> float:
-        """When the session will be at its end unless another message comes."""
+        """Return the time at which the session must end, unless another message comes."""
         return min(self._begun + self._limits.session_s, self._active + self._limits.idle_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ticket:
-    """A place for one client, until it is given back."""
+    """A place for one client, until it is released."""
 
     key: str | None
-    """Id of the client's key; none where clients need none."""
+    """Id of the client's key; None if the server has no keys."""
     beside: bool = False
-    """The client is the server's own page, opened on this machine."""
+    """Whether the client is the server's own page, opened on this machine."""
 
 
 class Admission:
-    """Counts the clients of the server. Whoever has gone has no place, even where its session
-    waits for it."""
+    """The places for clients of one server. A client that has left holds none, even while its
+    session is kept for it."""
 
     def __init__(self, limits: ServerConfig) -> None:
         self._limits = limits
         self._tickets: set[Ticket] = set()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of places that are taken."""
         return len(self._tickets)
 
     @property
     def full(self) -> bool:
-        """All places are taken."""
+        """Whether all places are taken."""
         return len(self) >= self._limits.max_sessions
 
     def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
-        """A place for the client that showed `key`."""
+        """Give a place to a client, or refuse it. `key` is the id of the key that it showed."""
         limits = self._limits
         if self.full:
             kind = Kind.SESSIONS
@@ -168,7 +168,7 @@ class Admission:
         return Refusal(kind, _TEXTS[kind].format(limits), None)
 
     def release(self, ticket: Ticket) -> None:
-        """The client has gone; KeyError where it had before."""
+        """Free the place of a client that has left. Raises KeyError if it is free already."""
         self._tickets.remove(ticket)
 
 

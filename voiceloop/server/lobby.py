@@ -1,7 +1,7 @@
-"""The sessions of the server: those that have a client, and those whose client may come back.
+"""The session registry: connected sessions, and parked ones whose client may come back.
 
-Each client has a place, one of so many, until it leaves. A session whose client may come back takes
-nobody's place, and of these only so many wait.
+Each client holds one of a limited number of places until it leaves. A parked session takes no
+place; the number of parked sessions has limits of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class SessionRegistry:
-    """Where sessions begin, wait, and end."""
+    """The registry in which sessions begin, are parked, and end."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class SessionRegistry:
         turn_over: Callable[[], None],
         offers: Offers | None = None,
     ) -> None:
-        """`turn_over` is to be called when a turn of any session is over; `offers` are made to
-        visitors on this machine."""
+        """`turn_over` is called when a turn of any session ends. `offers` are for clients on this
+        machine; None offers them nothing."""
         self.new_id = maker(SystemRandom())
         self.turn_over = turn_over
         self.offers = offers
         self.closing = False
-        """Whoever leaves now does not come back."""
+        """Whether the server is ending, so that no session is parked any more."""
         self._engines = engines
         self._config = config
         self._metrics = metrics
@@ -56,82 +56,84 @@ class SessionRegistry:
         )
 
     def __len__(self) -> int:
-        """How many sessions there are, with a client and without."""
+        """Return the number of sessions, connected and parked."""
         return self._sessions.connected + self._sessions.parked
 
     @property
     def full(self) -> bool:
-        """All places are taken."""
+        """Whether all places for clients are taken."""
         return self._admission.full
 
     def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
-        """A place for the client that showed the key with that id, until it leaves; it is `beside`
-        the server if it is its own page, opened on this machine."""
+        """Give a place to a client until it leaves, or refuse it. `key` is the id of its API key;
+        `beside` means that it is the server's own page, opened on this machine."""
         admitted = self._admission.admit(key, beside=beside)
         if isinstance(admitted, Refusal):
             self._metrics.refused(admitted.reason)
         return admitted
 
-    def begin(self, own: Connection) -> Grant[Dialogue, Connection]:
-        """A session for a new client."""
+    def begin(self, connection: Connection) -> Grant[Dialogue, Connection]:
+        """Begin a session for the client of a new connection."""
         engines = replace(self._engines, vad=load_vad(self._config))
         now = wall_time(self._config.timezone)
         conversation = begun(engines.llm, self._config, now)
         dialogue = Dialogue(engines, self._config, conversation, self.new_id, now)
-        grant = self._sessions.begin(own.ticket.key, dialogue, own)
+        grant = self._sessions.begin(connection.ticket.key, dialogue, connection)
         self._count()
         return grant
 
     def resume(
-        self, token: str, own: Connection
+        self, token: str, connection: Connection
     ) -> Grant[Dialogue, Connection] | Loss[Dialogue, Connection]:
-        """The session that `token` is for; the one that the connection began with is over then."""
-        found = self._sessions.resume(token, own.ticket.key, own, anyio.current_time())
+        """Resume the session of `token`. If that succeeds, the connection's first session ends."""
+        found = self._sessions.resume(
+            token, connection.ticket.key, connection, anyio.current_time()
+        )
         if isinstance(found, Loss):
             self._metrics.refused(found.reason)
         else:
-            self._sessions.end(own.grant.session, own)
+            self._sessions.end(connection.grant.session, connection)
         self._count()
         return found
 
     async def use(self, server: str) -> LlmServerUsed:
-        """Have the server of that id reply in all sessions that begin from now on, or are taken up
-        again. Raises what `Offers.take` raises."""
+        """Let the language-model server of that id reply in all sessions that begin or are resumed
+        from now on. Raises what `Offers.take` raises."""
         assert self.offers is not None, "whoever knows of a server was offered it"
         llm, self._config, used = await self.offers.take(server)
         self._engines = replace(self._engines, llm=llm)
         return used
 
     async def renew(self, dialogue: Dialogue) -> None:
-        """A session that is taken up again goes on with the language model of new ones."""
+        """Give a resumed session the language model that new sessions get."""
         if dialogue.engines.llm is not self._engines.llm:
             await self._engines.llm_runner.call(dialogue.close)
             dialogue.think_with(self._engines.llm, self._config)
 
-    def delivered(self, own: Connection) -> None:
-        """The client has the newest token."""
-        self._sessions.delivered(own.grant.session, own)
+    def delivered(self, connection: Connection) -> None:
+        """Note that the newest token has reached the client."""
+        self._sessions.delivered(connection.grant.session, connection)
 
     async def forget(self, dialogue: Dialogue) -> None:
-        """A session is over, and nothing runs in it any more."""
+        """Free what a session holds after its end, when nothing of it runs any more."""
         await self._engines.llm_runner.call(dialogue.close)
 
-    async def leave(self, own: Connection) -> bool:
-        """The connection is over: its session waits for its client, which is True, or is over too,
-        or has another connection. Its place is free."""
-        self._admission.release(own.ticket)
+    async def leave(self, connection: Connection) -> bool:
+        """Free the place of a connection that has ended, and park or end its session. Return True
+        if the session waits for its client."""
+        self._admission.release(connection.ticket)
         over: list[Dialogue] = []
-        if own.resumable and self._config.server.resume_s and not self.closing:
-            over = self._sessions.park(own.grant.session, own, anyio.current_time())
-        elif self._sessions.end(own.grant.session, own):
-            over = [own.dialogue]
+        if connection.resumable and self._config.server.resume_s and not self.closing:
+            over = self._sessions.park(connection.grant.session, connection, anyio.current_time())
+        elif self._sessions.end(connection.grant.session, connection):
+            over = [connection.dialogue]
         for dialogue in over:
             await self.forget(dialogue)
         self._count()
-        return own.grant.session.socket is None
+        return connection.grant.session.socket is None
 
     async def expire(self) -> None:
-        """End sessions whose client has not come back in time, for as long as there is a server."""
+        """End parked sessions whose client has not come back in time, until cancelled."""
         while True:
             await anyio.sleep(1.0)
             for dialogue in self._sessions.expire(anyio.current_time()):

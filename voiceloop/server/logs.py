@@ -1,9 +1,9 @@
-"""The server's log for programs: one JSON object a line, in which no client can write its own.
+"""The server's log for programs: one JSON object per line, in which no client can forge a line.
 
-Everything that is not plain ASCII is escaped, line ends and the marks that turn text around among
-it. Audio is never logged, and neither are keys and tokens. What was said is, where it was asked for
-(`--log-transcripts`): otherwise the log says how long it was. This module does not know what the
-server does; whoever logs gives fields beside a fixed message:
+All characters but plain ASCII are escaped, as are line ends and marks of text direction. Audio,
+keys and tokens are never logged. What was said is logged only with `--log-transcripts`; otherwise
+only its length is. This module does not know what the server does; callers log a fixed message with
+extra fields:
 
     log.info("session began", extra={"session": 3, "key": allowed.key})
     {"time": "2026-01-31T12:00:00.000Z", "level": "info", "logger": "voiceloop.server", "message":
@@ -22,16 +22,16 @@ from typing import TextIO
 from voiceloop.server.auth import KEY_PROTOCOL
 
 VISIT: ContextVar[int] = ContextVar("visit", default=0)
-"""The number of the visit that the current task serves; 0 where it serves none."""
+"""Number of the client session that the current task serves; 0 if it serves none."""
 TRANSCRIPTS = frozenset(("transcript", "reply", "heard", "instructions", "arguments", "text"))
-"""Fields that hold what somebody said or wrote."""
+"""Names of fields with words that somebody said or wrote."""
 MAX_TEXT = 1000
-"""Characters of one text that are logged, the first ones."""
+"""Characters of a text that are logged, from its start."""
 MAX_TRACEBACK = 4000
-"""Characters of a traceback that are logged, half of them from its end."""
+"""Characters of a traceback that are logged, half from its start and half from its end."""
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has."""
+"""Attributes that every log record has."""
 _FIELDS = frozenset(("time", "level", "logger", "message", "exception"))
 _SECRETS = re.compile(
     rf"({re.escape(KEY_PROTOCOL)}|Bearer\s+|key=|token=|secret=)[^\s,;&\"']+", re.IGNORECASE
@@ -39,15 +39,15 @@ _SECRETS = re.compile(
 
 
 class Formatter(logging.Formatter):
-    """Writes a record as one line of JSON, whatever is in it."""
+    """A formatter that writes any record as one line of JSON."""
 
     def __init__(self, *, transcripts: bool = False) -> None:
-        """`transcripts`: log what was said too."""
+        """Log also what was said, if `transcripts`."""
         super().__init__()
         self._transcripts = transcripts
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's line, without a line end."""
+        """Return the record's line, without a line end."""
         moment = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, object] = {
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -69,49 +69,49 @@ class Formatter(logging.Formatter):
         if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, float):
-            # JSON has no word for what is not finite.
+            # JSON has no form for infinity and NaN.
             return round(value, 6) if abs(value) < float("inf") else str(value)
-        # Whatever it is, it may hold audio or what was said: only what it is can be shown.
+        # The value may hold audio or what was said: show only its type.
         return f"({type(value).__name__})"
 
 
 def start(
     stream: TextIO, formatter: logging.Formatter, *, level: int = logging.INFO
 ) -> logging.Handler:
-    """Log what anybody says to `stream`; gives the handler of the root, to be removed again."""
+    """Log all records to `stream`. Return the root logger's new handler, for its removal."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
-    handler.addFilter(_note_visit)
+    handler.addFilter(_add_visit)
     logging.getLogger().addHandler(handler)
     logging.getLogger("voiceloop").setLevel(level)
-    # On lower levels it shows headers, with keys in them, and frames, with speech in them.
+    # At lower levels websockets logs headers, which have keys, and frames, which have speech.
     logging.getLogger("websockets").setLevel(max(level, logging.WARNING))
     return handler
 
 
-def _note_visit(record: logging.LogRecord) -> bool:
-    """Say in a record whose it is; it is kept."""
+def _add_visit(record: logging.LogRecord) -> bool:
+    """Add the number of the client session to a record. Return True, to keep the record."""
     if visit := VISIT.get():
         record.visit = visit
     return True
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """What a record says."""
+    """Return a record's message with its arguments filled in."""
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
-        # logging itself would print the arguments as they are.
+        # Without this, `logging` would print the arguments unfiltered.
         return f"{record.msg} (its arguments do not fit)"
 
 
 def shown(text: str) -> str:
-    """As much of a text as is logged, without keys and tokens."""
+    """Return a text as it is logged: cut to `MAX_TEXT`, without keys and tokens."""
     kept = _SECRETS.sub(r"\1…", text[:MAX_TEXT])
     return kept if len(text) <= MAX_TEXT else f"{kept}… ({len(text)} characters)"
 
 
 def traceback_of(text: str) -> str:
-    """As much of a traceback as is logged, likewise."""
+    """Return a traceback as it is logged: cut to `MAX_TRACEBACK`, without keys and tokens."""
     text, half = _SECRETS.sub(r"\1…", text), MAX_TRACEBACK // 2
     return text if len(text) <= MAX_TRACEBACK else f"{text[:half]}\n…\n{text[-half:]}"

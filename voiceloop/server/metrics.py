@@ -1,8 +1,8 @@
-"""What the server counts, in the form that Prometheus reads.
+"""The server's metrics, in the format that Prometheus reads.
 
-The registry is the server's own, so two servers in one process do not meet. Every label comes from
-a list that is known at the start: a client can add to a series, never make one. This module knows
-neither sessions nor sockets.
+Each server has a registry of its own, so two servers in one process do not mix. All labels come
+from lists that are known at the start: a client can add to a series but never create one. This
+module knows neither sessions nor sockets.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from voiceloop.trace.record import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
 MODELS = ("asr", "turn", "llm", "tts")
-"""What may be waited for."""
+"""Models whose thread a step may wait for."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
-"""Buckets of how long an answer took, in seconds."""
+"""Histogram buckets for the time to an answer, in seconds."""
 WAIT_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-"""Buckets of how long a step waited for its model, in seconds."""
+"""Histogram buckets for the time that a step waited for its model, in seconds."""
 
 _TOKENS = {
     "drafted": "drafted",
@@ -37,7 +37,7 @@ _TOKENS = {
     "wasted_tokens": "wasted",
     "tokens_read": "read",
 }
-"""Labels of tokens, by the counter of a trace."""
+"""Label of each kind of tokens, by its counter in a trace."""
 
 
 class Metrics:
@@ -49,7 +49,7 @@ class Metrics:
         def counter(name: str, about: str, label: str, values: Iterable[str]) -> Counter:
             made = Counter(f"voiceloop_{name}", about, [label], registry=registry)
             for value in values:
-                made.labels(value)  # a series that is 0 differs from one that is not there
+                made.labels(value)  # makes the series exist, at 0
             return made
 
         def histogram(name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
@@ -98,34 +98,34 @@ class Metrics:
             self._waits.labels(model)
 
     def sessions(self, *, connected: int, parked: int) -> None:
-        """So many sessions there are now."""
+        """Set the current numbers of sessions."""
         self._sessions.labels("connected").set(connected)
         self._sessions.labels("parked").set(parked)
 
     def refused(self, reason: auth.RefusalReason | limits.Kind | resume.ResumeFailure) -> None:
-        """A connection, a resumption or a request for more was refused."""
+        """Count a refused connection, a refused resumption or a limit that was reached."""
         self._refused.labels(reason.value).inc()
 
     def refused_message(self, code: Code) -> None:
-        """A message was answered by the error `code`."""
+        """Count a message that was answered by the error `code`."""
         self._errors.labels(code).inc()
 
     def heard(self, seconds: float) -> None:
-        """So much audio came from a client."""
+        """Count audio from a client, in seconds."""
         self._audio.labels("in").inc(seconds)
 
     def sent(self, seconds: float) -> None:
-        """So much audio went to a client."""
+        """Count audio to a client, in seconds."""
         self._audio.labels("out").inc(seconds)
 
     def waited(self, model: str, seconds: float) -> None:
-        """A step waited so long for `model`, one of `MODELS`; KeyError for another."""
+        """Record how long a step waited for `model`. Raises KeyError if it is not in `MODELS`."""
         if model not in MODELS:
             raise KeyError(model)
         self._waits.labels(model).observe(seconds)
 
     def observe(self, trace: TurnTrace) -> None:
-        """A turn is over."""
+        """Count a turn that has ended, with the times and counters of its trace."""
         self._turns.labels(trace.outcome).inc()
         for histogram, ms in (
             (self._voice_to_voice, voice_to_voice_ms(trace)),
@@ -138,10 +138,10 @@ class Metrics:
         self._underruns.inc(trace.counters.get("underruns", 0))
 
     def audio_s(self, direction: Literal["in", "out"]) -> float:
-        """Seconds of audio that have come from clients, or gone to them, so far."""
+        """Return the seconds of audio so far from clients (`in`) or to them (`out`)."""
         name, labels = "voiceloop_audio_seconds_total", {"direction": direction}
         return self._registry.get_sample_value(name, labels) or 0.0
 
     def render(self) -> tuple[bytes, str]:
-        """All of it in Prometheus' text format, and the content type of that."""
+        """Return all metrics in Prometheus' text format, and its content type."""
         return generate_latest(self._registry), CONTENT_TYPE_LATEST

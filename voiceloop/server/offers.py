@@ -1,8 +1,8 @@
-"""What visitors on this machine are offered: to have the replies from a language-model server that
-runs here too. Who takes one has it reply to everybody, and kept in the user's file of settings.
+"""The language-model servers of this machine, offered to clients on it. Once a client takes one, it
+generates the replies for all clients, and the user's settings file keeps the choice.
 
-A visitor names one of those that were found, by its id; no address is ever taken from a client.
-This module does not know who is a visitor on this machine.
+A client takes a server by its id; no address is ever accepted from a client. This module does not
+know which clients are on this machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Offers:
-    """Those of one server."""
+    """The language-model servers that one voiceloop server offers."""
 
     def __init__(
         self,
@@ -39,26 +39,26 @@ class Offers:
         ports: Sequence[int] = PORTS,
         load: Callable[[Config], Llm] = open_llm,
     ) -> None:
-        """`given` is what the settings are made of, and `file` where a choice is kept."""
+        """`given` are the settings that somebody has set. A choice is kept in `file`."""
         self._given = given
         self._file = file
         self._ports = ports
         self._load = load
         self._found: Mapping[str, LocalServer] = {}
         self._taken = False
-        self._one = anyio.Lock()
+        self._lock = anyio.Lock()
 
     @staticmethod
     def of(command: Choosing) -> Offers | None:
-        """Those of a command: none where the language model is a server's already or none is
-        wanted, nor where nobody would be understood who speaks to it."""
+        """Return the offers of a command. None if a server generates the replies already, if the
+        command excludes it, or if the recogniser does not understand people."""
         settings, wanted = command.settings, command.llm_server != NOWHERE
         if not wanted or settings.llm.engine == ELSEWHERE or settings.asr.hears_no_people:
             return None
         return Offers(given_in_settings(settings, command.origins), user_file())
 
     async def look(self) -> tuple[LlmServer, ...]:
-        """Whom the replies may be had from now; takes a second at the most."""
+        """Return the servers that can be taken now. This takes at most a second."""
         if self._taken:
             return ()
         self._found = {server.id: server for server in await find_servers(self._ports)}
@@ -67,12 +67,12 @@ class Offers:
         return tuple(LlmServer(one.id, one.name, one.models) for one in self._found.values())
 
     async def take(self, id: str) -> tuple[Llm, Config, LlmServerUsed]:
-        """The language model of the server of that id, once it has replied, the settings with it,
-        and what to tell of it.
+        """Take the server of that id. Return its language model, once the server has replied, the
+        settings with it, and the event for the client.
 
-        Raises ConfigError for a server that is not offered, and what asking it raises.
+        Raises ConfigError for a server that is not offered, and what loading the model raises.
         """
-        async with self._one:
+        async with self._lock:
             server = self._found.get(id)
             if server is None or self._taken:
                 raise ConfigError(
@@ -87,10 +87,10 @@ class Offers:
         return llm, config, LlmServerUsed(server.name, server.models[0], kept)
 
     def _keep(self, server: LocalServer) -> str | None:
-        """Keep the choice for the next start: the file that says so now, if that was possible."""
+        """Keep the choice for the next start. Return the settings file; None if that failed."""
         values = dict(zip(LLM_KEYS, (ELSEWHERE, server.url, server.models[0]), strict=True))
         if self._given.get("llm.draft", ("", ""))[1] == str(self._file):
-            values["llm.draft"] = "auto"  # another would be refused: it is not the server's
+            values["llm.draft"] = "auto"  # a draft of the former model would be refused
         try:
             keep(values, self._file)
         except ConfigError as error:

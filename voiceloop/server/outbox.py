@@ -1,8 +1,8 @@
-"""What waits to be sent to one client, in order, by the one task that sends.
+"""The queue of messages for one client, which a single task sends in order.
 
-Whoever has something to say puts it here and goes on; nobody but the writer waits for the network,
-and whoever reads what the client asks: it is asked nothing more while many answers wait. A client
-that reads too slowly for its audio is given up before it costs memory.
+Callers put an event into it and go on. Only the sending task waits for the network, and the task
+that reads requests waits while many answers are queued. A client that reads too slowly for its
+audio is disconnected before it costs memory.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from voiceloop.wire.session_events import Error
 from voiceloop.wire.sound import RATE
 
 ENOUGH_BYTES = 2**20
-"""Answers that wait when no more questions are taken; audio is paced by itself and not counted."""
+"""Bytes of queued answers beyond which no requests are read. Paced audio does not count."""
 MOST_BYTES = 8 * 2**20
-"""What may wait for a slow client: more than a minute of audio, or the answer to the largest
-question with as much before it as may be."""
+"""Most bytes queued for a slow client: more than a minute of audio, or the largest answer behind as
+many other answers as may be queued."""
 
 Message = str | bytes
 Arrived = Callable[[], None] | None
 
 
 class Outbox:
-    """The queue and its writer."""
+    """The queue of one client, with the loop that sends it."""
 
     def __init__(self, new_id: NewId, metrics: Metrics) -> None:
         self.binary = False
-        """Audio goes out as binary frames."""
+        """Whether audio is sent as binary messages."""
         self.overrun = anyio.Event()
-        """Set when more waits than may."""
+        """Set when more than `MOST_BYTES` are queued."""
         self._new_id = new_id
         self._metrics = metrics
         self._queue: deque[tuple[Message, OutputAudioDelta | None, Arrived]] = deque()
         self._answers = self._audio = 0
-        """Bytes of either that wait."""
+        """Queued bytes of answers and of audio."""
         self._more, self._less = anyio.Event(), anyio.Event()
         self._ended = False
 
     def put(self, event: ServerEvent, arrived: Arrived = None) -> None:
-        """Send `event` after all that came before it; see `Transport.send` for `arrived`."""
+        """Queue `event`. `arrived` is called once the client has it, if that can be known."""
         audio = event if isinstance(event, OutputAudioDelta) else None
         if audio and self.binary:
             message: Message = audio.to_frame()
@@ -60,9 +60,9 @@ class Outbox:
             self.overrun.set()
 
     def flush(self, item_id: str) -> int:
-        """Audio of an item that has not been sent never will be.
+        """Drop the audio of an item that has not been sent yet.
 
-        Returns how many samples at 24 kHz that is.
+        Return how many samples at 24 kHz that is.
         """
         dropped = 0
         waiting, self._queue = self._queue, deque()
@@ -75,23 +75,23 @@ class Outbox:
         return dropped
 
     def refuse(self, error: ProtocolError, event_id: str | None) -> None:
-        """See `Out.refuse`; it is counted too."""
+        """Queue the error about the client's event of that id, and count it."""
         self._metrics.refused_message(error.code)
         self.put(Error.of(error, event_id))
 
     async def room(self) -> None:
-        """Wait until the client has read most of what it was answered."""
+        """Wait until at most `ENOUGH_BYTES` of answers are queued."""
         while self._answers > ENOUGH_BYTES:
             self._less = anyio.Event()
             await self._less.wait()
 
     def end(self) -> None:
-        """Nothing more comes; `run` returns when all has been sent."""
+        """Let `run` return when all messages have been sent."""
         self._ended = True
         self._more.set()
 
     async def run(self, send: Callable[[Message, Arrived], Awaitable[None]]) -> None:
-        """Send, one message after the other, for as long as the connection lasts."""
+        """Send one message after the other, until `end` or for as long as the connection lasts."""
         while True:
             while self._queue:
                 message, audio, arrived = self._queue.popleft()

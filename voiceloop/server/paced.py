@@ -1,9 +1,9 @@
-"""Sockets that are read no faster than their clients may send, and than the server can bear.
+"""Websockets that read no faster than their clients may send, and than the server can process.
 
-The websockets library takes all that has come at once, answers every ping at once, and lets what it
-has taken wait. Here it is given small pieces, between which others are served; none while a message
-waits to be looked at, while the client leaves unread what it was answered, or while it has sent
-more than it may. What is not taken stays with the client's own machine.
+The websockets library takes all bytes that have come, answers every ping at once, and queues what
+it has taken. Here it gets small pieces, and other tasks run between them. It gets none while a
+message waits to be processed, while the client leaves many answers unread, or while the client has
+sent more than it may. Bytes that are not taken stay on the client's machine.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from voiceloop.config import ServerConfig
 from voiceloop.server.limits import Bucket
 
 PIECE = 2048
-"""Bytes that are taken at once: up to 341 frames, which are some 3 ms of work."""
+"""Bytes that are taken at once: up to 341 frames, which are about 3 ms of work."""
 WEIGHT_BYTES = 2**14
-"""So many bytes weigh as much as a frame: the longest message takes up to 40 ms."""
+"""Bytes of a message that count as one frame. The longest message takes up to 40 ms of work."""
 UNREAD_BYTES = 2**20
-"""Pongs and answers in the socket, unread, with which nothing more is taken."""
+"""Unread bytes in the socket, of pongs and answers, beyond which nothing more is taken."""
 HEAD_BYTES = 2**15
-"""Longest request: its line and its headers."""
+"""Bytes of the longest request: its line and its headers."""
 NEWCOMERS = 256
-"""Connections that have not got a socket yet, nor read their page; the oldest goes first."""
+"""Most connections that still wait for a websocket or a page; the oldest is closed first."""
 
 
 class Paced(ServerConnection):
-    """A connection that takes what comes at its client's rate."""
+    """A connection that takes bytes only at the rate that its client is allowed."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Paced(ServerConnection):
         max_queue: int | tuple[int | None, int | None] | None,
         write_limit: int | tuple[int, int | None],
     ) -> None:
-        """`newcomers` are all connections of the server that have no socket yet, in order."""
+        """`newcomers` are all connections of the server without a websocket, oldest first."""
         super().__init__(
             protocol,
             server,
@@ -60,17 +60,17 @@ class Paced(ServerConnection):
         )
         self._newcomers = newcomers
         self._rate = Bucket(limits.messages_burst, limits.messages_per_s, self.loop.time())
-        """Frames that the client may send: messages, pings, and pieces of either."""
+        """Frames that the client may send: messages, parts of messages, and pings."""
         self._head = 0
         """Bytes of the request so far."""
         self._untaken = bytearray()
-        """What has come, less than the system gives at once."""
+        """Bytes that have come and were not taken; fewer than the system delivers at once."""
         self._queue_full = False
         self._next: asyncio.Handle | None = None
-        """The next piece, while it is about to be taken."""
+        """The scheduled call that takes the next piece."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody has come; who came longest ago and has no socket yet may have to go."""
+        """Add the connection to the newcomers. Close the oldest if there are too many."""
         super().connection_made(transport)
         self.recv_messages.pause = self._pause
         self.recv_messages.resume = self._resume
@@ -81,11 +81,11 @@ class Paced(ServerConnection):
             oldest.transport.abort()
 
     def welcome(self) -> None:
-        """The client has its socket."""
+        """Remove the connection from the newcomers."""
         self._newcomers.pop(self, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over: what has not been taken is lost."""
+        """Clean up after the end. Bytes that were not taken are lost."""
         self.welcome()
         self._untaken.clear()
         if self._next is not None:
@@ -93,24 +93,24 @@ class Paced(ServerConnection):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Queue bytes that have come, and begin to take them."""
         self._untaken += data
         if self._next is None:
             self._take()
 
     def eof_received(self) -> None:
-        """The client says nothing more."""
-        self._untaken.clear()  # where it is encrypted: else nothing comes that is not wanted yet
+        """Note that the client sends nothing more."""
+        self._untaken.clear()  # matters for TLS: without it nothing arrives while reading is paused
         super().eof_received()
 
     def process_event(self, event: Request | Response | Frame) -> None:
-        """Note what a frame weighs, whatever it is."""
+        """Charge the client for a frame of any kind, by its size."""
         if isinstance(event, Frame):
             self._rate.take(1 + len(event.data) / WEIGHT_BYTES, self.loop.time())
         super().process_event(event)
 
     def resume_writing(self) -> None:
-        """The client has read what it was sent."""
+        """Go on reading, since the client has read its answers."""
         super().resume_writing()
         self._go_on()
 
@@ -122,14 +122,14 @@ class Paced(ServerConnection):
         self._go_on()
 
     def _take(self) -> None:
-        """Take a piece of what has come."""
+        """Take a piece of the bytes that have come."""
         self._next = None
         if not self._untaken:
             return
         piece = bytes(self._untaken[:PIECE])
         del self._untaken[:PIECE]
         super().data_received(piece)
-        if self.protocol.close_expected():  # and nobody looks at it any more
+        if self.protocol.close_expected():  # the library makes no frames of it any more
             self._rate.take(len(piece) / WEIGHT_BYTES, self.loop.time())
         if self.request is None:
             self._head += len(piece)
@@ -144,7 +144,7 @@ class Paced(ServerConnection):
         self.send_data()
 
     def _go_on(self) -> None:
-        """Take the next piece as soon as it may be taken."""
+        """Take the next piece as soon as that is allowed; pause reading until then."""
         transport = cast("asyncio.Transport", self.transport)
         if self._next is not None or transport.is_closing():
             return

@@ -1,7 +1,7 @@
-"""The server's log as a person at a terminal reads it: who came and went, in plain words.
+"""The server's log for a person at a terminal: who came and went, in plain words.
 
-It tells less than the log for programs: warnings and errors, and what has a sentence here. In both
-no client can write a line of its own, and what was said is shown only where that was asked for.
+It shows less than the log for programs: warnings, errors, and messages that have a sentence in
+`SENTENCES`. In both logs no client can forge a line, and what was said is shown only on request.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from voiceloop.server.logs import STANDARD, TRANSCRIPTS, message_of, shown, trac
 from voiceloop.trace.view import printable
 
 Fields = Mapping[str, Any]
-"""What a record has besides its message; what was said is in quotes, or only how long it was."""
+"""Fields of a record. What was said is in quotes, or replaced by its length."""
 
 
 class PlainFormatter(logging.Formatter):
-    """Writes a record as one line, after the time of day; a traceback on lines of its own."""
+    """A formatter that writes the time of day and one line; a traceback gets more lines."""
 
     def __init__(self, *, transcripts: bool = False) -> None:
-        """`transcripts`: show what was said too."""
+        """Show also what was said, if `transcripts`."""
         super().__init__()
         self._transcripts = transcripts
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's line, without a line end."""
+        """Return the text of the record, without a line end."""
         if sentence := SENTENCES.get(str(record.msg)):
             given = vars(record).items()
             text = sentence({n: self._field(n, value) for n, value in given if n not in STANDARD})
@@ -49,7 +49,7 @@ class PlainFormatter(logging.Formatter):
 
 
 def worth_telling(record: logging.LogRecord) -> bool:
-    """Whether a person is told of it."""
+    """Return whether this log shows a record."""
     return record.levelno > logging.INFO or record.msg in SENTENCES
 
 
@@ -78,9 +78,9 @@ def _over(fields: Fields) -> str:
     minutes, seconds = divmod(round(fields["lasted_s"]), 60)
     lasted = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
     turns = fields["turns"]
-    told = f"visit {fields['visit']} ends after {lasted}, {turns} turn{'s' * (turns != 1)}"
+    text = f"visit {fields['visit']} ends after {lasted}, {turns} turn{'s' * (turns != 1)}"
     why = f": {fields['why']}" if fields["why"] else ""
-    return f"{told}{why}{'; it may come back' if fields['may_return'] else ''}"
+    return f"{text}{why}{'; it may come back' if fields['may_return'] else ''}"
 
 
 def _ending(fields: Fields) -> str:
@@ -98,4 +98,4 @@ SENTENCES: Mapping[str, Callable[[Fields], str]] = {
     "ending": _ending,
     "a request was refused": lambda fields: f"somebody was refused: {fields['why']}",
 }
-"""What is told of a record, by its message."""
+"""Functions that write the sentence for a record, by its message."""

@@ -1,4 +1,4 @@
-"""Where the server listens, what it has to have there, and the event loop under it."""
+"""The address at which the server listens, what it requires there, and the event loop."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.server.keys import VARIABLE
 
 LOOP: dict[str, Any] = {}
-"""Options of `anyio.run` for the server and for clients that measure it: of the same work with
-sockets uvloop makes a good deal less. It is not for Windows."""
+"""Options of `anyio.run` for the server and for clients that measure it. uvloop handles sockets
+with a good deal less work; it does not exist for Windows."""
 
 if sys.platform != "win32":
     import uvloop
 
     class _ServerLoop(uvloop.Loop):
         def time(self) -> float:
-            """Seconds; uvloop's own are cut to whole milliseconds, and traces are made of them."""
-            return time.monotonic()  # noqa: TID251 - this is the clock that anyio asks
+            """Return seconds. uvloop cuts its own to whole milliseconds, too coarse for traces."""
+            return time.monotonic()  # noqa: TID251 - this is the clock that anyio reads
 
     LOOP["loop_factory"] = _ServerLoop
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where the server listens."""
+    """The address at which the server listens, and how it is secured."""
 
     host: str = "localhost"
-    """A name or an address; `localhost` is 127.0.0.1 and ::1, `0.0.0.0` every address there is."""
+    """Name or address; `localhost` is 127.0.0.1 and ::1, `0.0.0.0` every IPv4 address."""
     port: int = 8765
     tls: bool = False
-    """The server itself speaks TLS."""
+    """Whether the server itself speaks TLS."""
     behind_proxy: bool = False
-    """Requests come through a reverse proxy, which is the one that speaks TLS."""
+    """Whether requests come through a reverse proxy, which speaks TLS."""
 
     @property
     def loopback(self) -> bool:
@@ -47,22 +47,22 @@ class Binding:
 
     @property
     def everywhere(self) -> bool:
-        """Whether this is every address of the machine, and so none that it could be called by."""
+        """Whether this means all addresses of the machine, and so is no name for clients."""
         address = _address(self.host)
         return address.is_unspecified if address else not self.host
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this is an address by which a machine reaches itself alone."""
+    """Return whether `host` is an address by which a machine reaches only itself."""
     address = _address(host)
     return address is not None and address.is_loopback
 
 
 def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
-    """ConfigError where listening there would let in whom nobody meant to let in.
+    """Raise ConfigError if listening there would let in clients that nobody meant to let in.
 
-    `keys` says whether clients show a key, `names` whether it was said what hosts the server
-    answers to, or what origins.
+    `keys` says whether clients must show a key. `names` says whether hosts or origins of the
+    server were given.
     """
     if binding.behind_proxy and not keys:
         raise ConfigError(
@@ -90,7 +90,7 @@ def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
 
 
 def check_port(binding: Binding) -> None:
-    """DeviceError where the port is taken: told before the models are loaded, which takes long."""
+    """Raise DeviceError if the port is taken. So the user learns it before models are loaded."""
     try:
         found = socket.getaddrinfo(
             binding.host or None, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -103,7 +103,7 @@ def check_port(binding: Binding) -> None:
                 try:
                     probe.bind(address)
                 except OSError as error:
-                    # A name may have addresses of a kind that this machine does not speak.
+                    # A name may have addresses of a family that this machine lacks.
                     if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
                         raise
     except OSError as error:
@@ -111,7 +111,7 @@ def check_port(binding: Binding) -> None:
 
 
 def no_port(binding: Binding, error: OSError) -> DeviceError:
-    """What is told of a port that cannot be had."""
+    """Return the error for a port that cannot be opened."""
     return DeviceError(
         f"nothing can listen at port {binding.port} of {binding.host}: {error.strerror}",
         "stop what listens there, or choose another with --port",

@@ -1,26 +1,26 @@
-"""Sessions whose client may come back after its connection broke, and the tokens that prove it.
+"""Sessions that a client can resume after its connection broke, and the tokens for that.
 
-A session has one token at a time; the server sends it in a message, never in a URL. Whoever shows
-it gets the session and a new token. A socket that seems to have the session still is to be closed:
-a client often knows earlier than its server that a connection is dead.
+A session has one token at a time; the server sends it in a message, never in a URL. A client that
+shows it gets the session and a new token. If the session still has a socket, the caller closes that
+one: a client often knows earlier than its server that a connection is dead.
 
     begin ──► connected ──── park ────► parked ──── after keep_s ────► over
                  ▲   ▲ resume elsewhere  │
                  │   └───────────────────│── while still connected
                  └──────── resume ───────┘
 
-A token is 128 random bits that find the session and 128 that prove the right to it; of both only
-the SHA-256 is kept, so a dump of memory opens nothing. It is bound to the API key under which the
-session began. Under another key it is unknown, and the session stays as it is: who cannot take it
-shall not be able to end it either.
+A token has 128 random bits that find the session and 128 that prove the right to it. Only the
+SHA-256 of each half is kept, so a dump of memory reveals no token. A token is bound to the API key
+under which the session began. Under another key it is unknown, and the session stays as it is: a
+client that cannot take a session must not be able to end it either.
 
-**The rule of the stolen token.** A token is spent once its successor has reached the client, which
-`delivered` says (the answer to a ping that was sent after it). Until then it still works, because
-the connection may break again before the successor is through. Whoever shows a token that finds
-a session and is spent is one of two who have held it, and which of them is the thief cannot be
-known. So the session ends for both, and the client begins a new one.
+**The rule of the stolen token.** A token is spent once its successor has reached the client. The
+caller reports that with `delivered` (the client has answered a ping that was sent after it). Until
+then the old token still works, because the connection may break again before the new one arrives.
+If somebody shows a spent token, two parties have held it, and the server cannot know which of them
+is the thief. So the session ends for both, and the client begins a new one.
 
-This module knows no sockets and no clock: both are whatever the caller gives.
+This module knows no sockets and no clock: the caller gives both.
 """
 
 from __future__ import annotations
@@ -37,66 +37,66 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 P = TypeVar("P")
-"""What a session holds."""
+"""Type of the payload that a session holds."""
 S = TypeVar("S")
-"""What a client is connected by."""
+"""Type of the socket by which a client is connected."""
 
 GONE = "this session cannot be resumed; begin a new one"
-"""All that a client learns of a `Loss`."""
+"""The only text about a `Loss` that a client gets."""
 
 _HALF = 16
 """Bytes of each half of a token."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-"""Both halves, as base64 without its padding."""
+"""Form of a token: both halves in URL-safe base64, without padding."""
 
 
 class ResumeFailure(StrEnum):
-    """Why a session cannot be resumed; the words of logs and metrics."""
+    """The reasons why a session is not resumed, as logs and metrics name them."""
 
     UNKNOWN = "unknown_token"
-    """The token is none, or of no session that is still there, or under another key."""
+    """The token is malformed, its session is gone, or the API key is another one."""
     REPLAYED = "replayed_token"
-    """The token was spent; this has ended the session."""
+    """The token was spent. Showing it has ended the session."""
 
 
 @dataclass(slots=True, eq=False)
 class ResumableSession(Generic[P, S]):
-    """One session, as `Sessions` keeps it. Only the payload is for others."""
+    """One session, as `Sessions` keeps it. Other modules use only payload and socket."""
 
     key: str | None
     payload: P
     finder: bytes
-    """First half of its tokens, as a hash."""
+    """Hash of the first half of its tokens."""
     socket: S | None = None
-    """None while the session is parked."""
+    """The socket of its client; None while the session is parked."""
     deadline: float = math.inf
-    """Until when it is parked, if it is."""
+    """Time at which a parked session ends; infinite while it is connected."""
     current: bytes = b""
-    """Second half of the newest token, as a hash."""
+    """Hash of the second half of the newest token."""
     former: bytes = b""
-    """Likewise of the one before, while it is not known that the newest has arrived."""
+    """Hash of the second half of the token before, until the newest is known to have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant(Generic[P, S]):
-    """The session is the client's."""
+    """The result of a request that gives the client a session."""
 
     session: ResumableSession[P, S]
     token: str
-    """To be sent to the client, and to be kept nowhere else."""
+    """New token, which is sent to the client and kept nowhere else."""
     evicted: S | None = None
-    """The socket that had the session until now, to be closed."""
+    """Socket that had the session until now; the caller closes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss(Generic[P, S]):
-    """The session is not the client's."""
+    """The result of a request that gives the client no session."""
 
     reason: ResumeFailure
     ended: P | None = None
-    """What the session held that this has ended."""
+    """Payload of the session that this request has ended, if any."""
     evicted: S | None = None
-    """The socket that it was connected by, to be closed."""
+    """Socket of that session; the caller closes it."""
 
 
 class Sessions(Generic[P, S]):
@@ -110,30 +110,30 @@ class Sessions(Generic[P, S]):
         *,
         random: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
-        """Sessions stay parked for `keep_s` seconds, `per_key` of them for each API key, and `most`
+        """Keep sessions parked for `keep_s` seconds: at most `per_key` for each API key, and `most`
         in all.
 
-        `random` gives so many bytes that nobody can guess.
+        `random(n)` returns `n` bytes that nobody can guess.
         """
         self._keep_s = keep_s
         self._per_key = per_key
         self._most = most
         self._random = random
         self._found: dict[bytes, ResumableSession[P, S]] = {}
-        """By their finders; those that are parked in the order in which they were."""
+        """Sessions by the hash of their finder; the parked ones in the order of their parking."""
 
     @property
     def connected(self) -> int:
-        """How many sessions have a client."""
+        """Number of sessions that have a client."""
         return len(self._found) - self.parked
 
     @property
     def parked(self) -> int:
-        """How many wait for theirs."""
+        """Number of sessions that wait for their client."""
         return len(self._waiting())
 
     def begin(self, key: str | None, payload: P, socket: S) -> Grant[P, S]:
-        """A new session of the client that showed `key` and is connected by `socket`."""
+        """Begin a session for the client that showed `key` and is connected by `socket`."""
         finder = self._random(_HALF)
         session = ResumableSession[P, S](key, payload, _digest(finder))
         self._found[session.finder] = session
@@ -142,7 +142,7 @@ class Sessions(Generic[P, S]):
     def resume(
         self, token: str, key: str | None, socket: S, now: float
     ) -> Grant[P, S] | Loss[P, S]:
-        """Connect by `socket` the client that shows `token`, and `key`, to its session."""
+        """Give the session of `token` to the client that shows `key`, connected by `socket`."""
         if not _TOKEN.fullmatch(token):
             return Loss(ResumeFailure.UNKNOWN)
         both = urlsafe_b64decode(f"{token}=")
@@ -157,30 +157,29 @@ class Sessions(Generic[P, S]):
         return Loss(ResumeFailure.REPLAYED, self._drop(session), evicted)
 
     def delivered(self, session: ResumableSession[P, S], socket: S) -> None:
-        """The client has the token that was sent by `socket`: the one before it is spent."""
+        """Note that the token sent by `socket` has arrived. The one before it is now spent."""
         if session.socket is socket:
             session.former = b""
 
     def park(self, session: ResumableSession[P, S], socket: S, now: float) -> list[P]:
-        """The connection by `socket` broke; gives what the sessions held that are over for it.
+        """Park a session whose connection by `socket` broke. Return the payloads of ended sessions.
 
-        That is the session itself where nothing is parked, or the oldest where its key has too
-        many, or all keys together. Nothing happens where the session is connected by another
-        socket already, or over.
+        Those are sessions parked for too long, and the oldest ones if the key, or all keys
+        together, have too many. Do nothing if the session has ended or has another socket already.
         """
         if not self._has(session, socket):
             return []
         session.socket, session.deadline = None, now + self._keep_s
-        self._found[session.finder] = self._found.pop(session.finder)  # the last of all
+        self._found[session.finder] = self._found.pop(session.finder)  # to the end of the order
         over = self.expire(now)
         of_key = [one for one in self._waiting() if one.key == session.key]
         over += [self._drop(oldest) for oldest in of_key[: -self._per_key]]
         return over + [self._drop(oldest) for oldest in self._waiting()[: -self._most]]
 
     def end(self, session: ResumableSession[P, S], socket: S) -> bool:
-        """The session is over; False where it is connected by another socket, or was over before.
+        """End the session. Return False if it has another socket, or has ended before.
 
-        Who is told True gives back what the session held.
+        If this returns True, the caller frees the payload.
         """
         had = self._has(session, socket)
         if had:
@@ -188,18 +187,18 @@ class Sessions(Generic[P, S]):
         return had
 
     def expire(self, now: float) -> list[P]:
-        """End the sessions that have waited for long enough; gives what they held."""
+        """End the sessions that have been parked for too long. Return their payloads."""
         late = [session for session in self._found.values() if now >= session.deadline]
         return [self._drop(session) for session in late]
 
     def _waiting(self) -> list[ResumableSession[P, S]]:
-        """Those that are parked, the oldest first."""
+        """Return the parked sessions, the oldest first."""
         return [session for session in self._found.values() if session.socket is None]
 
     def _grant(
         self, session: ResumableSession[P, S], socket: S, finder: bytes, shown: bytes = b""
     ) -> Grant[P, S]:
-        """Connect the session by `socket`, with a new token beside the one that was `shown`."""
+        """Connect the session by `socket` with a new token; the one `shown` stays valid for now."""
         evicted = None if session.socket is socket else session.socket
         session.socket, session.deadline = socket, math.inf
         proof = self._random(_HALF)

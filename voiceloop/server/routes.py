@@ -1,7 +1,7 @@
-"""What a request gets: a file, a figure, a voice to hear, a refusal, or a socket.
+"""Routes: what a request gets, which is a file, metrics, a voice sample, a refusal or a websocket.
 
-Whoever may not come in is refused here, before a socket is opened. This module knows neither the
-library that reads requests nor what goes through a socket.
+Clients that may not connect are refused here, before a websocket is opened. This module knows
+neither the library that reads requests nor the messages of a websocket.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ import anyio
 import numpy as np
 
 from voiceloop.audio.frames import silence, to_pcm16
-from voiceloop.engines import Engines
+from voiceloop.engines import GUESS, Engines
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
-from voiceloop.runner import LATER
 from voiceloop.server.auth import Access, AccessRefused, HeaderList
 from voiceloop.server.http import HttpResponse, Site, line, refusal, reply
 from voiceloop.server.limits import Kind
@@ -35,25 +34,25 @@ SOCKET = "/v1/realtime"
 VOICES = "/v1/voices/"
 METRICS = "/metrics"
 KEPT = 32
-"""Samples of voices that are kept, those that were asked for last."""
+"""Voice samples that are kept: the ones requested last."""
 WAITING = 4
-"""Requests for them at once; more are sent away."""
+"""Requests for voice samples that may wait at once; more are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What a client asks for."""
+    """An HTTP request of a client."""
 
     method: str
     target: str
-    """Path and query, as they came."""
+    """Path and query, as they were sent."""
     headers: HeaderList
     peer: str = ""
-    """The address that it comes from."""
+    """Address of the client."""
 
     @property
     def browser(self) -> bool:
-        """A browser's, which names the page that asks."""
+        """Whether a browser sent it: browsers add the origin of the page."""
         return any(name.lower() == "origin" for name, _ in self.headers)
 
     @property
@@ -63,23 +62,23 @@ class HttpRequest:
 
 
 class Routes:
-    """The answers of one server."""
+    """The routes of one server."""
 
     def __init__(
         self, access: Access, site: Site, metrics: Metrics, full: Callable[[], bool]
     ) -> None:
-        """`full` says whether all places for clients are taken."""
+        """`full` returns whether all places for clients are taken."""
         self.unready = "the models are being loaded"
-        """Why nobody is let in; empty where somebody may be."""
+        """Why no client is accepted now; empty once clients are."""
         self.samples: Samples | None = None
-        """There once the models are."""
+        """The voice samples; None until the models are loaded."""
         self._access = access
         self._site = site
         self._metrics = metrics
         self._full = full
 
     async def answer(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer to a request; none where a socket is to be opened for it."""
+        """Return the response to a request; None if a websocket is to be opened."""
         called = self._access.host(request.headers)
         if isinstance(called, AccessRefused):
             return self._refused(called)
@@ -89,15 +88,15 @@ class Routes:
             case "/readyz":
                 return line(503, self.unready) if self.unready else line(200, "ready")
             case path if path in (SOCKET, METRICS) or path.startswith(VOICES):
-                return await self._judged(request, path)
+                return await self._protected(request, path)
             case _:
                 return self._site.answer(request.method, request.target, request.headers, called)
 
-    async def _judged(self, request: HttpRequest, path: str) -> HttpResponse | None:
-        """The answer where not everybody gets one."""
-        judged = self._access.judge(request.target, request.headers)
-        if isinstance(judged, AccessRefused):
-            return self._refused(judged)
+    async def _protected(self, request: HttpRequest, path: str) -> HttpResponse | None:
+        """Return the response for a path that `Access.judge` protects; None for a websocket."""
+        verdict = self._access.judge(request.target, request.headers)
+        if isinstance(verdict, AccessRefused):
+            return self._refused(verdict)
         if path == METRICS:
             return reply(200, *self._metrics.render())
         if self.unready or self.samples is None:
@@ -109,7 +108,7 @@ class Routes:
             why = "all places are taken; one is free when somebody leaves"
             _log_refusal(Kind.SESSIONS, why)
             return line(503, why)
-        # Only now: whoever was let into no socket, and may not be told why, comes to ask.
+        # Checked last: a page whose websocket was refused gets the reason by a plain request.
         if "upgrade" not in {name.lower() for name, _ in request.headers}:
             return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
         return None
@@ -125,26 +124,26 @@ def _log_refusal(reason: StrEnum, why: str) -> None:
 
 
 class Samples:
-    """How the voices sound: a short sentence in each, spoken in idle time, one after the other."""
+    """Voice samples: a short sentence in each voice, synthesised in idle time, one at a time."""
 
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self._made = OrderedDict[str, bytes]()
-        self._one = anyio.Lock()
-        self._asked = 0
+        self._lock = anyio.Lock()
+        self._requests = 0
 
     async def answer(self, voice: str) -> HttpResponse:
-        """A wav file of the voice; statuses are 200, 404 where there is none of that name, and 503
-        where too many have asked."""
+        """Return a wav file of the voice. The status is 200, 404 for an unknown voice, or 503 if
+        too many requests wait."""
         try:
             self._engines.tts.check_voice(voice)
         except ConfigError as error:
             return line(404, f"{error.message}; {error.hint}")
-        if self._asked >= WAITING:
+        if self._requests >= WAITING:
             return line(503, "others are trying voices; try again in a moment")
-        self._asked += 1
+        self._requests += 1
         try:
-            async with self._one:
+            async with self._lock:
                 if voice not in self._made:
                     self._made[voice] = await self._speak(voice)
                     while len(self._made) > KEPT:
@@ -152,7 +151,7 @@ class Samples:
                 self._made.move_to_end(voice)
                 return reply(200, self._made[voice], "audio/wav")
         finally:
-            self._asked -= 1
+            self._requests -= 1
 
     async def _speak(self, voice: str) -> bytes:
         tts, runner = self._engines.tts, self._engines.tts_runner
@@ -160,7 +159,7 @@ class Samples:
         pieces = [silence(0)]
         for clause in cut(spoken.sample, spoken):
             steps = tts.synthesize(clause, voice)
-            chunks = runner.stream(steps, priority=lambda: LATER)
+            chunks = runner.stream(steps, priority=GUESS)
             pieces += [chunk.pcm async for chunk in chunks]
         file = io.BytesIO()
         with wave.open(file, "wb") as wav:

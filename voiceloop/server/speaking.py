@@ -1,4 +1,4 @@
-"""What a client is told and sent of responses, from their first token to what was heard of them."""
+"""The responses of one connection as its client gets them, from the first token to the end."""
 
 from __future__ import annotations
 
@@ -28,46 +28,46 @@ from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.settings import ResponseSettings
 
 REMEMBERED = 4
-"""Responses that are over and can still be truncated to the word."""
+"""Ended responses that can still be truncated to the word."""
 
 _WORD = re.compile(r"\S+\s*")
 
 
 class Out(Protocol):
-    """Where events for the client go."""
+    """A channel that sends events to the client."""
 
     def put(self, event: ServerEvent) -> None:
-        """Tell the client, after all that it was told before."""
+        """Send `event` to the client, after all earlier events."""
         ...
 
     def flush(self, item_id: str) -> int:
-        """Audio of an item that the client has not been sent yet it shall not be sent.
+        """Drop the audio of an item that has not been sent yet.
 
-        Returns how many samples at 24 kHz that is.
+        Return how many samples at 24 kHz that is.
         """
         ...
 
     def refuse(self, error: ProtocolError, event_id: str | None) -> None:
-        """Tell the client what is wrong with its event of that id."""
+        """Send an error about the client's event of that id."""
         ...
 
 
 class ClauseStarts:
-    """The clauses of one response, with the sample at which each begins."""
+    """The clauses of one response, each with the sample at which it begins."""
 
     def __init__(self) -> None:
         self._clauses: list[tuple[int, Clause]] = []
 
     def add(self, start: int, clause: Clause) -> None:
-        """A clause begins to sound at sample `start`."""
+        """Add a clause that begins to sound at sample `start`."""
         self._clauses.append((start, clause))
 
     def until(self, samples: int, end: int) -> str:
-        """The text heard in the first `samples` of `end` samples.
+        """Return the text that is heard in the first `samples` of `end` samples.
 
-        For clients that say where they stopped. Within a clause the synthesizer's own word times
-        are not known here: a word is taken to sound in proportion to its letters, and counts when
-        it has sounded to its end.
+        This is for clients that report where they stopped. The synthesizer's word times are not
+        known here. So words are taken to last in proportion to their letters, and a word counts
+        once it has sounded to its end.
         """
         stops = [start for start, _ in self._clauses[1:]] + [end]
         heard: list[str] = []
@@ -78,10 +78,10 @@ class ClauseStarts:
         return "".join(heard).strip()
 
     def first(self, words: int) -> str:
-        """The text of the first so many words of the audio.
+        """Return the text of the first `words` spoken words.
 
-        A clause may be spoken in other words than it is written in, such as its numbers. Then as
-        large a part of these counts.
+        A clause may have more spoken than written words, for example for a number. Then the same
+        share of its written words counts.
         """
         heard: list[str] = []
         for _, clause in self._clauses:
@@ -97,23 +97,23 @@ def _ends_of_words(text: str) -> list[int]:
 
 
 def _words(text: str, count: int) -> str:
-    """The first so many words of `text`, with the blanks around them."""
+    """Return the first `count` words of `text`, with the spaces around them."""
     ends = _ends_of_words(text)
     return text if count == len(ends) else text[: [0, *ends][count]]
 
 
 @dataclass(slots=True)
 class SpokenResponse:
-    """A response that is being given, and what it is made of."""
+    """A response, with its encoder and what is known of its clauses and its end."""
 
     response: Response
     encoder: ResponseEncoder
     said: ClauseStarts = field(default_factory=ClauseStarts)
     ending: StatusDetails | None = None
-    """How it will have ended, where that is known before it has."""
+    """How it will end, if that is known before its end."""
     tokens: int = 0
     stopped: ItemTruncate | None = None
-    """Where the client has stopped it, in its own words."""
+    """The client's event that has stopped it, if there was one."""
 
 
 class Speaking:
@@ -131,88 +131,88 @@ class Speaking:
 
     @property
     def responding(self) -> bool:
-        """A response is in progress."""
+        """Whether a response is in progress."""
         return bool(self._open)
 
     @property
     def ending(self) -> bool:
-        """Responses are in progress, of which the client wants no more."""
+        """Whether responses are in progress, and all of them have been cut off."""
         return bool(self._open) and all(spoken.ending for spoken in self._open.values())
 
     def turn_of(self, id: str) -> int | None:
-        """The turn to which the response with that id, or with a message of that id, is given."""
+        """Return the turn of the response in progress that has this id, or a message with it."""
         for turn, spoken in self._open.items():
             if id in (spoken.response.id, spoken.response.message_id):
                 return turn
         return None
 
     def begun(self, turn: int) -> bool:
-        """The response to `turn` is in progress."""
+        """Return whether the response to `turn` is in progress."""
         return turn in self._open
 
     def begin(self, turn: int, settings: ResponseSettings) -> None:
-        """Give a response."""
+        """Begin the response to `turn`."""
         cid = self._conversation_id
         response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
         self._open[turn] = SpokenResponse(response, ResponseEncoder(settings.audio.output.format))
-        self._tell(*response.start())
+        self._put(*response.start())
 
     def burst(self, event: TokenBurst) -> None:
-        """More text."""
+        """Send more text of a response."""
         spoken = self._open[event.turn]
-        self._tell(*spoken.response.text(event.text))
+        self._put(*spoken.response.text(event.text))
         spoken.tokens += len(event.ids)
 
     def call(self, call: ToolCall) -> str:
-        """A function of the client's is called; returns the id that the client was told."""
+        """Send a call of one of the client's functions. Return the id that it was sent with."""
         call_id = self._new_id("call")
         arguments = json.dumps(dict(call.arguments))
         response = self._open[call.turn].response
-        self._tell(*response.call(call_id, call.name, arguments, last=True))
+        self._put(*response.call(call_id, call.name, arguments, last=True))
         return call_id
 
-    def clause(self, event: Clause, *, told: bool) -> None:
-        """The clause begins to sound with the next audio, and the client is `told` so."""
+    def clause(self, event: Clause, *, report: bool) -> None:
+        """Note that a clause begins with the next audio. Send an event about it if `report`."""
         self._sounding = spoken = self._open[event.turn]
         if not event.index:
             self.speaker.begin()
         start, item_id = spoken.response.samples, spoken.response.message_id
         spoken.said.add(start, event)
-        if told and item_id:
+        if report and item_id:
             self._out.put(OutputClause(item_id, start / PER_MS, event.text))
 
     def played(self, event: Played) -> None:
-        """The client says how far it has played."""
+        """Take the client's report of how far it has played."""
         spoken = self._sounding
         if spoken and spoken.response.message_id == event.item_id:
             sent = spoken.response.samples
             self.speaker.played(round(min(event.audio_ms * PER_MS, sent)), sent)
 
     def cancel(self, turn: int, stopped: ItemTruncate | None = None) -> None:
-        """The client wants no more of it, and may say where it `stopped` playing."""
+        """Cut off a response that the client cancels; `stopped` is the event that says where."""
         if turn in self._open:
             self._cut(turn, CLIENT_CANCELLED)
             self._open[turn].stopped = stopped or self._open[turn].stopped
 
     def interrupt(self, turn: int) -> None:
-        """The user has taken the floor."""
+        """Cut off a response because the user has taken the floor."""
         if turn in self._open:
             self._cut(turn, TURN_DETECTED)
 
     def item_of(self, turn: int) -> str | None:
-        """The message of the response to `turn` while it is given."""
+        """Return the id of the message in the response to `turn`, while it is in progress."""
         spoken = self._open.get(turn)
         return spoken.response.message_id if spoken else None
 
     def heard(self, item_id: str, samples: int) -> str:
-        """The text of a message that lies within its first `samples`."""
+        """Return the text of a message that is heard in its first `samples`."""
         for spoken in (*self._past, *self._open.values()):
             if spoken.response.message_id == item_id:
                 return spoken.said.until(samples, spoken.response.samples)
         return ""
 
     def end(self, trace: TurnTrace, failure: str) -> SpokenResponse | None:
-        """The turn is over, with a `failure` or without; returns its response if there was one."""
+        """End and return the response of a turn that is over. `failure` is the error's text."""
         spoken = self._open.pop(trace.turn, None)
         if spoken is None:
             return None
@@ -231,16 +231,16 @@ class Speaking:
         elif trace.counters.get("too_long"):
             ending = ending or TOO_LONG
         heard = None if trace.outcome in ("done", "silent") else trace.heard
-        self._tell(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
+        self._put(*spoken.response.end(ending, usage=Usage.of(0, 0, spoken.tokens), heard=heard))
         return spoken
 
     def leave(self, words: int) -> None:
-        """The client has gone: what was being said ends where it was heard, after so many words of
-        its audio."""
+        """End all responses, since the client has gone. The one that sounds keeps the text of its
+        first `words` spoken words."""
         for spoken in self._open.values():
             heard = spoken.said.first(words) if spoken is self._sounding else ""
             usage = Usage.of(0, 0, spoken.tokens)
-            self._tell(*spoken.response.end(spoken.ending or CUT_OFF, usage=usage, heard=heard))
+            self._put(*spoken.response.end(spoken.ending or CUT_OFF, usage=usage, heard=heard))
         self._open.clear()
 
     def _cut(self, turn: int, ending: StatusDetails) -> None:
@@ -250,11 +250,11 @@ class Speaking:
             spoken.response.take_back(self._out.flush(item_id))
 
     def _sound(self, pcm: Pcm) -> None:
-        # A reply may have been begun before the client asked for text alone.
+        # The reply may have begun before the client requested text alone.
         spoken = self._sounding
         if spoken is not None and spoken.response.spoken:
-            self._tell(*spoken.response.audio(spoken.encoder.feed(pcm)))
+            self._put(*spoken.response.audio(spoken.encoder.feed(pcm)))
 
-    def _tell(self, *events: ServerEvent) -> None:
+    def _put(self, *events: ServerEvent) -> None:
         for event in events:
             self._out.put(event)

@@ -1,4 +1,4 @@
-"""The certificate and key of the server, and what may be wrong with them."""
+"""The certificate and private key of the server, and the checks of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from voiceloop.server.keys import read_private
 
 _MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 _OUT_OF_TIME = (9, 10)
-"""OpenSSL's numbers for certificates that are not valid yet, or no longer."""
+"""OpenSSL's error codes for certificates that are not valid yet, or no longer."""
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """What the server speaks TLS by: its certificate with those above it, and its private key.
+    """Make the server's TLS context from its certificate, with those above it, and its private key.
 
-    Both are PEM files, and the key is not encrypted. ConfigError where one of them cannot be read
-    or is damaged, where they do not belong together, where others may read the key, and where the
-    certificate is not valid at this time.
+    Both are PEM files, and the key is not encrypted. Raises ConfigError if one of them cannot be
+    read or is damaged, if they do not belong together, if others may read the key, and if the
+    certificate is not valid now.
     """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
@@ -42,7 +42,7 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_alpn_protocols(["http/1.1"])
     try:
-        # Without a password of its own OpenSSL would stop and ask at the terminal.
+        # Without this function OpenSSL would ask for a password at the terminal.
         made.load_cert_chain(certificate, key, password=_no_password)
     except _EncryptedError:
         raise ConfigError(
@@ -69,9 +69,9 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def _greet(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """Let a client that trusts the certificate connect: ssl tells the faults of a peer's only.
+    """Do a handshake with a client that trusts the certificate: `ssl` checks only a peer's.
 
-    SSLCertVerificationError where the client finds one.
+    Raises SSLCertVerificationError if the client finds a fault.
     """
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     near, far = client.wrap_bio(down, up), server.wrap_bio(up, down, server_side=True)

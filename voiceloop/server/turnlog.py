@@ -1,4 +1,4 @@
-"""What is logged of the turns of one client: what was said, what was answered, and how it ended."""
+"""The log of one client's turns: what was said, what was answered, and how each turn ended."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ logger = logging.getLogger(__name__)
 
 
 class TurnLog:
-    """Of one visit: it stands between the session and whoever is shown its events."""
+    """The turn log of one client session. It passes events on and logs each turn that ends."""
 
     def __init__(self, show: Callable[[Event], None]) -> None:
-        """`show` is given every event, before anything is logged of it."""
+        """`show` is called with every event, before anything is logged about it."""
         self._show = show
         self._exchanges = Exchanges()
 
     def show(self, event: Event) -> None:
-        """Take the next event, in order."""
+        """Pass the next event on, and log the turn that it ends, if any."""
         self._show(event)
         match event:
             case Transcript() | TokenBurst() | Clause():

@@ -1,4 +1,4 @@
-"""What a client has brought that no response has been asked for yet: texts, results of calls."""
+"""The user's texts and the outputs of calls that no response has answered yet."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from voiceloop.types import ToolCall
 
 
 class Unanswered:
-    """Of one connection."""
+    """The unanswered texts and outputs of one connection."""
 
     def __init__(self) -> None:
         self._calls: dict[str, ToolCall] = {}
-        """Calls that the client has to answer, by the id that it was told."""
+        """Calls without an output yet, by the id that the client was sent."""
         self._results: list[tuple[ToolCall, str]] = []
         self._texts: dict[str, str] = {}
-        """By the ids of their items."""
+        """Texts of the user, by item id."""
         self._stale = False
-        """The reply that made the calls is gone: they are part of a history that was rewritten."""
+        """Whether the reply that made the calls is gone, because the history was rewritten."""
 
     @property
     def items(self) -> Collection[str]:
-        """The ids of the texts' items."""
+        """Item ids of the texts."""
         return self._texts.keys()
 
     def call(self, call_id: str, call: ToolCall) -> None:
-        """The client is to answer a call."""
+        """Add a call that was sent to the client."""
         self._calls[call_id], self._stale = call, False
 
     def bring(self, call_id: str, output: str) -> bool:
-        """A call has returned; False where there is no such call."""
+        """Add the output of a call. Return False if there is no such call."""
         call = self._calls.pop(call_id, None)
         if call is not None:
             self._results.append((call, output))
         return call is not None
 
     def write(self, item_id: str, text: str) -> None:
-        """The user has written."""
+        """Add a text of the user."""
         self._texts[item_id] = text
 
     def forget(self, item_id: str) -> None:
-        """That text was never written."""
+        """Remove the text of an item, if there is one."""
         self._texts.pop(item_id, None)
 
     def rewritten(self) -> None:
-        """The language model sees the conversation anew: no reply is left that could go on."""
+        """Note that the history was rewritten: no reply is left that outputs could continue."""
         self._stale = True
 
     def missing(self) -> list[str]:
-        """Functions that were called beside one that has returned, and have not."""
+        """Return the functions that still lack an output while others of the same turn have one."""
         turn = self._results[-1][0].turn if self._results else None
         return [call.name for call in self._calls.values() if call.turn == turn]
 
     def take_results(self) -> list[tuple[ToolCall, str]]:
-        """What the newest calls returned, once all of them have; the reply that made older ones is
-        gone."""
+        """Remove and return the outputs of the newest turn's calls; none while one is missing.
+        Those of older turns are dropped, since the replies that made the calls are gone."""
         if self.missing():
             return []
         results, self._results = self._results, []
@@ -63,6 +63,6 @@ class Unanswered:
         return [(call, text) for call, text in results if call.turn == results[-1][0].turn]
 
     def take_texts(self, items: Iterable[str] | None = None) -> str:
-        """What the user has written: all of it, or that of these items."""
+        """Remove and return the user's texts, one per line: all of them, or those of `items`."""
         among = list(self._texts) if items is None else [one for one in items if one in self._texts]
         return "\n".join(self._texts.pop(one) for one in among)

@@ -1,8 +1,7 @@
-"""Events that tell a client of its user's turns: when one began and ended, and its words. Another
-one tells of a long silence.
+"""Events that report the user's turns to a client: start, end, transcript, and long silences.
 
-A sound during a response may turn out to be none of the user's words. Until that is decided the
-client is told nothing of it, and nothing at all where it was a cough.
+A sound during a response may turn out to be no words of the user. Until that is decided the client
+gets no events about it; after a cough it gets none at all.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ from voiceloop.wire.settings import ServerVad, SessionSettings
 
 
 class UserTurns:
-    """Tells a client of the user's turns, for as long as its connection lasts."""
+    """A reporter of the user's turns, for the client of one connection."""
 
     def __init__(self, new_id: NewId, ledger: Ledger, send: Callable[[ServerEvent], None]) -> None:
         self.silent_since: int | None = None
-        """Sample of the microphone at which the last response ended, if nobody spoke since."""
+        """Microphone sample at which the last response ended; None if the user has spoken since."""
         self._new_id = new_id
         self._ledger = ledger
         self._send = send
         self._ids: dict[int, str] = {}
-        """Ids of the user's messages, by turn, while their turns last."""
+        """Item ids of the user's messages, by turn, until the turn is forgotten."""
         self._held: dict[int, list[TurnHeard]] = {}
-        """Beginnings and ends of turns of which it is not decided whether they interrupt."""
+        """Starts and ends that wait, by turn, until it is decided whether the turn interrupts."""
         self._heard: dict[int, tuple[int, int]] = {}
-        """First and last sample of the turns that last."""
+        """First and latest sample at 16 kHz, by turn, until the turn is forgotten."""
 
     def turn(self, event: TurnHeard, settings: SessionSettings) -> None:
-        """A turn has begun or ended."""
+        """Report the start or end of a turn, unless the turn is held back."""
         self.silent_since = None
         if not event.over:
             self._ids[event.turn] = self._new_id("item")
@@ -56,25 +55,25 @@ class UserTurns:
         if event.turn in self._held:
             self._held[event.turn].append(event)
         elif event.turn in self._ids:
-            self._tell(event, settings)
+            self._report(event, settings)
 
     def hold(self, turn: int) -> None:
-        """It is not decided whether the turn interrupts."""
+        """Hold back the events of a turn until it is decided whether it interrupts."""
         self._held.setdefault(turn, [])
 
     def interrupts(self, turn: int, settings: SessionSettings) -> None:
-        """It does."""
+        """Send the events of a turn that were held back, since it interrupts."""
         for event in self._held.pop(turn, []):
-            self._tell(event, settings)
+            self._report(event, settings)
 
     def forget(self, turn: int) -> str | None:
-        """The turn is over, or was none; returns the id of the user's message."""
+        """Forget a turn that is over, or was none. Return the item id of the user's message."""
         self._held.pop(turn, None)
         self._heard.pop(turn, None)
         return self._ids.pop(turn, None)
 
     def transcript(self, event: Transcript, settings: SessionSettings) -> None:
-        """More words of the user's, or all of them."""
+        """Report a partial or final transcript."""
         item_id = self._ids.get(event.turn)
         if item_id is None:
             return
@@ -94,21 +93,21 @@ class UserTurns:
         self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
 
     def fail(self, turn: int, reason: str, sample: int, settings: SessionSettings) -> None:
-        """What was said up to `sample` could not be recognised: where the turn was still going on,
-        it is over now."""
+        """Report that the speech up to `sample` could not be recognised. If the turn was still in
+        progress, report its end first."""
         item_id = self._ids.get(turn)
         if item_id is None or turn in self._held:
             return
         if not any(item.id == item_id for item in self._ledger.items):
-            self._tell(TurnHeard(turn, sample, over=True), settings)
+            self._report(TurnHeard(turn, sample, over=True), settings)
         if settings.audio.input.transcription is not None:
             error = TranscriptionError("server_error", reason)
             self._send(TranscriptionFailed(item_id, 0, error))
 
     def idle(self, position: int, settings: SessionSettings) -> bool:
-        """Whether by this sample nobody has spoken for as long as the client has set.
+        """Return whether at this sample the user has been silent for as long as the client has set.
 
-        It is told once, and is a message of the user's too.
+        If so, report it once, with an empty message of the user.
         """
         detection = settings.audio.input.turn_detection
         limit_ms = detection.idle_timeout_ms if isinstance(detection, ServerVad) else None
@@ -122,7 +121,7 @@ class UserTurns:
         self._commit(Message("user", (InputAudioPart(transcript=""),), item_id))
         return True
 
-    def _tell(self, event: TurnHeard, settings: SessionSettings) -> None:
+    def _report(self, event: TurnHeard, settings: SessionSettings) -> None:
         item_id, ms = self._ids[event.turn], event.sample * 1000 // SPEECH_RATE
         found = settings.audio.input.turn_detection is not None
         if not event.over:

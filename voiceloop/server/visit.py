@@ -1,9 +1,8 @@
-"""A client while it is connected: its events become calls of a session, and what the session shows
-becomes events for the client.
+"""The client session: it turns a client's events into calls of a session, and the session's events
+into events for the client.
 
-Everything but `run` and `stop` happens at once, on the event loop: nothing waits, and no event
-overtakes another. What the client may do and how much of it is decided elsewhere, and so is how
-events travel.
+Everything but `run` and `stop` happens at once on the event loop: nothing waits, and no event
+overtakes another. Other modules decide what a client may do and how much, and how events travel.
 """
 
 from __future__ import annotations
@@ -69,9 +68,10 @@ logger = logging.getLogger(__name__)
 
 
 class ClientSession:
-    """One connection of a client, from when it comes until it goes: `run` it once.
+    """One connection of a client, from its start to its end. `run` it once.
 
-    What stays when it goes is in its `Dialogue`; a client that comes back is another visit.
+    State that outlives the connection is in its `Dialogue`. A client that comes back gets a new
+    client session.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ClientSession:
         out: Out,
         ended: Callable[[TurnTrace], None] = lambda trace: None,
     ) -> None:
-        """`out` reaches the client, and `ended` is told of every turn that is over."""
+        """`out` sends events to the client. `ended` is called with the trace of each ended turn."""
         self._dialogue = dialogue
         self._out = out
         self._ended = ended
@@ -102,52 +102,52 @@ class ClientSession:
         )
         self._asking = Asking(dialogue, self.session, self.microphone, self._speaking, out)
         self._noticed = ""
-        """What the session has said last of what went wrong."""
+        """The session's last notice, which says what went wrong."""
         self._scope, self._over = anyio.CancelScope(), anyio.Event()
         self._conduct()
         self.session.language = dialogue.language
 
     @property
     def responding(self) -> bool:
-        """A response is in progress."""
+        """Whether a response is in progress."""
         return self._speaking.responding
 
     def welcome(self) -> None:
-        """Tell a new client what there is."""
+        """Send a new client the settings of its session."""
         self._out.put(SessionCreated(as_told(self._dialogue.settings)))
 
     def offer(self, servers: tuple[LlmServer, ...]) -> None:
-        """Tell the client whom else the replies may be had from, if from anybody."""
+        """Send the client the language-model servers that it may choose from, if they changed."""
         dialogue = self._dialogue
         if servers != dialogue.settings.voiceloop.llm_servers:
             dialogue.offer(servers)
             self._out.put(SessionUpdated(as_told(dialogue.settings)))
 
     def welcome_back(self) -> None:
-        """Tell a client that has come back, and the language model, what was said before."""
+        """Send the earlier items to a client that has come back, and to the language model."""
         self._asking.rewrite()
-        self._tell(self._dialogue.ledger.told_again())
+        self._send(self._dialogue.ledger.told_again())
 
     async def run(self) -> None:
-        """Converse until `stop`."""
+        """Converse until `stop` is called."""
         try:
             with self._scope:
                 await self.session.run()
         finally:
             self._speaking.leave(self.session.words_heard)
             self._dialogue.language = self.session.language
-            self._dialogue.offer(())  # whoever comes next may not be here
+            self._dialogue.offer(())  # the next connection may come from another machine
             self._over.set()
 
     async def stop(self) -> None:
-        """The client goes: what is being said is cut off. Waits until nothing runs any more."""
+        """Cut off what is being said, since the client goes. Wait until nothing runs any more."""
         self._scope.cancel()
         await self._over.wait()
 
-    # ---- what the client says
+    # ---- events from the client
 
     def handle(self, event: ClientEvent) -> None:
-        """Do what the client asks. Raises ProtocolError where that is not possible."""
+        """Carry out an event of the client. Raises ProtocolError if that is not possible."""
         match event:
             case InputAudioAppend():
                 self._buffer.append(event.audio)
@@ -184,12 +184,12 @@ class ClientSession:
         if dialogue.seen(settings) != dialogue.seen(before):
             self._asking.rewrite()
         self._conduct()
-        if dialogue.asked_language != spoken:  # else one that was detected stays
+        if dialogue.asked_language != spoken:  # else a detected language stays
             self.session.language = language(dialogue.asked_language)
         self._out.put(SessionUpdated(as_told(settings)))
 
     def _conduct(self) -> None:
-        """Let the session reply as the settings say."""
+        """Pass the settings of replies on to the session."""
         settings = self._dialogue.settings
         detection = settings.audio.input.turn_detection
         self.session.conduct(
@@ -200,7 +200,7 @@ class ClientSession:
         )
 
     def _edit(self, event: ItemCreate | ItemRetrieve | ItemDelete | ItemTruncate) -> None:
-        """Look at the conversation's items, or change them."""
+        """Retrieve, create, delete or truncate an item."""
         ledger = self._dialogue.ledger
         match event:
             case ItemCreate():
@@ -208,7 +208,7 @@ class ClientSession:
             case ItemRetrieve():
                 self._out.put(ledger.retrieve(event.item_id))
             case ItemDelete():
-                self._tell([ledger.delete(event.item_id)])
+                self._send([ledger.delete(event.item_id)])
                 self._asking.rewrite()
             case ItemTruncate():
                 self._truncate(event)
@@ -225,7 +225,7 @@ class ClientSession:
                 param="item.content",
             )
         created = ledger.create(event)
-        self._tell(created)
+        self._send(created)
         added = next(one.item.id for one in created if isinstance(one, ItemAdded))
         match item:
             case Message(role="user") if added == ledger.last_id:
@@ -233,10 +233,10 @@ class ClientSession:
             case FunctionCallOutput():
                 if not unanswered.bring(item.call_id, item.output):
                     self._asking.rewrite()
-            case Message(role="assistant"):  # of a conversation that was had before
+            case Message(role="assistant"):  # the client restores an earlier conversation
                 earlier = takewhile(lambda one: one.id != added, ledger.items)
-                asked = unanswered.take_texts([one.id for one in earlier])
-                self._dialogue.skills.note(asked, text_of(item), None)
+                question = unanswered.take_texts([one.id for one in earlier])
+                self._dialogue.skills.note(question, text_of(item), None)
                 self._asking.rewrite()
             case _:
                 self._asking.rewrite()
@@ -253,11 +253,11 @@ class ClientSession:
                 code="response_cancel_not_active",
                 param="response_id",
             )
-        self._begin_response(turn)  # where it ends before its first word
+        self._begin_response(turn)  # it may be cancelled before its first word
         self._speaking.cancel(turn)
 
     def _truncate(self, event: ItemTruncate) -> None:
-        """Cut what the model said at what was heard of it; what is being said ends first."""
+        """Cut a message of the model to what was heard. If it is in progress, cancel it first."""
         if (turn := self._speaking.turn_of(event.item_id)) is not None:
             self.session.cancel(turn)
             self._speaking.cancel(turn, event)
@@ -266,10 +266,10 @@ class ClientSession:
         self._out.put(self._dialogue.ledger.truncate(event, heard))
         self._asking.rewrite()
 
-    # ---- what the session shows
+    # ---- events from the session
 
     def show(self, event: Event) -> None:
-        """Tell the client."""
+        """Send the client the events that follow from an event of the session."""
         match event:
             case TurnHeard():
                 self._listening.turn(event, self._dialogue.settings)
@@ -284,7 +284,7 @@ class ClientSession:
                 self._note_call(event)
             case Clause():
                 self._begin_response(event.turn)
-                self._speaking.clause(event, told=self._dialogue.settings.voiceloop.clauses)
+                self._speaking.clause(event, report=self._dialogue.settings.voiceloop.clauses)
             case Notice():
                 self._noticed = event.text
             case TurnTrace():
@@ -294,22 +294,22 @@ class ClientSession:
         logger.warning("hearing only silence: the client's microphone may be muted")
 
     def _note_silence(self, position: int) -> None:
-        """Speak again where the user has said nothing for as long as the client has set."""
+        """Let the model speak if the user has been silent for as long as the client has set."""
         if self._listening.idle(position, self._dialogue.settings):
             self.session.write(SILENCE)
 
     def _note_floor(self, event: FloorChange) -> None:
         settings, item_id = self._dialogue.settings, self._speaking.item_of(event.rival)
-        told = item_id is not None and settings.voiceloop.pause
+        reports = item_id is not None and settings.voiceloop.pause
         logger.info("the user may interrupt", extra={"change": event.change, "item": item_id})
         match event.change:
             case "paused":
                 self._listening.hold(event.turn)
-                if told and item_id:
+                if reports and item_id:
                     self._out.put(OutputPaused(item_id))
             case "resumed":
                 self._listening.forget(event.turn)
-                if told and item_id:
+                if reports and item_id:
                     self._out.put(OutputResumed(item_id))
             case "interrupted":
                 self._speaking.interrupt(event.rival)
@@ -322,7 +322,7 @@ class ClientSession:
         self._asking.unanswered.call(self._speaking.call(call), call)
 
     def _begin_response(self, turn: int) -> None:
-        """The response to a turn begins with the first that is known of it."""
+        """Begin the response to a turn, unless it has begun."""
         if not self._speaking.begun(turn):
             self._dialogue.typed = True
             self._listening.silent_since = None
@@ -334,9 +334,11 @@ class ClientSession:
             sample = self.microphone.position
             self._listening.fail(trace.turn, self._noticed, sample, settings)
         item_id = self._listening.forget(trace.turn)
-        asked = trace.turn == self._asking.answering
-        if asked or (trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes):
-            self._begin_response(trace.turn)  # where it ends before its first word
+        requested = trace.turn == self._asking.answering
+        if requested or (
+            trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes
+        ):
+            self._begin_response(trace.turn)  # it may have ended before its first word
         spoken = self._speaking.end(trace, self._noticed)
         if spoken is not None:
             self._listening.silent_since = self.microphone.position
@@ -353,18 +355,18 @@ class ClientSession:
         self._asking.go_on()
         if settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None
-            self._out.put(TraceSent(response_id, item_id, told(trace)))
+            self._out.put(TraceSent(response_id, item_id, trace_fields(trace)))
         self._ended(trace)
 
-    def _tell(self, events: Iterable[ServerEvent]) -> None:
+    def _send(self, events: Iterable[ServerEvent]) -> None:
         for event in events:
             if isinstance(event, ItemDeleted):
                 self._asking.unanswered.forget(event.item_id)
             self._out.put(event)
 
 
-def told(trace: TurnTrace) -> dict[str, object]:
-    """A turn's record as the client is told it; durations in milliseconds."""
+def trace_fields(trace: TurnTrace) -> dict[str, object]:
+    """Return a turn's trace as the client gets it; durations are in milliseconds."""
     parts, end = parts_ms(trace) or {}, trace.speech_end
     return {
         "turn": trace.turn,

@@ -1,7 +1,7 @@
-"""Sockets by the websockets library: the port, the requests that come there, and their sockets.
+"""Websockets by the websockets library: the port, its requests, and the sockets of clients.
 
-All that is particular to the library is here; another that carries messages takes the place of this
-module alone. It does not know what requests ask for, nor what messages mean.
+Only this module and `paced` depend on the library. Neither knows what requests ask for, nor what
+messages mean.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from voiceloop.wire.client_events import MAX_BYTES
 from voiceloop.wire.jsontext import MAX_CHARACTERS
 
 OPENING_S = 10.0
-"""A client that has not said what it wants by then is gone."""
+"""Seconds in which a client must complete its request; then it is disconnected."""
 
 
 class WebSocket:
-    """One client's socket; implements `connection.Transport`."""
+    """One client's websocket; implements `connection.Transport`."""
 
     def __init__(self, socket: ServerConnection, tasks: TaskGroup) -> None:
-        """What has to be waited for besides is waited for among the `tasks`."""
+        """Wait for pongs in the background, as one of `tasks`."""
         self._socket = socket
         self._tasks = tasks
         self._heard = True
-        """Something has come since the last ping."""
+        """Whether a message has come since the last ping."""
 
     async def receive(self) -> str | bytes:
-        """See `Transport.receive`."""
+        """Return the client's next message. Raises Disconnected if none will come."""
         try:
             message = await self._socket.recv()
         except ConnectionClosed as error:
@@ -55,7 +55,7 @@ class WebSocket:
         return message
 
     async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
-        """See `Transport.send`: the pong to a ping behind the message says that it has arrived."""
+        """Send `message`. With `arrived`, send a ping behind it and call `arrived` at the pong."""
         try:
             await self._socket.send(message)
             if arrived is not None:
@@ -64,21 +64,21 @@ class WebSocket:
             raise Disconnected from error
 
     async def close(self, code: int, reason: str) -> None:
-        """See `Transport.close`."""
+        """Close the websocket in agreement with the client, if it is still there."""
         await self._socket.close(code, reason)
 
     async def vanished(self, ping_s: float) -> None:
-        """Wait until the client is not there any more.
+        """Wait until the client is no longer there.
 
-        Whoever is says something, or answers a ping within `ping_s`. The ping itself has to get
-        through: behind what a vanished client does not read, it would wait for ever.
+        A client that is there sends a message, or answers a ping, within `ping_s` seconds. That
+        time includes sending the ping, which waits behind data that the client does not read.
         """
         while True:
             await anyio.sleep(ping_s)
             self._heard = False
-            with suppress(ConnectionClosed), anyio.move_on_after(ping_s) as asked:
+            with suppress(ConnectionClosed), anyio.move_on_after(ping_s) as scope:
                 await (await self._socket.ping())
-            if asked.cancelled_caught and not self._heard:
+            if scope.cancelled_caught and not self._heard:
                 return
 
 
@@ -90,14 +90,14 @@ async def listening(
     answer: Callable[[HttpRequest], Awaitable[HttpResponse | None]],
     connect: Callable[[WebSocket, HttpRequest], Awaitable[None]],
 ) -> AsyncGenerator[Callable[[], object]]:
-    """The port, while it is open; gives what closes it to newcomers.
+    """Keep the port open while the context lasts. Give a function that refuses new connections.
 
-    Requests get an `answer`, or else a socket for as long as `connect` takes. Raises DeviceError
-    where the port cannot be had.
+    A request gets the response of `answer`. If that is None it gets a websocket, for as long as
+    `connect` runs. Raises DeviceError if the port cannot be opened.
     """
 
     async def process(socket: ServerConnection, request: http11.Request) -> http11.Response | None:
-        reply = await answer(_asked(request, socket))
+        reply = await answer(_request_of(request, socket))
         if reply is None:
             return None
         headers = Headers([*reply.headers, ("Date", formatdate(usegmt=True))])
@@ -108,7 +108,7 @@ async def listening(
         assert socket.request is not None, "it has been answered"
         socket.welcome()
         async with anyio.create_task_group() as tasks:
-            await connect(WebSocket(socket, tasks), _asked(socket.request, socket))
+            await connect(WebSocket(socket, tasks), _request_of(socket.request, socket))
             tasks.cancel_scope.cancel()
 
     try:
@@ -121,10 +121,10 @@ async def listening(
             select_subprotocol=_select,
             compression=None,
             max_size=max(MAX_CHARACTERS, MAX_BYTES),
-            max_queue=0,  # a message may be of megabytes: none is taken while one waits
+            max_queue=0,  # messages can have megabytes: take none while one waits
             open_timeout=OPENING_S,
             close_timeout=GOODBYE_S,
-            ping_interval=None,  # see `vanished`
+            ping_interval=None,  # `vanished` sends the pings
             server_header=None,
             create_connection=cast(
                 "type[ServerConnection]", partial(Paced, limits=limits, newcomers={})
@@ -136,8 +136,8 @@ async def listening(
         yield partial(server.close, close_connections=False)
 
 
-def _asked(request: http11.Request, socket: ServerConnection) -> HttpRequest:
-    peer = socket.remote_address  # none where it has gone already
+def _request_of(request: http11.Request, socket: ServerConnection) -> HttpRequest:
+    peer = socket.remote_address  # None if the client has gone already
     headers = list(request.headers.raw_items())
     return HttpRequest(request.method, request.path, headers, str(peer[0]) if peer else "")
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import anyio
 
 from voiceloop.dialogue.state import Options
-from voiceloop.engines import Engines, idle
+from voiceloop.engines import IN_IDLE_TIME, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
 from voiceloop.trace.record import Recorder
@@ -45,7 +45,7 @@ async def _begin(resources: Resources, recorder: Recorder, text: str, turn: int)
     if steps is None:
         return begun
     engines, known = resources.engines, 0
-    async with aclosing(engines.llm_runner.stream(steps, priority=idle)) as found:
+    async with aclosing(engines.llm_runner.stream(steps, priority=IN_IDLE_TIME)) as found:
         while True:
             await _slack(engines)
             match await anext(found, None):
@@ -73,7 +73,7 @@ async def _speak(
         if (voice, speed, clause) in foreseen:
             continue
         chunks, steps = list[SpeechChunk](), engines.tts.synthesize(clause, voice, speed)
-        async with aclosing(engines.tts_runner.stream(steps, priority=idle)) as sound:
+        async with aclosing(engines.tts_runner.stream(steps, priority=IN_IDLE_TIME)) as sound:
             while True:
                 await _slack(engines)
                 chunk = await anext(sound, None)

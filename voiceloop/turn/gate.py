@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from voiceloop.runner import FIRST, LATER
+from voiceloop.engines import FIRST, LATER, Priority
 
 
 class Gate:
@@ -13,8 +13,9 @@ class Gate:
     def __init__(self, *, urgent: bool) -> None:
         self.urgent = urgent
         """The user has finished; until then what is done for them is a guess."""
-        self.ahead_s = 0
-        """Whole seconds of sound that there are to go on with."""
+        self._ahead_s = 0.0
+        self.priority = Priority(FIRST if urgent else LATER)
+        """Of its steps: replies that nobody hears yet go before those with sound to go on with."""
         self.scope = anyio.CancelScope()
         """Around all its work."""
         self._committed = anyio.Event()
@@ -27,15 +28,26 @@ class Gate:
         """True once the reply may be seen and heard."""
         return self._committed.is_set()
 
-    def priority(self) -> int:
-        """A reply that nobody hears yet before those that have seconds of sound to go on with."""
-        if self.committed:
-            return min(FIRST + self.ahead_s, LATER - 1)
-        return FIRST if self.urgent else LATER
+    def hurry(self) -> None:
+        """The user has finished: this is no guess any more."""
+        self.urgent = True
+        self._rank()
 
     def commit(self) -> None:
         """The user has finished, and said just what is answered."""
         self._committed.set()
+        self._rank()
+
+    def has_sound(self, seconds: float) -> None:
+        """There are so many seconds of sound to go on with."""
+        self._ahead_s = seconds
+        self._rank()
+
+    def _rank(self) -> None:
+        if self.committed:
+            self.priority.level = min(FIRST + int(self._ahead_s), LATER - 1)
+        elif self.urgent:
+            self.priority.level = FIRST
 
     def drop(self) -> None:
         """The guess was wrong: its work ends within one step of each model."""

@@ -12,11 +12,10 @@ import anyio
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import Returned
-from voiceloop.engines import idle
+from voiceloop.engines import IDLE, LATER, Priority
 from voiceloop.errors import VoiceloopError
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.work import TurnTasks
 from voiceloop.types import Outcome, ToolCall
 
 logger = logging.getLogger(__name__)
@@ -26,14 +25,14 @@ class History:
     """The conversation as it was heard, of which each reply is a piece."""
 
     def __init__(self, resources: Resources) -> None:
-        self.next: TurnTasks | None = None
-        """The turn that goes on with it, once that has begun."""
+        self._next = Priority(LATER)
+        """Of the turn that goes on with it, also before that begins."""
         self._runner = resources.engines.llm_runner
-        self._conversation = conversation = resources.conversation
+        self._conversation, self._observer = resources.conversation, resources.observer
         self._player = resources.player
         self._scope = anyio.CancelScope()
         """Of what is read before the next turn begins."""
-        self._read = conversation.tokens_read
+        self._read = self._observer.standing.tokens_read
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
         """The calls that the last reply ended with, and the results that there are."""
         self._called_after = 0
@@ -44,13 +43,13 @@ class History:
         """Have the language model read what stands before the next turn, in time that nobody else
         wants; or until `leave`. Where it fails, the next turn will tell why."""
         rewritten: Any = asked.rewrite
-        self._scope, self.next, seen = anyio.CancelScope(), None, None
+        self._scope, self._next, seen = anyio.CancelScope(), Priority(IDLE), None
         try:
             with self._scope:
                 if rewritten is not None:
-                    await self._runner.call(rewritten, priority=self._priority)
-                steps = self._conversation.prefill("", asked.number)
-                async with aclosing(self._runner.stream(steps, priority=self._priority)) as chunks:
+                    await self._runner.call(rewritten, priority=self._next)
+                steps = self._observer.steps(self._conversation.prefill("", asked.number))
+                async with aclosing(self._runner.stream(steps, priority=self._next)) as chunks:
                     async for _ in chunks:
                         pass
                 seen = rewritten
@@ -64,8 +63,11 @@ class History:
         """It is another by now: nothing is read on."""
         self._scope.cancel()
 
-    def _priority(self) -> int:
-        return idle() if self.next is None else self.next.priority()
+    def begin(self) -> Priority:
+        """Somebody waits for what is read from now on: return the priority of the next turn."""
+        priority, self._next = self._next, Priority(LATER)
+        priority.level = LATER
+        return priority
 
     def settle(self, reply: Reply | None, finish: actions.Finish) -> tuple[Outcome, str]:
         """Cut a reply to what was heard of it; how its turn ended, and the words."""
@@ -106,5 +108,5 @@ class History:
 
     def newly_read(self) -> int:
         """Tokens that the language model has read since this was asked last."""
-        before, self._read = self._read, self._conversation.tokens_read
+        before, self._read = self._read, self._observer.standing.tokens_read
         return self._read - before

@@ -11,7 +11,7 @@ import anyio
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
-from voiceloop.engines import first
+from voiceloop.engines import URGENT
 from voiceloop.trace.record import Lane, Mark
 from voiceloop.turn.ahead import look_ahead
 from voiceloop.turn.resources import Resources
@@ -37,7 +37,7 @@ async def recognise(work: TurnTasks, resources: Resources) -> Reports:
             await changed.wait()
             continue
         begun = anyio.current_time()
-        priority = first if job.final else work.priority
+        priority = URGENT if job.final else work.priority
         sure = False
         if known.detects:
             code, probability = await runner.call(
@@ -73,13 +73,14 @@ async def read(work: TurnTasks, resources: Resources, asked: actions.ReadWords) 
     conversation, text, begun = resources.conversation, asked.text, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)
-    runner, steps = resources.engines.llm_runner, conversation.prefill(text, work.recorder.turn)
+    runner = resources.engines.llm_runner
+    steps = resources.observer.steps(conversation.prefill(text, work.recorder.turn))
     async with aclosing(runner.stream(steps, priority=work.priority)) as chunks:
         async for _ in chunks:
             pass
     work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
-    chance = conversation.end_of_turn_probability()
-    yield inputs.Read(work.turn, text, chance, begun, conversation.exchanges)
+    found = resources.observer.standing
+    yield inputs.Read(work.turn, text, found.end_probability, begun, found.exchanges)
     if text and work.recorder.turn > 1:  # of a first question nobody knows what it may be
         await look_ahead(resources, work.recorder, text, work.recorder.turn, asked.options)
 

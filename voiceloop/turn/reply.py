@@ -199,9 +199,8 @@ class Reply:
 
     def _read(self, begun: float) -> inputs.Read:
         """The model has read what is answered."""
-        conversation, asked = self._resources.conversation, self.asked
-        chance = conversation.end_of_turn_probability()
-        return inputs.Read(asked.turn, asked.text, chance, begun, conversation.exchanges)
+        found, asked = self._resources.observer.standing, self.asked
+        return inputs.Read(asked.turn, asked.text, found.end_probability, begun, found.exchanges)
 
     async def _play(self, spoken: MemoryObjectReceiveStream[SpeechChunk]) -> None:
         at_once = self._resources.overlap.stages

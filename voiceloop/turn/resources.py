@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from voiceloop.audio.player import Player
 from voiceloop.engines import Conversation, Engines
 from voiceloop.tts.pace import Pace
+from voiceloop.turn.observer import Observer
 from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.skills import Skills
 from voiceloop.types import Clause, Event, SpeechChunk
@@ -22,6 +23,8 @@ class Resources:
 
     engines: Engines
     conversation: Conversation
+    observer: Observer
+    """Of that conversation."""
     player: Player
     show: Callable[[Event], None]
     """Tells whoever watches."""

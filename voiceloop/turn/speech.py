@@ -82,7 +82,8 @@ class Speech:
                 voiced.append(chunk)
                 yield chunk
                 await self.gate.flowing()
-                begun, self.gate.ahead_s = anyio.current_time(), int(self.resources.player.ahead_s)
+                begun = anyio.current_time()
+                self.gate.has_sound(self.resources.player.ahead_s)
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
         self.resources.pace.observe(audio_s, took)
         if not self.gate.committed:

@@ -113,7 +113,7 @@ class Thinking:
             if len(returned) < len(calls):
                 break
             steps = conversation.tool_results(returned, self._recorder.turn)
-        self._limited = conversation.limited
+        self._limited = self._resources.observer.standing.limited
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
@@ -140,8 +140,8 @@ class Thinking:
     ) -> AsyncGenerator[TokenBurst | ToolCall, None]:
         """What the model gives, as fast as the gate lets it and no more than was asked for."""
         most, begun = self._asked.options.most_tokens, anyio.current_time()
-        runner = self._resources.engines.llm_runner
-        async with aclosing(runner.stream(steps, priority=self._gate.priority)) as items:
+        runner, observed = self._resources.engines.llm_runner, self._resources.observer.steps(steps)
+        async with aclosing(runner.stream(observed, priority=self._gate.priority)) as items:
             async for item in items:
                 self._note(item, begun)
                 if isinstance(item, ToolCall):
@@ -154,7 +154,7 @@ class Thinking:
                     break
                 await self._gate.resolved()
                 await self._gate.flowing()
-                self._gate.ahead_s = int(self._resources.player.ahead_s)
+                self._gate.has_sound(self._resources.player.ahead_s)
                 begun = anyio.current_time()
 
     def _owned(self, call: ToolCall) -> ToolCall:

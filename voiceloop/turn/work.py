@@ -18,8 +18,7 @@ from voiceloop.asr.turns import (
     TurnEvent,
 )
 from voiceloop.dialogue.state import Turn, TurnWords
-from voiceloop.engines import AsrSession
-from voiceloop.runner import FIRST, LATER
+from voiceloop.engines import FIRST, AsrSession, Priority
 from voiceloop.trace.record import Mark, Recorder
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Voiced
@@ -37,6 +36,8 @@ class TurnTasks:
     recorder: Recorder
     known: Turn | None
     """The turn as the core has it by now; none once it is over."""
+    priority: Priority
+    """Of what is done for it but its reply: while the user may go on, that is a guess."""
     transcriber: AsrSession | None = None
     """None where nobody speaks."""
     reply: Reply | None = None
@@ -74,10 +75,6 @@ class TurnTasks:
         """Let its jobs look again."""
         self.changed.set()
         self.changed = anyio.Event()
-
-    def priority(self) -> int:
-        """Of what is done for it: while the user may go on, that is a guess."""
-        return FIRST if self.ended else LATER
 
     @property
     def over(self) -> bool:
@@ -126,8 +123,9 @@ class TurnTasks:
     def end(self) -> None:
         """The user has finished."""
         self.ended = True
+        self.priority.level = FIRST
         if self.reply is not None:
-            self.reply.gate.urgent = True
+            self.reply.gate.hurry()
 
     def take_down(self, transcript: Transcript, now: float) -> None:
         """Keep what was understood."""

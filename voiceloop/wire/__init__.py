@@ -1,9 +1,9 @@
-"""The wire of `voiceloop serve`: OpenAI's Realtime protocol, read and built without I/O.
+"""The messages of `voiceloop serve`: OpenAI's Realtime protocol, parsed and built without I/O.
 
     text ── client_events.parse ──► ClientEvent ── settings, ledger, responses ──► ServerEvent
                                                                                     │
                                                                          to_json ◄──┘
 
-Structs describe both directions (settings, items, the events); `voiceloop.schema` reads them and
-docs/protocol.md lists them. Who listens, speaks and waits is the server's business.
+The messages of both directions are structs: settings, items and events. `voiceloop.schema` checks
+values against them, and docs/protocol.md lists them. `voiceloop.server` does the I/O.
 """

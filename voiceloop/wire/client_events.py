@@ -1,7 +1,7 @@
-"""What a client says, and how it is read from a message.
+"""The events that a client can send, and the parser that makes them from messages.
 
-Every message that is not one of these is a ProtocolError that says why and names the parameter;
-nothing else is ever raised, whatever the bytes. This module does nothing about what is asked.
+For any other message the parser raises ProtocolError, which says why and names the parameter. It
+raises nothing else, whatever the bytes. This module does not carry the events out.
 """
 
 from __future__ import annotations
@@ -32,87 +32,87 @@ from voiceloop.wire.settings import ResponseChanges, SessionChanges
 from voiceloop.wire.sound import AudioBytes
 
 MAX_BYTES = MAX_CHARACTERS // 4 * 3
-"""Longest binary message: as much audio as a text message can hold."""
+"""Bytes of the longest binary message: as much audio as a text message can hold."""
 
 
 class SessionUpdate(ClientEventBase, frozen=True, tag="session.update"):
-    """Change the session; only what is given changes. Answered by `session.updated`."""
+    """Change settings of the session; absent ones stay. Answered by `session.updated`."""
 
     session: SessionChanges
-    """What changes."""
+    """The settings to change."""
 
 
 class InputAudioAppend(ClientEventBase, frozen=True, tag="input_audio_buffer.append"):
-    """Audio of the user. A binary message is the same: its bytes are the samples."""
+    """Append audio of the user. A binary message does the same: its bytes are the samples."""
 
     audio: AudioBytes
-    """Whole samples, in the format of `audio.input`."""
+    """Whole samples, in the session's `audio.input.format`."""
 
 
 class InputAudioCommit(ClientEventBase, frozen=True, tag="input_audio_buffer.commit"):
-    """The audio so far is a turn. Answered by `input_audio_buffer.committed`; refused where the
-    server finds the turns."""
+    """End the user's turn: the audio so far becomes a message. Answered by
+    `input_audio_buffer.committed`; refused in a session with turn detection."""
 
 
 class InputAudioClear(ClientEventBase, frozen=True, tag="input_audio_buffer.clear"):
-    """Forget the audio that is not committed. Answered by `input_audio_buffer.cleared`."""
+    """Forget the audio that is not committed yet. Answered by `input_audio_buffer.cleared`."""
 
 
 class ItemCreate(ClientEventBase, frozen=True, tag="conversation.item.create"):
     """Add an item. Answered by `conversation.item.added` and `conversation.item.done`."""
 
     item: Item
-    """The item."""
+    """The item to add."""
     previous_item_id: ItemId | None = None
-    """The item that it follows; `root` for the beginning, null for the end."""
+    """Id of the item to insert it after; `root` for the beginning, null for the end."""
 
 
 class ItemRetrieve(ClientEventBase, frozen=True, tag="conversation.item.retrieve"):
-    """Ask for an item with its audio. Answered by `conversation.item.retrieved`."""
+    """Request an item with its audio. Answered by `conversation.item.retrieved`."""
 
     item_id: ItemId
-    """The item."""
+    """Id of the item."""
 
 
 class ItemDelete(ClientEventBase, frozen=True, tag="conversation.item.delete"):
-    """Remove an item. Answered by `conversation.item.deleted`."""
+    """Remove an item from the conversation. Answered by `conversation.item.deleted`."""
 
     item_id: ItemId
-    """The item."""
+    """Id of the item."""
 
 
 class ItemTruncate(ClientEventBase, frozen=True, tag="conversation.item.truncate"):
-    """The user has not heard a response beyond a point: forget the rest.
+    """Cut a message of the model off at the point up to which the user heard it.
 
     A response that is in progress ends. Answered by `conversation.item.truncated`. A point past
-    the end is no error; it is the end.
+    the end of the audio counts as the end.
     """
 
     item_id: ItemId
-    """A message of the model."""
+    """Id of a message of the model."""
     content_index: Count
-    """The part of its content; 0."""
+    """Index of the content part, which is 0."""
     audio_end_ms: Count
-    """Where it was cut off, in milliseconds of the part's audio."""
+    """The point, in milliseconds of the part's audio."""
 
 
 class ResponseCreate(ClientEventBase, frozen=True, tag="response.create"):
-    """Ask for a response. Answered by `response.created` and what follows it; behind a cancel,
-    once that response has ended.
+    """Request a response. Answered by `response.created` and the events after it.
 
-    Where the last response called functions, create an item with the output of each first: one
-    response goes on with all of them.
+    After `response.cancel` the new response waits for the end of the cancelled one. If the last
+    response called functions, first create an item with the output of each call: one response
+    answers all of them.
     """
 
     response: ResponseChanges | None = None
-    """What is to be other than the session's."""
+    """Settings of this response that differ from the session's."""
 
 
 class ResponseCancel(ClientEventBase, frozen=True, tag="response.cancel"):
-    """Stop the response. Answered by `response.done`."""
+    """Stop a response. Answered by `response.done`."""
 
     response_id: ItemId | None = None
-    """The response, and no other; null is the one in progress."""
+    """Id of the response to stop; null means the one in progress."""
 
 
 ClientEvent = (
@@ -131,12 +131,12 @@ ClientEvent = (
     | UseLlmServer
 )
 CLIENT_EVENTS: dict[str, Any] = {tag_of(kind): kind for kind in get_args(ClientEvent)}
-"""Every event that a client can send, by type."""
+"""The struct of each event that a client can send, by the event's type."""
 UNSUPPORTED = {
     "output_audio_buffer.clear": "it is for WebRTC; send response.cancel, and drop what you hold",
     "transcription_session.update": "send session.update with a session of type `transcription`",
 }
-"""Events that the API has and voiceloop has not, with what to do instead."""
+"""Types of events that OpenAI's API has and voiceloop lacks, each with what to do instead."""
 
 
 def _raised(error: ProtocolError) -> NoReturn:
@@ -144,11 +144,11 @@ def _raised(error: ProtocolError) -> NoReturn:
 
 
 def parse(text: str, refuse: Callable[[ProtocolError], None] = _raised) -> ClientEvent:
-    """The event in a text message.
+    """Parse a text message.
 
-    `refuse` is told of each setting in a `session.update` that cannot be had; what it returns from
-    is left out, and the rest is the event. Raises ProtocolError, with the client's id of the event
-    where one can be read.
+    `refuse` is called with the error of each invalid setting in a `session.update`. If it returns,
+    the setting is left out and the rest is parsed; by default it raises the error. Raises
+    ProtocolError, which has the client's id of the event if the message has a valid one.
     """
     message = parse_object(text)
     event_id = message.get("event_id")
@@ -177,7 +177,7 @@ def parse(text: str, refuse: Callable[[ProtocolError], None] = _raised) -> Clien
 
 
 def _event(kind: Any, message: dict[str, Any]) -> ClientEvent:
-    """Raises Mistake."""
+    """Convert `message` to an event of class `kind`. Raises Mistake."""
     event = read(kind, message, JSON)
     if isinstance(event, ItemCreate):
         _check_parts(event.item, ("item",))
@@ -188,7 +188,7 @@ def _event(kind: Any, message: dict[str, Any]) -> ClientEvent:
 
 
 def _setting(message: dict[str, Any], path: Path) -> Path:
-    """The innermost key on `path` that is there, within no list: half a list is no setting."""
+    """Return the start of `path` that `message` has, up to the first list: lists stay whole."""
     keys, value = list[str | int](), cast("object", message)
     for step in path:
         if not isinstance(value, dict) or step not in value:
@@ -199,7 +199,7 @@ def _setting(message: dict[str, Any], path: Path) -> Path:
 
 
 def _without(value: dict[str, Any], path: Path) -> dict[str, Any]:
-    """`value` without the key that `path` leads to."""
+    """Return a copy of `value` without the key at `path`."""
     key, *rest = path
     if not rest:
         return {name: entry for name, entry in value.items() if name != key}
@@ -207,7 +207,7 @@ def _without(value: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def parse_binary(data: bytes) -> InputAudioAppend:
-    """The event in a binary message. Raises ProtocolError."""
+    """Wrap a binary message in an event. Raises ProtocolError if it is too long."""
     if len(data) > MAX_BYTES:
         raise ProtocolError(
             f"the message has {len(data)} bytes, and {MAX_BYTES} are the most",
@@ -235,7 +235,7 @@ def _kind(message: dict[str, Any]) -> Any:
 
 
 def _check_parts(item: Item | ItemReference, at: Path) -> None:
-    """Raises Mistake for a part that is not one of the message's role."""
+    """Raise Mistake if a message has a part of a type that its role does not allow."""
     if isinstance(item, Message):
         choices = tuple(map(tag_of, PARTS[item.role]))
         for index, part in enumerate(item.content):
@@ -245,7 +245,7 @@ def _check_parts(item: Item | ItemReference, at: Path) -> None:
 
 
 def _refusal(mistake: Mistake) -> ProtocolError:
-    """What the client is told; the parameter is named in the API's manner, `item.content[0]`."""
+    """Return the client's error. It names the parameter as the API does: `item.content[0]`."""
     param = _named(mistake.path)
     code = mistake.code
     hint = "docs/protocol.md lists what each event takes"
@@ -258,7 +258,7 @@ def _named(path: Path) -> str:
         if isinstance(step, int):
             name += f"[{step}]"
         else:
-            # The key may be the peer's: errors are one short line, whatever it holds.
+            # The client may have made this key up: keep the error to one short line.
             key = step if step.isprintable() else json.dumps(step)[1:-1]
             key = key if len(key) <= LONGEST_NAME else f"{key[: LONGEST_NAME - 3]}..."
             name += f".{key}" if name else key

@@ -1,6 +1,6 @@
-"""What voiceloop adds to the protocol, in both directions; see `settings.Extensions`.
+"""The events that voiceloop adds to the protocol, in both directions.
 
-A client that does not ask for any of it gets none of these events.
+A client gets them only if it turns them on in `settings.Extensions` or sends one itself.
 """
 
 from __future__ import annotations
@@ -15,103 +15,103 @@ from voiceloop.wire.server_events import ServerEvent
 
 
 class Played(ClientEventBase, frozen=True, tag="voiceloop.played"):
-    """How much of an item's audio has been played; send it every 100 ms and when paused."""
+    """Report how much of an item's audio has been played. Send it every 100 ms and on a pause."""
 
     item_id: ItemId
-    """The message of the model that is being played."""
+    """Id of the model's message that is being played."""
     audio_ms: Annotated[float, Meta(ge=0)]
-    """Exact milliseconds of its audio that have left the speaker, since its first sample."""
+    """Audio of the message that has left the speaker, in milliseconds, with fractions."""
 
 
 class Resume(ClientEventBase, frozen=True, tag="voiceloop.resume"):
-    """Take up a session whose connection was lost. Answered by `voiceloop.session.resumed`."""
+    """Resume a session whose connection was lost. Answered by `voiceloop.session.resumed`."""
 
     token: Annotated[str, Meta(max_length=256)]
-    """What `voiceloop.session.token` told last."""
+    """The token of the newest `voiceloop.session.token`."""
 
 
 class UseLlmServer(ClientEventBase, frozen=True, tag="voiceloop.llm_server.use"):
-    """Have a language-model server reply that `session.voiceloop.llm_servers` tells of.
+    """Let one of the servers in `session.voiceloop.llm_servers` generate the replies.
 
-    Answered by `voiceloop.llm_server.used` once it has replied, or by `error`: `not_permitted` for
-    whoever is not told of any.
+    Answered by `voiceloop.llm_server.used` once that server has replied, or by `error`. Its code is
+    `not_permitted` for a client that is offered no servers.
     """
 
     server: Annotated[str, Meta(max_length=64)]
-    """Its id."""
+    """Id of the server."""
 
 
 class LlmServerUsed(ServerEvent, frozen=True, tag="voiceloop.llm_server.used"):
-    """The language-model server replies from now on, in every session that begins or is taken up
-    again. A client that wants that at once connects anew and sends `voiceloop.resume`."""
+    """A language-model server generates the replies in every session that begins or is resumed from
+    now on. To use it at once, a client connects again and sends `voiceloop.resume`."""
 
     name: str
-    """What kind of server it is."""
+    """Name of the server for people, such as `Ollama`."""
     model: str
-    """The model that replies."""
+    """Name of the model that generates the replies."""
     kept: str | None
-    """The file of settings that says so from the next start on; null where it could not be
+    """The settings file that keeps this choice for the next start; null if it could not be
     written."""
 
 
 class TentativeTranscript(ServerEvent, frozen=True, tag="voiceloop.transcript"):
-    """The user's turn so far, words that may change included; it replaces the former."""
+    """The transcript of the user's turn so far. It replaces the one before."""
 
     item_id: str
-    """The message that the turn becomes."""
+    """Id of the message that the turn becomes."""
     committed: str
-    """Words that stay."""
+    """Words that will not change any more."""
     tentative: str
-    """Words after them that may still change."""
+    """Words after `committed` that may still change."""
 
 
 class TraceSent(ServerEvent, frozen=True, tag="voiceloop.trace"):
-    """The record of a turn, when it is over."""
+    """The record of a turn that is over."""
 
     response_id: str | None
-    """The response; null where there was none."""
+    """Id of the response; null if there was none."""
     item_id: str | None
-    """The user's message; null where there was none."""
+    """Id of the user's message; null if there was none."""
     trace: Mapping[str, object]
-    """`voice_to_voice_ms`, its `parts`, and what else docs/latency.md explains; `speech_end_ms` is
-    where in the input audio the user's voice ended, so that a client can tell by its own clock how
-    long that was before the first sound."""
+    """`voice_to_voice_ms`, its `parts`, and the other figures that docs/latency.md explains.
+    `speech_end_ms` is the position in the input audio at which the user's voice ended. With it a
+    client can measure the time to the first sound by its own clock."""
 
 
 class OutputPaused(ServerEvent, frozen=True, tag="voiceloop.output.paused"):
-    """Pause the audio of an item at once, and keep the rest: the user may be interrupting."""
+    """Pause the audio of an item at once and keep the rest: the user may be interrupting."""
 
     item_id: str
-    """The message that is being played."""
+    """Id of the message that is being played."""
 
 
 class OutputResumed(ServerEvent, frozen=True, tag="voiceloop.output.resumed"):
-    """It was no interruption: play on from the sample after the last that was played."""
+    """Continue the audio after the last sample that was played: the user did not interrupt."""
 
     item_id: str
-    """The message that was paused."""
+    """Id of the message that was paused."""
 
 
 class OutputClause(ServerEvent, frozen=True, tag="voiceloop.output.clause"):
-    """A piece of a response begins in its audio. So a client whose connection ends in the middle
-    can tell what was heard."""
+    """A clause of a response begins in its audio. If the connection is lost midway, a client can
+    tell from these events what was heard."""
 
     item_id: str
-    """The message."""
+    """Id of the message."""
     audio_ms: float
-    """Where in its audio the piece begins, in exact milliseconds."""
+    """Start of the clause in the message's audio, in milliseconds, with fractions."""
     text: str
-    """Its words; all pieces together are the message."""
+    """Text of the clause. All clauses together are the text of the message."""
 
 
 class SessionToken(ServerEvent, frozen=True, tag="voiceloop.session.token"):
-    """With this the session can be taken up again after its connection is lost."""
+    """A token with which the session can be resumed after its connection is lost."""
 
     token: str
-    """For `voiceloop.resume`; a newer one makes it invalid."""
+    """The token for `voiceloop.resume`; a newer one makes it invalid."""
     expires_in_s: float
-    """How long the session is kept without a connection, in seconds."""
+    """Seconds for which the session is kept without a connection."""
 
 
 class SessionResumed(ServerEvent, frozen=True, tag="voiceloop.session.resumed"):
-    """The session goes on; `conversation.item.added` and `.done` tell each of its items again."""
+    """The session continues. `conversation.item.added` and `.done` follow for each of its items."""

@@ -1,4 +1,4 @@
-"""Ids that the server makes: a word for what it is, and then chance."""
+"""Ids that the server makes: the kind of object, an underscore, and random characters."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable
 from random import Random
 
 LENGTH = 24
-"""Characters of every id that the server makes; the header of binary audio relies on it."""
+"""Characters in every id that the server makes. The header of binary audio relies on it."""
 LETTERS = string.ascii_letters + string.digits
 _LETTER = (LETTERS * 5)[:256].encode("ascii")
-"""A letter for each byte."""
+"""The letter or digit that each value of a random byte becomes."""
 
 NewId = Callable[[str], str]
-"""Makes an id of the kind it is given: `event`, `item`, `resp`, `conv`, `sess`, `call`."""
+"""A function that returns a new id of a kind: `event`, `item`, `resp`, `conv`, `sess` or `call`."""
 
 
 def maker(random: Random) -> NewId:
-    """A maker of ids that draws from `random`; `SystemRandom` where nobody may guess them."""
+    """Return a function that makes ids from `random`; `SystemRandom` makes them unguessable."""
 
     def new(kind: str) -> str:
-        # In one draw: the system's randomness is asked for every event that is sent.
+        # Draw all bytes in one call: every event that is sent needs an id.
         drawn = random.randbytes(LENGTH - len(kind) - 1).translate(_LETTER)
         return f"{kind}_{drawn.decode('ascii')}"
 

@@ -1,6 +1,6 @@
-"""The items of a conversation: what was said on either side, calls of functions and their results.
+"""The items of a conversation: messages of both sides, function calls and their outputs.
 
-Frozen values; where they are kept in order is `ledger.py`.
+Items are frozen values; the ledger in `ledger.py` keeps them in order.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Status = Literal["completed", "incomplete", "in_progress"]
 
 
 class ClientEventBase(Object, frozen=True, kw_only=True):
-    """What all events of a client have in common."""
+    """The base of all events that a client can send."""
 
     event_id: Annotated[str, Meta(max_length=512)] | None = None
-    """The client's own name for the event, told again in errors."""
+    """The client's own id of the event; errors about the event repeat it."""
 
 
 class InputText(Object, frozen=True, tag="input_text"):
-    """Text from the client."""
+    """Text that the client gives."""
 
     text: str
     """The text."""
@@ -36,12 +36,12 @@ class InputAudioPart(Object, frozen=True, tag="input_audio"):
     """Speech of the user."""
 
     audio: AudioBytes | UnsetType | None = UNSET
-    """Its sound, in base64; told by `conversation.item.retrieved` only."""
+    """Audio in base64; the server sends it only in `conversation.item.retrieved`."""
     transcript: str | None = None
-    """What was said, as far as it is known."""
+    """Transcript of the speech; null while it is unknown."""
 
     def __post_init__(self) -> None:
-        if self.audio is None:  # as good as absent, and told as that
+        if self.audio is None:  # null counts as absent, and absent keys are not sent
             force_setattr(self, "audio", UNSET)
 
 
@@ -58,7 +58,7 @@ class OutputAudioPart(Object, frozen=True, tag="output_audio"):
     unsupported: ClassVar = {"audio": "send the words as `output_text`"}
 
     transcript: str = ""
-    """What was said; where it was interrupted, as far as it was heard."""
+    """Transcript of the speech; after an interruption, of the part that was heard."""
 
 
 Part = InputText | InputAudioPart | OutputText | OutputAudioPart
@@ -68,68 +68,68 @@ PARTS: Mapping[Role, tuple[type[Part], ...]] = {
     "user": (InputText, InputAudioPart),
     "assistant": (OutputText, OutputAudioPart),
 }
-"""What messages are made of, by their role."""
+"""The kinds of content part that a message may have, by its role."""
 
 
 class Message(Object, frozen=True, tag="message"):
-    """What was said or written, or is for the model to know."""
+    """Words that were said or written, or a note for the model."""
 
     role: Role
-    """Who says it; `assistant` is the model, of which a client can create written messages only."""
+    """The author. `assistant` is the model; a client can create only its written messages."""
     content: Annotated[tuple[Part, ...], Meta(max_length=64)]
-    """Its parts: text of the `system`, text and audio of the `user`, output of the `assistant`."""
+    """Its parts: text of the `system`, text or audio of the `user`, output of the `assistant`."""
     id: ItemId = ""
-    """The item's id; a client may leave it to the server."""
+    """Id of the item; the server chooses one if the client gives none."""
     status: Status = "completed"
-    """Whether it is whole; `incomplete` where it was interrupted."""
+    """Whether the item is complete; `incomplete` means that it was interrupted."""
     object: Literal["realtime.item"] = "realtime.item"
-    """Always this."""
+    """Always `realtime.item`."""
 
 
 class FunctionCall(Object, frozen=True, tag="function_call"):
-    """The model calls a function of the client."""
+    """A call by the model of a function that the client has."""
 
     name: Annotated[str, Meta(max_length=64)]
-    """The function."""
+    """Name of the function."""
     arguments: str
-    """Its arguments, as the text of a JSON object."""
+    """Arguments of the call, as the text of a JSON object."""
     call_id: Annotated[str, Meta(max_length=64)] = ""
-    """By which its output names the call; a client may leave it to the server."""
+    """Id by which the output names the call; the server chooses one if the client gives none."""
     id: ItemId = ""
-    """The item's id; a client may leave it to the server."""
+    """Id of the item; the server chooses one if the client gives none."""
     status: Status = "completed"
-    """Whether it is whole; `incomplete` where it was interrupted."""
+    """Whether the item is complete; `incomplete` means that it was interrupted."""
     object: Literal["realtime.item"] = "realtime.item"
-    """Always this."""
+    """Always `realtime.item`."""
 
 
 class FunctionCallOutput(Object, frozen=True, tag="function_call_output"):
-    """What a function returned."""
+    """The output of a function that the model called."""
 
     call_id: Annotated[str, Meta(max_length=64)]
-    """The call."""
+    """Id of the call."""
     output: str
-    """Any text; the model reads it."""
+    """The output, as any text; the model reads it."""
     id: ItemId = ""
-    """The item's id; a client may leave it to the server."""
+    """Id of the item; the server chooses one if the client gives none."""
     status: Status = "completed"
-    """Whether it is whole."""
+    """Whether the item is complete."""
     object: Literal["realtime.item"] = "realtime.item"
-    """Always this."""
+    """Always `realtime.item`."""
 
 
 Item = Message | FunctionCall | FunctionCallOutput
 
 
 class ItemReference(Object, frozen=True, tag="item_reference"):
-    """An item of the conversation."""
+    """A reference to an item of the conversation."""
 
     id: ItemId
-    """The item's id."""
+    """Id of the item."""
 
 
 def without_audio(item: Item) -> Item:
-    """`item` as events tell it: only `conversation.item.retrieved` carries audio."""
+    """Return `item` without audio, as every event but `conversation.item.retrieved` has it."""
     if not isinstance(item, Message):
         return item
     parts = (
@@ -140,7 +140,7 @@ def without_audio(item: Item) -> Item:
 
 
 def size(item: Item) -> int:
-    """About how many bytes an item takes."""
+    """Estimate the memory that an item takes, in bytes."""
     return _OVERHEAD + sum(_weight(part) for part in _texts(item))
 
 

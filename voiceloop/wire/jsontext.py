@@ -1,8 +1,9 @@
-"""The text of a message as a JSON object, or one clear error: bounded before it is parsed.
+"""A strict parser of JSON objects that checks limits before it parses.
 
-A peer is a stranger. How deep and how full a text is gets measured with its strings taken out,
-before a parser builds anything from it; what JSON allows and nobody can use (keys that occur twice,
-halves of characters, numbers beyond any float) is refused as well. This module knows no event.
+Messages come from strangers. Depth and number of values are measured on the text without its
+strings, before a parser builds anything. Some valid JSON is refused as well, since nobody can use
+it: duplicate keys, halves of surrogate pairs, and numbers that are too large. This module does not
+know the events.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from voiceloop.errors import ProtocolError
 from voiceloop.schema import shown
 
 MAX_CHARACTERS = 4 * 2**20
-"""Longest message; in base64 that is 65 seconds of PCM16, and 393 of G.711."""
+"""Characters of the longest message. As base64 that is 65 s of PCM16, or 393 s of G.711."""
 MAX_DEPTH = 32
-"""Deepest nesting of objects and lists."""
+"""Most levels of nested objects and lists in a message."""
 MAX_VALUES = 20_000
-"""Most values in one message."""
+"""Most values in a message."""
 MAX_INTEGER = 2**53
-"""Beyond this a JavaScript peer could not have meant the number exactly."""
+"""Largest integer that is accepted: JavaScript does not represent larger ones exactly."""
 
-# Possessive, so a string that never ends costs one pass and not one for each of its quotes.
+# Possessive quantifiers: a string without an end costs one pass, not one pass per quote.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """The JSON object that `text` is.
+    """Parse `text` as a JSON object.
 
-    Raises ProtocolError for everything else: no JSON, no object, or one beyond the limits above.
+    Raises ProtocolError if it is not JSON, is not an object, or exceeds one of the limits above.
     """
     if len(text) > MAX_CHARACTERS:
         raise refused(
@@ -52,15 +53,15 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def refused(message: str, hint: str = "") -> ProtocolError:
-    """The error for a message that is not even JSON one could look at."""
+    """Return the error for a message that is no acceptable JSON."""
     return ProtocolError(message, hint, code="invalid_json")
 
 
 def _measure(text: str) -> None:
-    """Check depth and number of values, on what is left when the strings are taken out."""
+    """Raise ProtocolError if the text without its strings is too deep or has too many values."""
     if sum(map(text.count, ",[{")) <= MAX_DEPTH:
-        return  # as in most messages, whatever of these is within strings
-    # More quotes than that many keys and texts have; so there is not much to take out either.
+        return  # true of most messages, even counting those inside strings
+    # A value has at most 4 quotes: its key's and its own. This check also bounds the regex's work.
     if text.count('"') - text.count('\\"') > 4 * MAX_VALUES:
         raise refused(f"the message has more than {MAX_VALUES} values")
     skeleton = _STRING.sub("", text)
@@ -94,7 +95,7 @@ def _float(digits: str) -> float:
 
 
 def _integer(digits: str) -> int:
-    # Python refuses to read very long integers, and takes its time for long ones.
+    # Check the length first: Python is slow with long integers, and refuses very long ones.
     if len(digits) > 20 or abs(int(digits)) > MAX_INTEGER:
         raise refused(f"the number {shown(digits)} is too large")
     return int(digits)
@@ -109,7 +110,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _check_texts(value: object) -> None:
-    """Refuse halves of characters: JSON's escapes can write them, UTF-8 cannot."""
+    """Raise ProtocolError for half of a surrogate pair, which JSON can escape but UTF-8 cannot."""
     waiting: list[Any] = [value]
     while waiting:
         one = waiting.pop()

@@ -1,8 +1,8 @@
-"""The items of one conversation in their order, as client and server both see them.
+"""The ledger: the items of one conversation in their order, as client and server both see them.
 
-Every change returns the events that tell the client of it. The ledger is bounded: where it is full
-the oldest audio goes first, then the oldest items, and the client is told which. What the language
-model has in its context is not known here.
+Every change returns the events that report it to the client. The size is bounded: a full ledger
+drops its oldest audio first, then its oldest items, with an event for each item. The ledger does
+not know what the language model has in its context.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from voiceloop.wire.sound import RATE
 
 MAX_ITEMS = 2000
 MAX_BYTES = 32 * 2**20
-"""Holds eleven minutes of speech in PCM16; transcripts stay longer."""
+"""Enough for eleven minutes of speech in PCM16. Transcripts stay longer than audio."""
 ROOT = "root"
-"""The id that stands for the place before the first item."""
+"""The id that means the place before the first item."""
 PER_MS = RATE // 1000
-"""Samples in a millisecond."""
+"""Samples per millisecond at 24 kHz."""
 
 Change = ItemAdded | ItemDone | ItemDeleted
 
@@ -56,7 +56,7 @@ class Ledger:
         self._order: list[str] = []
         self._items: dict[str, Item] = {}
         self._samples: dict[str, int] = {}
-        """How long the audio of the model's messages is, by their ids."""
+        """Length of the audio of the model's messages, in samples at 24 kHz, by item id."""
         self._bytes = 0
 
     @property
@@ -70,7 +70,7 @@ class Ledger:
         return self._order[-1] if self._order else None
 
     def create(self, event: ItemCreate) -> list[Change]:
-        """Add an item of the client's. Raises ProtocolError where that is not possible."""
+        """Add an item that the client gives. Raises ProtocolError if that is not possible."""
         item = self._creatable(event.item)
         previous = event.previous_item_id
         if previous is None:
@@ -81,19 +81,19 @@ class Ledger:
             where, code = "previous_item_id", "item_create_invalid_previous_item_id"
             position = self._order.index(self._found(previous, where, code).id) + 1
         deleted = self._insert(position, item)
-        told = without_audio(item)
+        sent = without_audio(item)
         before = self._before(item.id)
-        return [*deleted, ItemAdded(before, told), ItemDone(before, told)]
+        return [*deleted, ItemAdded(before, sent), ItemDone(before, sent)]
 
     def begin(self, item: Item) -> list[Change]:
-        """Add an item of the server's at the end; `finish` follows where it is `in_progress`."""
+        """Add an item of the server's at the end. If it is `in_progress`, `finish` must follow."""
         deleted = self._insert(len(self._order), item)
         return [*deleted, ItemAdded(self._before(item.id), without_audio(item))]
 
     def finish(self, item: Item, samples: int = 0) -> list[Change]:
-        """An item that was begun is whole, or as whole as it gets; nothing where it has gone.
+        """Replace an item that was begun by its final form. Do nothing if it was deleted.
 
-        `samples` is how long it sounds, at 24 kHz.
+        `samples` is the length of its audio at 24 kHz.
         """
         if item.id not in self._items:
             return []
@@ -102,9 +102,9 @@ class Ledger:
         return [*deleted, ItemDone(self._before(item.id), without_audio(item))]
 
     def replace(self, item: Item) -> list[Change]:
-        """More is known of an item than when it was told: the words in the user's audio.
+        """Replace an item by one with more content, such as the transcript of its audio.
 
-        Nothing happens where it has gone meanwhile.
+        Do nothing if the item was deleted.
         """
         if item.id not in self._items:
             return []
@@ -113,12 +113,14 @@ class Ledger:
         return self._make_room(item.id)
 
     def retrieve(self, item_id: str) -> ItemRetrieved:
-        """Tell an item with its audio. Raises ProtocolError where there is no such item."""
+        """Return the event with an item and its audio. Raises ProtocolError for an unknown id."""
         return ItemRetrieved(self._found(item_id, "item_id", "item_retrieve_invalid_item_id"))
 
     def quoted(self, given: Sequence[Item | ItemReference], param: str) -> list[Item]:
-        """The items that are `given`, or referred to; ProtocolError, which names one within
-        `param`, where there is none of that id."""
+        """Return the `given` items, with references replaced by the items that they name.
+
+        Raises ProtocolError for an unknown id; `param` is the name of the list in that error.
+        """
         code: Code = "item_retrieve_invalid_item_id"
         return [
             self._found(item.id, f"{param}[{at}].id", code)
@@ -128,7 +130,7 @@ class Ledger:
         ]
 
     def delete(self, item_id: str) -> ItemDeleted:
-        """Remove an item. Raises ProtocolError where there is none, or it is in progress."""
+        """Remove an item. Raises ProtocolError if it is unknown or in progress."""
         item = self._found(item_id, "item_id", "item_delete_invalid_item_id")
         self._refuse_in_progress(item)
         return self._remove(item_id)
@@ -136,10 +138,10 @@ class Ledger:
     def truncate(
         self, event: ItemTruncate, said: Callable[[int], str] = lambda samples: ""
     ) -> ItemTruncated:
-        """Cut a message of the model off at what was heard of it.
+        """Cut a message of the model off at the point up to which it was heard.
 
-        `said` gives the words in the first so many samples, at 24 kHz; without it none are kept.
-        A point past the end is the end. Raises ProtocolError for what has no such audio.
+        `said(n)` returns the text of its first `n` samples at 24 kHz; by default no text is kept.
+        A point past the end is the end. Raises ProtocolError if there is no such audio.
         """
         code: Code = "item_truncate_invalid_item_id"
         item = self._found(event.item_id, "item_id", code)
@@ -161,7 +163,7 @@ class Ledger:
             )
         samples = self._samples.get(item.id, 0)
         end = min(event.audio_end_ms * PER_MS, samples)
-        # Clients count whole milliseconds: less than one from the end is the end.
+        # Clients send whole milliseconds, so less than 1 ms before the end counts as the end.
         if samples - end >= PER_MS:
             cut = replace(part, transcript=said(end))
             self._samples[item.id] = end
@@ -170,7 +172,7 @@ class Ledger:
         return ItemTruncated(item.id, index, end // PER_MS)
 
     def told_again(self) -> list[Change]:
-        """All items as events, for a client that has lost its connection."""
+        """Return events that report all items to a client that has connected again."""
         events: list[Change] = []
         previous = None
         for item in map(without_audio, self.items):
@@ -181,7 +183,7 @@ class Ledger:
         return events
 
     def _creatable(self, item: Item) -> Item:
-        """`item` with all its ids; ProtocolError where a client cannot create it."""
+        """Return `item` with all its ids. Raises ProtocolError if no client may create it."""
         if item.id in self._items or item.id == ROOT:
             raise ProtocolError(
                 f"item.id {item.id} is taken",
@@ -254,7 +256,7 @@ class Ledger:
         return ItemDeleted(item_id)
 
     def _make_room(self, kept: str) -> list[Change]:
-        """Forget the oldest until the bounds hold, but neither `kept` nor what is in progress."""
+        """Drop old audio, then old items, until the bounds hold. Spare `kept` and open items."""
         old = [item for item in self.items if item.id != kept and item.status != "in_progress"]
         for item in old:
             if self._bytes <= self._max_bytes:

@@ -1,4 +1,4 @@
-"""What the server says of a response. The order of these events is that of `responses.py`."""
+"""Events from the server about a response; `responses.py` documents their order."""
 
 from __future__ import annotations
 
@@ -13,85 +13,85 @@ from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.settings import Modalities, OutputTokens, ResponseAudio
 
 FRAME_HEADER = struct.Struct(f"<{LENGTH}sI")
-"""Header of binary audio: the item's id in ASCII, and the index of the first sample."""
+"""Header of a binary message: the item's id in ASCII, and the index of the first sample."""
 
 
 class StatusError(Object, frozen=True):
-    """Why a response failed, or what it lacks."""
+    """The reason why a response failed or is incomplete."""
 
     type: str
-    """What kind of error."""
+    """Kind of error."""
     code: str | None = None
-    """What kind of error, more exactly."""
+    """More exact kind of error."""
     message: str | None = None
     """What happened."""
 
 
 class StatusDetails(Object, frozen=True):
-    """How a response that was not completed ended."""
+    """The end of a response that was not completed."""
 
     type: Literal["cancelled", "failed", "incomplete"]
-    """The status again."""
+    """The same value as the response's `status`."""
     reason: Literal["turn_detected", "client_cancelled", "max_output_tokens"] | None = None
-    """Why it was cancelled or is incomplete: the user spoke, the client asked, it was too long;
-    null where the connection ended."""
+    """Why it was cancelled or is incomplete: the user spoke, the client cancelled it, or it reached
+    its token limit. Null if the connection ended, or if `error` has the reason."""
     error: StatusError | None = None
-    """Why it failed; with code `nothing_said` why it is incomplete: there was nothing in it to say,
-    and a sentence that tells so is spoken in its place."""
+    """Why it failed. With the code `nothing_said` it is incomplete, not failed: it had no words, so
+    a sentence that says so is spoken in its place."""
 
 
 class CachedTokens(Object, frozen=True):
     """Tokens of the prompt that were in the model's cache."""
 
     text_tokens: int
-    """All of them."""
+    """Number of cached tokens; all are text."""
     audio_tokens: Literal[0] = 0
-    """None: the language model reads text."""
+    """Always 0: the language model reads text only."""
     image_tokens: Literal[0] = 0
-    """None likewise."""
+    """Always 0: the language model reads text only."""
 
 
 class InputTokens(Object, frozen=True):
-    """The prompt."""
+    """The tokens of the prompt, by kind."""
 
     text_tokens: int
-    """All tokens of the prompt."""
+    """Number of tokens in the prompt; all are text."""
     cached_tokens: int
-    """Those of them that were in the model's cache."""
+    """Number of tokens that were in the model's cache."""
     cached_tokens_details: CachedTokens
-    """What kind."""
+    """The cached tokens, by kind."""
     audio_tokens: Literal[0] = 0
-    """None: the language model reads text."""
+    """Always 0: the language model reads text only."""
     image_tokens: Literal[0] = 0
-    """None likewise."""
+    """Always 0: the language model reads text only."""
 
 
 class OutputTokensUsed(Object, frozen=True):
-    """What the model wrote."""
+    """The tokens of a response, by kind."""
 
     text_tokens: int
-    """All tokens of the response."""
+    """Number of tokens in the response; all are text."""
     audio_tokens: Literal[0] = 0
-    """None: speech is synthesised from the text."""
+    """Always 0: speech is synthesised from the text."""
 
 
 class Usage(Object, frozen=True):
-    """Tokens of a response."""
+    """The token counts of a response."""
 
     total_tokens: int
-    """Prompt and response."""
+    """Number of tokens in prompt and response."""
     input_tokens: int
-    """The prompt."""
+    """Number of tokens in the prompt."""
     output_tokens: int
-    """The response."""
+    """Number of tokens in the response."""
     input_token_details: InputTokens
-    """What kind of tokens."""
+    """The tokens of the prompt, by kind."""
     output_token_details: OutputTokensUsed
-    """What kind of tokens."""
+    """The tokens of the response, by kind."""
 
     @staticmethod
     def of(prompt: int, cached: int, output: int) -> Usage:
-        """`prompt` tokens, `cached` of them in the model's cache, and `output` written."""
+        """Count `prompt` tokens, `cached` of them in the model's cache, and `output` tokens."""
         return Usage(
             total_tokens=prompt + output,
             input_tokens=prompt,
@@ -102,56 +102,56 @@ class Usage(Object, frozen=True):
 
 
 class ResponseObject(Object, frozen=True, tag_field="object", tag="realtime.response"):
-    """A response."""
+    """A response, as events report it."""
 
     id: str
-    """Its id."""
+    """Id of the response."""
     status: Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
-    """How it is, or how it ended."""
+    """`in_progress`, or how the response ended."""
     status_details: StatusDetails | None
-    """How it ended, unless it was completed."""
+    """Details of the end; null while it is in progress, and if it was completed."""
     output: tuple[Item, ...]
-    """What was said and called; empty in `response.created`."""
+    """Its items, a message and calls; empty in `response.created`."""
     conversation_id: str | None
-    """The conversation that it belongs to; null for none."""
+    """Id of the conversation that it is part of; null if it is part of none."""
     output_modalities: Modalities
-    """As asked for."""
+    """The modality that was requested."""
     audio: ResponseAudio
-    """As asked for."""
+    """The voice and format that were requested."""
     max_output_tokens: OutputTokens
-    """As asked for."""
+    """The limit of tokens that was requested."""
     usage: Usage | None
-    """Tokens; null in `response.created`."""
+    """Token counts; null in `response.created`."""
     metadata: Mapping[str, str] | None
-    """As the client gave it."""
+    """The metadata that the client gave for it."""
 
 
 class AudioPart(Object, frozen=True, tag="audio"):
-    """A part that is spoken."""
+    """A spoken part of a message."""
 
     transcript: str
-    """What was said."""
+    """Transcript of the audio."""
 
 
 class TextPart(Object, frozen=True, tag="text"):
-    """A part that is written."""
+    """A written part of a message."""
 
     text: str
-    """What was written."""
+    """The text."""
 
 
 class _OfItem(ServerEvent, frozen=True):
     response_id: str
-    """The response."""
+    """Id of the response."""
     item_id: str
-    """The item."""
+    """Id of the item."""
     output_index: int
-    """Which item of the response."""
+    """Index of the item in the response, from 0."""
 
 
 class _OfPart(_OfItem, frozen=True):
     content_index: int
-    """Which part of the item; 0."""
+    """Index of the part in the item, which is 0."""
 
 
 class ResponseCreated(ServerEvent, frozen=True, tag="response.created"):
@@ -165,107 +165,107 @@ class OutputItemAdded(ServerEvent, frozen=True, tag="response.output_item.added"
     """An item of a response begins."""
 
     response_id: str
-    """The response."""
+    """Id of the response."""
     output_index: int
-    """Which item of the response, from 0."""
+    """Index of the item in the response, from 0."""
     item: Item
-    """The item, without content yet."""
+    """The item, still without content."""
 
 
 class ContentPartAdded(_OfPart, frozen=True, tag="response.content_part.added"):
     """A part of a message begins."""
 
     part: AudioPart | TextPart
-    """The part, empty."""
+    """The part, still empty."""
 
 
 class OutputAudioDelta(_OfPart, frozen=True, tag="response.output_audio.delta"):
-    """More audio. A session with `binary_audio` gets a binary message instead."""
+    """More audio of a part. A session with `binary_audio` gets a binary message instead."""
 
     delta: bytes
-    """Whole samples, in the format that `response.created` tells."""
+    """Whole samples, in the format that `response.created` gives."""
     start: Annotated[int, LOCAL]
-    """Index of its first sample within the item."""
+    """Index of the first sample within the item, at the rate of its format."""
     length: Annotated[int, LOCAL]
-    """How many samples at `sound.RATE` take as long."""
+    """Duration, as a number of samples at `sound.RATE`."""
 
     def to_frame(self) -> bytes:
-        """The binary message: `FRAME_HEADER`, then the samples."""
+        """Return the binary message: `FRAME_HEADER`, then the samples."""
         return FRAME_HEADER.pack(self.item_id.encode("ascii"), self.start) + self.delta
 
 
 class OutputTranscriptDelta(_OfPart, frozen=True, tag="response.output_audio_transcript.delta"):
-    """More of what is said, not after its audio."""
+    """More of a part's transcript, sent no later than the audio."""
 
     delta: str
-    """What follows the transcript so far."""
+    """Text to append to the transcript."""
 
 
 class OutputTextDelta(_OfPart, frozen=True, tag="response.output_text.delta"):
-    """More text."""
+    """More text of a written part."""
 
     delta: str
-    """What follows the text so far."""
+    """Text to append to the part."""
 
 
 class ArgumentsDelta(_OfItem, frozen=True, tag="response.function_call_arguments.delta"):
-    """More of the arguments of a call."""
+    """More of the arguments of a function call."""
 
     call_id: str
-    """The call."""
+    """Id of the call."""
     delta: str
-    """What follows the text so far."""
+    """Text to append to the arguments."""
 
 
 class OutputAudioDone(_OfPart, frozen=True, tag="response.output_audio.done"):
-    """No more audio comes."""
+    """The audio of a part has ended."""
 
 
 class OutputTranscriptDone(_OfPart, frozen=True, tag="response.output_audio_transcript.done"):
-    """What was said; after an interruption, what was heard."""
+    """The transcript of a part has ended; after an interruption it is what was heard."""
 
     transcript: str
-    """All of it; where it differs from the deltas, this is right."""
+    """The whole transcript; if it differs from the deltas, it is right."""
 
 
 class OutputTextDone(_OfPart, frozen=True, tag="response.output_text.done"):
-    """No more text comes."""
+    """The text of a written part has ended."""
 
     text: str
-    """All of it."""
+    """The whole text."""
 
 
 class ArgumentsDone(_OfItem, frozen=True, tag="response.function_call_arguments.done"):
-    """The arguments of a call are over; run it where `response.done` says `completed`."""
+    """The arguments of a call have ended. Run the call if `response.done` says `completed`."""
 
     call_id: str
-    """The call."""
+    """Id of the call."""
     name: str
-    """The function."""
+    """Name of the function."""
     arguments: str
-    """All of them, as the text of a JSON object."""
+    """All arguments, as the text of a JSON object."""
 
 
 class ContentPartDone(_OfPart, frozen=True, tag="response.content_part.done"):
-    """A part of a message is over."""
+    """A part of a message has ended."""
 
     part: AudioPart | TextPart
     """The part, without audio."""
 
 
 class OutputItemDone(ServerEvent, frozen=True, tag="response.output_item.done"):
-    """An item of a response is over, whole or not."""
+    """An item of a response has ended, complete or not."""
 
     response_id: str
-    """The response."""
+    """Id of the response."""
     output_index: int
-    """Which item of the response."""
+    """Index of the item in the response, from 0."""
     item: Item
     """The item, without audio."""
 
 
 class ResponseDone(ServerEvent, frozen=True, tag="response.done"):
-    """A response is over, however it ended."""
+    """A response has ended, whatever its status."""
 
     response: ResponseObject
     """The response, without audio."""

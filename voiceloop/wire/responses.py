@@ -1,6 +1,6 @@
 """The events of one response, in the order that the protocol documents.
 
-This module knows neither what a response is made of nor when.
+Callers decide what a response says and when.
 
     response.created
       response.output_item.added, conversation.item.added
@@ -11,9 +11,9 @@ This module knows neither what a response is made of nor when.
       conversation.item.done, response.output_item.done
     response.done
 
-Where text is asked for, `response.output_text` takes the place of both; a call of a function has
-its arguments and no parts. A response has at most one message, and calls beside it: a call that is
-whole is told at once, though the message still sounds.
+In a response of text alone, `response.output_text` takes the place of audio and transcript. A
+function call has arguments and no parts. A response has at most one message, and any number of
+calls. A complete call is sent at once, even while the message still sounds.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from voiceloop.wire.sound import RATE
 TURN_DETECTED = StatusDetails("cancelled", "turn_detected")
 CLIENT_CANCELLED = StatusDetails("cancelled", "client_cancelled")
 CUT_OFF = StatusDetails("cancelled")
-"""The connection ended in the middle of it."""
+"""The end of a response whose connection was lost midway."""
 TOO_LONG = StatusDetails("incomplete", "max_output_tokens")
 NOTHING_SAID = StatusDetails(
     "incomplete",
@@ -69,24 +69,24 @@ NOTHING_SAID = StatusDetails(
 
 
 def failed(message: str, code: str | None = None) -> StatusDetails:
-    """How a response ends where something went wrong on the server."""
+    """Return the end of a response that failed on the server."""
     return StatusDetails("failed", error=StatusError("server_error", code, message))
 
 
 @dataclass(slots=True)
 class _Open:
-    """An item that is being said: the message, or a call."""
+    """An item that has begun and not ended: the message, or a call."""
 
     id: str
     index: int
     call: tuple[str, str] | None = None
-    """Id of the call and name of the function; none for the message."""
+    """Id of the call and name of the function; None for the message."""
     text: list[str] = field(default_factory=list[str])
     samples: int = 0
 
 
 class Response:
-    """One response. Whatever is fed to it after its end is dropped: it was in flight."""
+    """One response. Input after its end is dropped, since it may have been on its way."""
 
     def __init__(
         self,
@@ -96,14 +96,14 @@ class Response:
         *,
         conversation_id: str,
     ) -> None:
-        """Its items go into `ledger`, unless the settings say that it is of no conversation."""
+        """Add its items to `ledger`, unless the settings keep it out of the conversation."""
         self.id = new_id("resp")
         self.settings = settings
         self._new_id = new_id
         self._ledger = ledger if settings.conversation == "auto" else None
         self._conversation_id = None if self._ledger is None else conversation_id
         self.spoken = settings.output_modalities == ("audio",)
-        """It is heard, with a transcript; otherwise it is text alone."""
+        """Whether it is audio with a transcript; otherwise it is text alone."""
         self._started = self._over = False
         self._message: _Open | None = None
         self._calls: dict[str, _Open] = {}
@@ -113,28 +113,28 @@ class Response:
 
     @property
     def over(self) -> bool:
-        """True once `response.done` has been given."""
+        """Whether `response.done` has been returned."""
         return self._over
 
     @property
     def message_id(self) -> str | None:
-        """The id of its message, once there is one."""
+        """Id of its message; None before the message begins."""
         return self._message.id if self._message else None
 
     @property
     def samples(self) -> int:
-        """Audio so far, in samples at 24 kHz whatever its format."""
+        """Length of the audio so far, in samples at 24 kHz whatever its format."""
         return self._message.samples if self._message else 0
 
     def start(self) -> list[ServerEvent]:
-        """The response begins. Feeding it anything has the same effect."""
+        """Begin the response, unless it has begun. The other methods do that by themselves."""
         if self._started:
             return []
         self._started = True
         return [ResponseCreated(self._object("in_progress"))]
 
     def text(self, delta: str) -> list[ServerEvent]:
-        """More text of the message; for a spoken one, what is about to be heard."""
+        """Append text to the message; in a spoken response, text that is about to be heard."""
         if self._over or not delta:
             return []
         events, message = self._opened_message()
@@ -143,9 +143,9 @@ class Response:
         return [*events, kind(self.id, message.id, message.index, 0, delta)]
 
     def audio(self, sound: bytes) -> list[ServerEvent]:
-        """More audio of the message, in the format of its settings.
+        """Append audio to the message, in the format of the settings.
 
-        ValueError where that is not whole samples, or the response is a written one.
+        Raises ValueError if it is not whole samples, or if the response is not spoken.
         """
         format = self.settings.audio.output.format
         if len(sound) % format.sample_bytes or not self.spoken:
@@ -159,12 +159,12 @@ class Response:
         return [*events, OutputAudioDelta(*of_part, sound, start, lasts)]
 
     def take_back(self, samples: int) -> None:
-        """The last `samples` at 24 kHz of the audio so far have not been sent, and will not be."""
+        """Take the last `samples` at 24 kHz back from the audio: they will not be sent."""
         if self._message:
             self._message.samples -= samples
 
     def call(self, call_id: str, name: str, delta: str, *, last: bool) -> list[ServerEvent]:
-        """More of the arguments of a call, all that is left of them where `last`."""
+        """Append to the arguments of a call. `last` means that nothing follows."""
         if self._over:
             return []
         events = self.start()
@@ -187,9 +187,9 @@ class Response:
         usage: Usage | None = None,
         heard: str | None = None,
     ) -> list[ServerEvent]:
-        """The response is over: completed, or as `details` say.
+        """End the response: as completed, or as `details` say.
 
-        `heard` is what was heard of a spoken message, where that is not all of it.
+        `heard` is the part of a spoken message that was heard, if it was not heard to its end.
         """
         if self._over:
             return []
@@ -227,7 +227,7 @@ class Response:
         return _Open(self._new_id("item"), self._opened - 1, call)
 
     def _opened_message(self) -> tuple[list[ServerEvent], _Open]:
-        """The message, and the events that it begins with where it did not exist yet."""
+        """Return the message, with the events that begin it if it is new."""
         events = self.start()
         message = self._message
         if message is None:
@@ -242,8 +242,8 @@ class Response:
             begun = FunctionCall(item.call[1], "", item.call[0], item.id, "in_progress")
         else:
             begun = Message("assistant", (), item.id, "in_progress")
-        told: list[ServerEvent] = [OutputItemAdded(self.id, item.index, begun)]
-        return told if self._ledger is None else [*told, *self._ledger.begin(begun)]
+        events: list[ServerEvent] = [OutputItemAdded(self.id, item.index, begun)]
+        return events if self._ledger is None else [*events, *self._ledger.begin(begun)]
 
     def _closed(self, item: _Open, status: Status) -> list[ServerEvent]:
         text = "".join(item.text)

@@ -1,4 +1,4 @@
-"""What all events of the server have in common, and how one becomes text."""
+"""The base of all events from the server, and their encoding as JSON."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ import msgspec
 from voiceloop.schema import Object, hints_of
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-"""Made once: `json.dumps` would make one for every event."""
+"""Shared by all events: `json.dumps` would make an encoder for each."""
 
 
 class ServerEvent(Object, frozen=True):
-    """One thing that the server says.
+    """An event that the server sends.
 
-    An event gets its id when it is written, so that equal things said are equal values.
+    It gets its id only when it is encoded. So events with the same content are equal.
     """
 
     def to_json(self, event_id: str) -> str:
-        """The text of the event, under the id that the server gives it.
+        """Encode the event as JSON, with `event_id`.
 
-        ValueError for a number that JSON has not: it would break the peer's parser, not ours.
+        Raises ValueError for NaN and infinite numbers: they would break the client's parser.
         """
-        told = plain(self)
+        fields = plain(self)
         for name in _local(type(self)):
-            del told[name]
-        told["event_id"] = event_id
-        return _ENCODER.encode(told)
+            del fields[name]
+        fields["event_id"] = event_id
+        return _ENCODER.encode(fields)
 
 
 def plain(value: object) -> Any:
-    """`value` as what `json.dumps` takes; audio becomes base64."""
+    """Convert `value` to types that `json.dumps` takes; audio becomes base64."""
     return msgspec.to_builtins(value, enc_hook=_base64)
 
 
 def _base64(value: object) -> str:
-    if isinstance(value, bytes):  # of a class of its own
+    if isinstance(value, bytes):  # of a subclass, which msgspec does not encode itself
         return b2a_base64(value, newline=False).decode("ascii")
     raise TypeError(f"{type(value).__name__} is nothing for the wire")
 
 
 @cache
 def _local(kind: type[ServerEvent]) -> list[str]:
-    """Fields that are not on the wire."""
+    """Return the names of fields that are not sent."""
     return [name for name in kind.__struct_fields__ if name not in hints_of(kind)]

@@ -1,4 +1,4 @@
-"""What the server says of the session, of the conversation and of the user's audio."""
+"""Events from the server about the session, the conversation and the user's audio."""
 
 from __future__ import annotations
 
@@ -12,109 +12,111 @@ from voiceloop.wire.settings import SessionSettings, TranscriptionSession
 
 
 class ErrorDetails(Object, frozen=True):
-    """What was wrong."""
+    """The details of an error."""
 
     type: Literal["invalid_request_error", "server_error"]
-    """Whose fault: the client's or the server's."""
+    """Who is at fault: the client, or the server."""
     message: str
     """What happened, and what to do about it."""
     code: str | None = None
-    """What kind of mistake, as the API calls it."""
+    """Kind of error, by its name in the API."""
     param: str | None = None
     """The parameter at fault, such as `session.audio.output.speed`."""
     event_id: str | None = None
-    """The client's id of its event, if it gave one."""
+    """Id that the client gave to its event, if it gave one."""
 
 
 class Error(ServerEvent, frozen=True, tag="error"):
-    """Something was refused or went wrong; the session goes on."""
+    """Something was refused or went wrong; the session continues."""
 
     error: ErrorDetails
-    """What was wrong."""
+    """The details of the error."""
 
     @staticmethod
     def of(error: ProtocolError, event_id: str | None = None) -> Error:
-        """`error` as told to the client, whose event had the id `event_id`."""
+        """Return the event for `error`; `event_id` is the client's, if `error` has none."""
         message = f"{error.message}; {error.hint}" if error.hint else error.message
-        told = error.event_id or event_id
-        return Error(ErrorDetails("invalid_request_error", message, error.code, error.param, told))
+        client_id = error.event_id or event_id
+        return Error(
+            ErrorDetails("invalid_request_error", message, error.code, error.param, client_id)
+        )
 
 
 class SessionCreated(ServerEvent, frozen=True, tag="session.created"):
     """The first event of a connection."""
 
     session: SessionSettings | TranscriptionSession
-    """The session as it is."""
+    """The session's settings."""
 
 
 class SessionUpdated(ServerEvent, frozen=True, tag="session.updated"):
-    """The session has changed."""
+    """The settings of the session have changed."""
 
     session: SessionSettings | TranscriptionSession
-    """The session as it is now."""
+    """The session's settings from now on."""
 
 
 # The conversation ---------------------------------------------------------------------------------
 
 
 class ItemAdded(ServerEvent, frozen=True, tag="conversation.item.added"):
-    """An item is in the conversation, perhaps without its content yet."""
+    """An item was added to the conversation, perhaps still without its content."""
 
     previous_item_id: str | None
-    """The item that it follows; null at the beginning."""
+    """Id of the item before it; null at the beginning."""
     item: Item
     """The item, without audio."""
 
 
 class ItemDone(ServerEvent, frozen=True, tag="conversation.item.done"):
-    """An item is whole."""
+    """An item is no longer in progress."""
 
     previous_item_id: str | None
-    """The item that it follows; null at the beginning."""
+    """Id of the item before it; null at the beginning."""
     item: Item
     """The item, without audio."""
 
 
 class ItemRetrieved(ServerEvent, frozen=True, tag="conversation.item.retrieved"):
-    """An item that was asked for."""
+    """An item that the client requested."""
 
     item: Item
-    """The item, with the user's audio where it is still there."""
+    """The item, with the user's audio if that is still kept."""
 
 
 class ItemDeleted(ServerEvent, frozen=True, tag="conversation.item.deleted"):
-    """An item has left: the client deleted it, or it was the oldest of too many."""
+    """An item was removed: by the client, or as the oldest in a full conversation."""
 
     item_id: str
-    """The item."""
+    """Id of the item."""
 
 
 class ItemTruncated(ServerEvent, frozen=True, tag="conversation.item.truncated"):
-    """A message of the model has been cut off at what was heard."""
+    """A message of the model was cut off at the point up to which it was heard."""
 
     item_id: str
-    """The message."""
+    """Id of the message."""
     content_index: int
-    """The part of its content."""
+    """Index of the content part."""
     audio_end_ms: int
-    """Where it ends now, in milliseconds of the part's audio."""
+    """The new end, in milliseconds of the part's audio."""
 
 
 class TranscriptionDelta(
     ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.delta"
 ):
-    """More of what the user says; it is not taken back."""
+    """More of the user's transcript; it is not taken back."""
 
     item_id: str
-    """The user's message."""
+    """Id of the user's message."""
     content_index: int
-    """The part of its content; 0."""
+    """Index of the content part, which is 0."""
     delta: str
-    """What follows the text so far."""
+    """Text to append to the transcript."""
 
 
 class TranscriptionUsage(Object, frozen=True, tag="duration"):
-    """What a transcription took."""
+    """The usage of a transcription, by duration."""
 
     seconds: float
     """Length of the audio, in seconds."""
@@ -123,27 +125,27 @@ class TranscriptionUsage(Object, frozen=True, tag="duration"):
 class TranscriptionCompleted(
     ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.completed"
 ):
-    """What the user said."""
+    """The final transcript of what the user said."""
 
     item_id: str
-    """The user's message."""
+    """Id of the user's message."""
     content_index: int
-    """The part of its content; 0."""
+    """Index of the content part, which is 0."""
     transcript: str
-    """All of it; where it differs from the deltas, this is right."""
+    """The whole transcript; if it differs from the deltas, it is right."""
     usage: TranscriptionUsage
-    """What it took."""
+    """The usage of the transcription."""
 
 
 class TranscriptionError(Object, frozen=True):
-    """Why there is no transcript."""
+    """The reason why there is no transcript."""
 
     type: str
-    """What kind of error."""
+    """Kind of error."""
     message: str
     """What happened."""
     code: str | None = None
-    """What kind of error, more exactly."""
+    """More exact kind of error."""
     param: None = None
     """Always null."""
 
@@ -154,53 +156,53 @@ class TranscriptionFailed(
     """What the user said could not be recognised."""
 
     item_id: str
-    """The user's message."""
+    """Id of the user's message."""
     content_index: int
-    """The part of its content; 0."""
+    """Index of the content part, which is 0."""
     error: TranscriptionError
-    """Why."""
+    """The reason."""
 
 
 # The user's audio ---------------------------------------------------------------------------------
 
 
 class InputSpeechStarted(ServerEvent, frozen=True, tag="input_audio_buffer.speech_started"):
-    """The user speaks. Stop playing, unless the session asked for `pause`."""
+    """The user speaks. Stop playing, unless the session has `voiceloop.pause`."""
 
     item_id: str
-    """The message that this becomes."""
+    """Id of the message that the turn becomes."""
     audio_start_ms: int
-    """Where the turn begins, in milliseconds of all audio appended."""
+    """Start of the turn, in milliseconds of all audio appended."""
 
 
 class InputSpeechStopped(ServerEvent, frozen=True, tag="input_audio_buffer.speech_stopped"):
     """The user's turn is over."""
 
     item_id: str
-    """The message that this becomes."""
+    """Id of the message that the turn becomes."""
     audio_end_ms: int
-    """Where the turn ends, in milliseconds of all audio appended."""
+    """End of the turn, in milliseconds of all audio appended."""
 
 
 class InputCommitted(ServerEvent, frozen=True, tag="input_audio_buffer.committed"):
     """The audio of a turn has become a message."""
 
     item_id: str
-    """The message."""
+    """Id of the message."""
     previous_item_id: str | None
-    """The item that it follows; null at the beginning."""
+    """Id of the item before it; null at the beginning."""
 
 
 class InputCleared(ServerEvent, frozen=True, tag="input_audio_buffer.cleared"):
-    """The audio that was not committed is forgotten."""
+    """The audio that was not committed has been forgotten."""
 
 
 class InputTimeout(ServerEvent, frozen=True, tag="input_audio_buffer.timeout_triggered"):
-    """The user has said nothing for `idle_timeout_ms`: the model speaks."""
+    """The user has said nothing for `idle_timeout_ms`, so the model speaks."""
 
     item_id: str
-    """The message that the silence becomes."""
+    """Id of the message that the silence becomes."""
     audio_start_ms: int
-    """Where the silence begins, in milliseconds of all audio appended."""
+    """Start of the silence, in milliseconds of all audio appended."""
     audio_end_ms: int
-    """Where it ends, likewise."""
+    """End of the silence, in milliseconds of all audio appended."""

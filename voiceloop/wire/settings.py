@@ -1,8 +1,8 @@
-"""What a session can be told about itself: `session.update`, and the overrides of one response.
+"""The settings of a session and of a response, which clients change with events.
 
-An update says only what it changes. Within turn detection and transcription too a key that is
-absent keeps its value; where the type of turn detection changes, or it was off, the others begin
-from their defaults. This module knows neither what a setting does nor which voices there are.
+An update has only the keys that it changes. An absent key keeps its value, in turn detection and
+transcription too. But if the type of turn detection changes, or turn detection was off, absent
+keys get their defaults. This module knows neither what a setting does nor which voices exist.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Name = Annotated[str, Meta(max_length=64)]
 STOCK_VOICES = frozenset(
     "default alloy ash ballad cedar coral echo fable marin nova onyx sage shimmer verse".split()
 )
-"""Voices that stock clients ask for without knowing the server."""
+"""Names of voices that clients of OpenAI's API request without knowing the server."""
 Modalities = tuple[Literal["audio", "text"]]
-"""One of both: speech comes with a transcript anyway."""
+"""Either audio or text, not both: audio comes with a transcript anyway."""
 Instructions = Annotated[str, Meta(max_length=100_000)]
 MOST_INPUT = 256
-"""Items that a response can be given of its own."""
+"""Most items in the `input` of a response."""
 OutputTokens = Annotated[int, Meta(ge=1, le=4096)] | Literal["inf"]
 Milliseconds = Annotated[int, Meta(ge=0, le=60_000)]
 
@@ -39,11 +39,11 @@ class PcmFormat(Settings, frozen=True, tag="audio/pcm"):
     sample_bytes: ClassVar = 2
 
     rate: Literal[24000] = 24000
-    """Hertz."""
+    """Sample rate, in Hz."""
 
 
 class PcmuFormat(Settings, frozen=True, tag="audio/pcmu"):
-    """G.711 in µ-law, as telephones have it in North America and Japan: a byte a sample, mono."""
+    """G.711 µ-law, as in telephony in North America and Japan: one byte per sample, mono."""
 
     tunes: ClassVar = {"rate": "it is always 8000"}
     rate: ClassVar = 8000
@@ -51,7 +51,7 @@ class PcmuFormat(Settings, frozen=True, tag="audio/pcmu"):
 
 
 class PcmaFormat(Settings, frozen=True, tag="audio/pcma"):
-    """G.711 in A-law, as telephones have it elsewhere: a byte a sample, mono."""
+    """G.711 A-law, as in telephony elsewhere: one byte per sample, mono."""
 
     tunes: ClassVar = {"rate": "it is always 8000"}
     rate: ClassVar = 8000
@@ -62,42 +62,42 @@ AudioFormat = PcmFormat | PcmuFormat | PcmaFormat
 
 
 def length(audio: bytes, format: AudioFormat) -> int:
-    """How many samples at `RATE` take as long as `audio`, whole samples of a format."""
+    """Return the duration of `audio`, whole samples in `format`, as samples at `RATE`."""
     return len(audio) // format.sample_bytes * (RATE // format.rate)
 
 
 class ServerVad(Settings, frozen=True, tag="server_vad"):
-    """The turn ends after a fixed silence."""
+    """Turn detection that ends a turn after a fixed silence."""
 
     threshold: Fraction = 0.5
-    """Speech probability at which audio counts as speech."""
+    """Speech probability from which audio counts as speech."""
     prefix_padding_ms: Milliseconds = 300
-    """Audio before the beginning of speech that belongs to the turn, in milliseconds."""
+    """Audio before the start of speech that belongs to the turn, in milliseconds."""
     silence_duration_ms: Milliseconds = 500
     """Silence that ends the turn, in milliseconds."""
     create_response: bool = True
-    """Answer when the turn ends."""
+    """Whether the model answers when the turn ends."""
     interrupt_response: bool = True
-    """Let the user interrupt a response by speaking."""
+    """Whether the user can interrupt a response by speaking."""
     idle_timeout_ms: Annotated[int, Meta(ge=5000, le=30_000)] | None = None
-    """Silence of the user after a response at which the model speaks again, in milliseconds."""
+    """Silence after a response, in milliseconds, after which the model speaks again."""
 
 
 class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
-    """The turn ends soon after words that sound finished, and later after others."""
+    """Turn detection that ends a turn soon after words that sound finished, later after others."""
 
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
-    """How soon to answer: after a second where it is not known whether the user has finished and
-    1.2 s after words that ask for more (`low`), after half a second and 1.1 s unless the server is
-    configured otherwise (`medium`, `auto`), or after 0.3 and 0.6 s (`high`)."""
+    """How soon to answer. It sets two silences: if it is unclear whether the user has finished,
+    and after words that ask for more. `low`: 1 and 1.2 s; `high`: 0.3 and 0.6 s; `medium` and
+    `auto`: 0.5 and 1.1 s, unless the server is configured otherwise."""
     create_response: bool = True
-    """Answer when the turn ends."""
+    """Whether the model answers when the turn ends."""
     interrupt_response: bool = True
-    """Let the user interrupt a response by speaking."""
+    """Whether the user can interrupt a response by speaking."""
 
 
 class Transcription(Settings, frozen=True):
-    """The user's words are told too. In a session of type `transcription` that is never off."""
+    """Transcripts of the user's words. In a session of type `transcription` they are always on."""
 
     tunes: ClassVar = {
         "prompt": "the recogniser takes no prompt",
@@ -107,46 +107,45 @@ class Transcription(Settings, frozen=True):
     }
 
     model: Annotated[str, TOLD] = ""
-    """The recogniser; the server's configuration chooses it, whatever is asked for."""
+    """Name of the recogniser. The server's configuration chooses it, whatever is requested."""
     language: Annotated[str, Meta(max_length=16)] | None = None
-    """Language that is spoken, as a two-letter code that the server's recogniser knows, with a
-    region or without; null is the server's own."""
+    """Language that the user speaks: a two-letter code that the server's recogniser knows, with or
+    without a region. Null means the language that the server's configuration sets."""
 
 
 class InputAudio(Settings, frozen=True):
-    """What the user sends."""
+    """Settings of the user's audio."""
 
     format: AudioFormat = PcmFormat()
     """Format of the audio that is appended from now on."""
     transcription: Transcription | None = None
-    """Null: transcripts are not told."""
+    """Settings of the transcripts; null means that none are sent."""
     noise_reduction: Annotated[None, TOLD] = None
-    """Always null: noise is not reduced, whatever is asked for."""
+    """Always null: noise is not reduced, whatever is requested."""
     turn_detection: ServerVad | SemanticVad | None = ServerVad()
-    """How turns are found; null: the client commits the audio and asks for responses itself."""
+    """How turns are found. Null: the client itself commits audio and requests responses."""
 
 
 class OutputAudio(Settings, frozen=True):
-    """What the user hears."""
+    """Settings of the audio that the user hears."""
 
     format: AudioFormat = PcmFormat()
-    """Format of the audio of the responses that follow."""
+    """Format of the audio of later responses."""
     voice: Name = "default"
     """A voice of the server's synthesizer: a name in `voiceloop.voices`, or another that it has.
-    `default` and the names of OpenAI's voices stand for the server's own. It may change
-    at any time, for the responses that follow."""
+    `default` and the names of OpenAI's voices mean the server's own voice. The voice may change at
+    any time, for later responses."""
     speed: Annotated[float, TOLD] = 1.0
-    """Always 1: the voice has the pace that the server's configuration gives it, whatever is asked
-    for."""
+    """Always 1: the server's configuration sets the pace of the voice, whatever is requested."""
 
 
 class Audio(Settings, frozen=True):
-    """Audio in both directions."""
+    """Settings of the audio in both directions."""
 
     input: InputAudio = InputAudio()
-    """What the user sends."""
+    """Settings of the user's audio."""
     output: OutputAudio = OutputAudio()
-    """What the user hears."""
+    """Settings of the audio that the user hears."""
 
 
 class FunctionTool(Object, frozen=True):
@@ -155,9 +154,9 @@ class FunctionTool(Object, frozen=True):
     tunes: ClassVar = {"strict": "the model is not held to the schema"}
 
     name: Name
-    """What the model calls it."""
+    """Name by which the model calls it."""
     type: Literal["function"] = "function"
-    """The only kind of tool; servers of tools (MCP) are for the client to ask."""
+    """The only kind of tool. The client itself calls the tools of MCP servers."""
     description: Annotated[str, Meta(max_length=10_000)] = ""
     """What it does and when to call it."""
     parameters: Mapping[str, object] = {}
@@ -168,65 +167,65 @@ Tools = Annotated[tuple[FunctionTool, ...], Meta(max_length=128)]
 
 
 class NamedFunction(Object, frozen=True, tag="function"):
-    """One of the functions."""
+    """The function that each response must call."""
 
     name: Name
-    """The function."""
+    """Name of the function."""
 
 
 ToolChoice = Literal["auto", "none", "required"] | NamedFunction
 
 
 class LlmServer(Object, frozen=True):
-    """A language-model server that runs on the machine of the server."""
+    """A language-model server that runs on the same machine as this server."""
 
     id: str
-    """For `voiceloop.llm_server.use`."""
+    """Id to send in `voiceloop.llm_server.use`."""
     name: str
-    """What kind of server it is."""
+    """Name for people, such as `Ollama`."""
     models: tuple[str, ...]
-    """Its models that can chat; the first would reply."""
+    """Names of its models that can chat. The first one would generate the replies."""
 
 
 class Voice(Object, frozen=True):
-    """A voice that can be asked for in the middle of a conversation."""
+    """A voice that can be requested at any time in a conversation."""
 
     name: str
-    """What `audio.output.voice` calls it."""
+    """The value of `audio.output.voice` that requests it."""
     label: str
-    """Who speaks, for people: `Heart, American woman`."""
+    """Description for people, such as `Heart, American woman`."""
     language: str
-    """Code of what it speaks, such as `en-us`; empty where that is not known."""
+    """Code of its language, such as `en-us`; empty if unknown."""
     language_name: str
-    """The same in words, whatever the region: `English`; likewise."""
+    """Name of its language without the region, such as `English`; empty if unknown."""
 
 
 class Extensions(Settings, frozen=True):
-    """What voiceloop adds to the protocol. Whatever can be asked for is off until then."""
+    """The additions of voiceloop to the protocol. A client turns on the ones that it wants."""
 
     binary_audio: bool = False
-    """Audio of responses comes as binary frames instead of `response.output_audio.delta`."""
+    """Send audio of responses as binary messages instead of `response.output_audio.delta`."""
     tentative_words: bool = False
-    """`voiceloop.transcript` tells the user's words while they may still change."""
+    """Send `voiceloop.transcript` with the user's words while they may still change."""
     traces: bool = False
-    """`voiceloop.trace` tells the record of each turn."""
+    """Send `voiceloop.trace` with the record of each turn."""
     pause: bool = False
-    """A possible interruption pauses the response: `voiceloop.output.paused` and `.resumed`."""
+    """Pause responses on possible interruptions: `voiceloop.output.paused` and `.resumed`."""
     clauses: bool = False
-    """`voiceloop.output.clause` tells where in the audio of a response its words are."""
+    """Send `voiceloop.output.clause` with the position of each clause in the audio."""
     resume: bool = False
-    """The session can be taken up again on a new connection: `voiceloop.session.token`."""
+    """Let the session be resumed on a new connection: `voiceloop.session.token`."""
     voices: Annotated[tuple[Voice, ...], TOLD] = ()
-    """Voices that the server offers; `GET /v1/voices/NAME` lets one be heard."""
+    """Voices that the server offers; `GET /v1/voices/NAME` returns a sample of one."""
     models: Annotated[tuple[str, ...], TOLD] = ()
-    """What hears, thinks and speaks, by name."""
+    """Names of the models that recognise, reply and speak."""
     examples: Annotated[tuple[str, ...], TOLD] = ()
-    """What the user might ask first."""
+    """Questions that the user might ask first."""
     notes: Annotated[tuple[str, ...], TOLD] = ()
-    """What the user should know of the models."""
+    """Notes about the models that the user should read."""
     llm_servers: Annotated[tuple[LlmServer, ...], TOLD] = ()
-    """Whom else the replies may be had from; told to the server's own page alone, where it was
-    opened on the server's machine."""
+    """Other servers that can generate the replies. Only the server's own page gets them, and only
+    if it was opened on the server's machine."""
 
 
 TUNES = {
@@ -234,29 +233,29 @@ TUNES = {
     "parallel_tool_calls": "how many tools the model calls in a response is its own choice",
     "temperature": "the server's configuration sets it",
 }
-"""What is asked for of a session or a response, and nothing comes of."""
+"""Keys of a session or a response that are accepted and have no effect, with the reason."""
 
 
 class ResponseOutput(Settings, frozen=True):
-    """What the user hears of one response."""
+    """Settings of the audio of one response."""
 
     tunes: ClassVar = {"speed": "the server's configuration sets it"}
 
     format: AudioFormat = PcmFormat()
     """Format of the audio."""
     voice: Name = "default"
-    """A voice of the server's synthesizer, as for the session."""
+    """A voice of the server's synthesizer, as in the session's settings."""
 
 
 class ResponseAudio(Settings, frozen=True):
-    """The audio of one response."""
+    """The audio settings of one response."""
 
     output: ResponseOutput = ResponseOutput()
-    """What the user hears."""
+    """Settings of the audio that the user hears."""
 
 
 class ResponseSettings(Settings, frozen=True):
-    """One response; in `response.create`, what is absent is as in the session."""
+    """The settings of one response. In `response.create` absent keys have the session's values."""
 
     unsupported: ClassVar = {
         "prompt": "send the text as `instructions`: prompts are not stored",
@@ -267,10 +266,10 @@ class ResponseSettings(Settings, frozen=True):
     tunes: ClassVar = TUNES
 
     conversation: Literal["auto", "none"] = "auto"
-    """`none`: what is said does not become part of the conversation."""
+    """`none` keeps the response out of the conversation."""
     input: Annotated[tuple[Item | ItemReference, ...], Meta(max_length=MOST_INPUT)] | None = None
-    """What the model reads instead of the conversation: items of its own, and references to those
-    of the conversation. They do not become part of it. Null: the conversation."""
+    """Items that the model reads instead of the conversation: new ones, and references to those of
+    the conversation. New ones do not become part of it. Null: the model reads the conversation."""
     instructions: Instructions = ""
     """System prompt."""
     output_modalities: Modalities = ("audio",)
@@ -280,19 +279,19 @@ class ResponseSettings(Settings, frozen=True):
     tools: Tools = ()
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
-    """Whether it calls any, as for the session."""
+    """Whether the model calls functions, as in the session's settings."""
     max_output_tokens: OutputTokens = "inf"
     """Longest response, in tokens."""
     metadata: (
         Annotated[Mapping[Name, Annotated[str, Meta(max_length=512)]], Meta(max_length=16)] | None
     ) = None
-    """Texts of the client's own, told again with the response."""
+    """Keys and texts that the client gives; events with the response repeat them."""
 
 
 class SessionSettings(Settings, frozen=True):
-    """A session. `session.created` and `session.updated` tell all of it.
+    """The settings of a session. `session.created` and `session.updated` have all of them.
 
-    Its fields are those of the API.
+    The fields are those of the API.
     """
 
     unsupported: ClassVar = {
@@ -308,44 +307,44 @@ class SessionSettings(Settings, frozen=True):
     tunes: ClassVar = TUNES | {"input_audio_noise_reduction": "noise is not reduced"}
 
     type: Literal["realtime", "transcription"] = "realtime"
-    """`realtime` is a conversation; in `transcription` the user's words are told, and nothing ever
-    replies. It is chosen by the address, `/v1/realtime?intent=transcription`, or by the first
-    update that names it before there is anything in the conversation; then it cannot change."""
+    """`realtime` is a conversation. In `transcription` the user's words are transcribed and never
+    answered. The address `/v1/realtime?intent=transcription` chooses it, or else the first update
+    that names a type while the conversation is empty. Then it cannot change."""
     id: Annotated[str, TOLD] = ""
-    """The session's id."""
+    """Id of the session."""
     object: Annotated[Literal["realtime.session"], TOLD] = "realtime.session"
     """Always `realtime.session`."""
     model: Annotated[str, TOLD] = ""
-    """The language model; the server's configuration chooses it, whatever is asked for."""
+    """Name of the language model. The server's configuration chooses it, whatever is requested."""
     output_modalities: Modalities = ("audio",)
     """Either `audio`, with a transcript, or `text` alone."""
     instructions: Instructions = ""
     """System prompt."""
     audio: Audio = Audio()
-    """Audio in both directions."""
+    """Settings of the audio in both directions."""
     tools: Tools = ()
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
-    """`auto`: it calls what it finds fit; `none`: it is not told of them, and calls none;
-    `required`, or a function: it says nothing, and calls one of them, or that one. Each response
-    does, the one after the function's output too."""
+    """`auto`: the model decides what to call. `none`: it is given no functions and calls none.
+    `required`, or a function: it says nothing and calls one of them, or that one. This holds for
+    every response, also for one after the output of a function."""
     max_output_tokens: OutputTokens = "inf"
-    """Longest response, in tokens; tokens of calls count too."""
+    """Longest response, in tokens; the tokens of calls count too."""
     truncation: Annotated[Literal["auto"], TOLD] = "auto"
     """Always `auto`: the oldest turns leave the model's context when it is full."""
     include: Annotated[None, TOLD] = None
-    """Always null: nothing more is included, whatever is asked for."""
+    """Always null: nothing more is included, whatever is requested."""
     prompt: Annotated[None, instead("send the text as `instructions`: prompts are not stored")] = (
         None
     )
     """Always null: prompts are not stored."""
     tracing: Annotated[None, TOLD] = None
-    """Always null: nothing is traced elsewhere. Whoever asks for it gets no traces."""
+    """Always null: nothing is traced elsewhere, whatever is requested."""
     voiceloop: Extensions = Extensions()
-    """What voiceloop adds to the protocol."""
+    """The additions of voiceloop to the protocol."""
 
     def response(self, overrides: ResponseChanges | None = None) -> ResponseSettings:
-        """What holds for a response, with the overrides of its `response.create` if it has any."""
+        """Return the settings of a response, with the overrides of its `response.create` if any."""
         base = ResponseSettings(
             instructions=self.instructions,
             output_modalities=self.output_modalities,
@@ -358,36 +357,36 @@ class SessionSettings(Settings, frozen=True):
 
 
 class TranscriptionAudio(Object, frozen=True):
-    """Audio in the one direction that there is."""
+    """The audio settings of a session of type `transcription`: it has input only."""
 
     input: InputAudio
-    """What the user sends. Of its turn detection `create_response`, `interrupt_response` and
-    `idle_timeout_ms` are off, whatever is asked for."""
+    """Settings of the user's audio. In its turn detection `create_response`, `interrupt_response`
+    and `idle_timeout_ms` are off, whatever is requested."""
 
 
 class TranscriptionSession(Object, frozen=True):
-    """What is told of a session of type `transcription`.
+    """The settings of a session of type `transcription`, as they are sent to the client.
 
-    It has these of the keys of a conversation; others of these, but for what only the server sets,
-    are refused.
+    It has only these keys of the settings of a conversation. Changes of the others are refused,
+    except keys that only the server sets.
     """
 
     id: str
-    """The session's id."""
+    """Id of the session."""
     audio: TranscriptionAudio
-    """What the user sends."""
+    """Settings of the user's audio."""
     voiceloop: Extensions
-    """What voiceloop adds to the protocol. What it adds to responses has no effect here."""
+    """The additions of voiceloop to the protocol. Those to responses have no effect here."""
     type: Literal["transcription"] = "transcription"
-    """The type again."""
+    """Always `transcription`."""
     object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
-    """Always this."""
+    """Always `realtime.transcription_session`."""
     include: None = None
-    """Always null: nothing more is included, whatever is asked for."""
+    """Always null: nothing more is included, whatever is requested."""
 
 
 def as_told(settings: SessionSettings) -> SessionSettings | TranscriptionSession:
-    """What a client is told of its session."""
+    """Return the settings in the form in which they are sent to the client."""
     if settings.type == "realtime":
         return settings
     return TranscriptionSession(
@@ -396,8 +395,10 @@ def as_told(settings: SessionSettings) -> SessionSettings | TranscriptionSession
 
 
 def only_transcribing(settings: SessionSettings, recogniser: str) -> SessionSettings:
-    """The settings of a session of type `transcription`: the words that the `recogniser` of that
-    name hears are told, and nothing replies."""
+    """Return `settings` changed to those of a session of type `transcription`.
+
+    Transcripts are on, and nothing is answered. `recogniser` is the name of the recogniser.
+    """
     heard = settings.audio.input
     detection = heard.turn_detection
     if detection is not None:
@@ -413,7 +414,7 @@ def only_transcribing(settings: SessionSettings, recogniser: str) -> SessionSett
     return replace(settings, type="transcription", audio=audio)
 
 
-if TYPE_CHECKING:  # what is UNSET there, only `updated` has to know
+if TYPE_CHECKING:  # only `updated` needs to know that absent keys are UNSET
     SessionChanges = SessionSettings
     ResponseChanges = ResponseSettings
 else:
@@ -422,6 +423,6 @@ else:
 
 
 def size(settings: SessionSettings | ResponseSettings) -> int:
-    """How many bytes of UTF-8 the instructions and tools take."""
+    """Return the size of the instructions and tools, in bytes of UTF-8."""
     tools = json.dumps(plain(settings.tools), ensure_ascii=False)
     return len(settings.instructions.encode()) + len(tools.encode())

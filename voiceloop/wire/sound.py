@@ -1,4 +1,4 @@
-"""Audio on the wire: bytes in the format that the session has set; in JSON they are base64."""
+"""Audio in messages: bytes in the format that the session sets, in JSON as base64."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Self
 from voiceloop.schema import Mistake
 
 RATE = 24_000
-"""Hertz in which audio is counted, whatever its format: a sample of G.711 counts as three."""
+"""Rate in Hz at which audio is counted in every format: a sample of G.711 counts as three."""
 
 
 class AudioBytes(bytes):
-    """Audio, made of bytes or of their base64. Only its format tells what samples they are."""
+    """Encoded audio, made of bytes or of their base64. It does not know its format."""
 
     described = "audio in base64"
 
     def __new__(cls, data: str | bytes) -> Self:
-        """Raises Mistake for what is not base64."""
-        # A number would make so many zeros.
+        """Decode `data` if it is text. Raises Mistake if that is not base64."""
+        # `memoryview` refuses a number, of which `bytes` would make that many zeros.
         return super().__new__(cls, _decoded(data) if isinstance(data, str) else memoryview(data))
 
 
@@ -33,5 +33,5 @@ def _decoded(text: str) -> bytes:
 
 
 def _encodes(data: bytes, text: str) -> bool:
-    """Whether an encoder makes `text` of `data`; damage can hit bits that stand for no byte."""
+    """Return whether `data` encodes to `text`. Damage can hit bits that belong to no byte."""
     return binascii.b2a_base64(data, newline=False) == text.encode()
