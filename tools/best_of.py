@@ -1,16 +1,17 @@
-"""Measure what `llm.best_of` is good for, and what it takes.
+"""Measures the gain and the cost of `llm.best_of`.
 
     python -m tools.best_of exact --seeds 4
     python -m tools.best_of exact --target smollm2-135m-instruct --seeds 1
     python -m tools.best_of time
 
-`exact` asks 200 held-out questions of the starter's domain, each of which has one right answer, at
-temperature 0.8: how many get it from a single reply, from the best of several first clauses and of
-several whole replies, and from the likeliest tokens. The starter has to give it in exactly the
-words that it was taught; another target has to say the one word that the question does not have,
-in a reply of at most 24 tokens. `time` compares how
-long a first clause takes alone and as the best of several, its prompt read before, in pairs; passes
-of the target are counted too, which do not depend on what else the machine does.
+`exact` asks 200 held-out questions of the starter's domain, each with one right answer, at
+temperature 0.8. It counts the right answers of single replies, of the best of several first
+clauses, of the best of several replies, and of greedy decoding. The starter has to use exactly the
+words of its training. Another target has to say the one word of the answer that is not in the
+question, in a reply of at most 24 tokens.
+
+`time` compares the time to the first clause, alone and as the best of several, in pairs. The prompt
+is read before. It also counts passes of the target, which do not depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ TEMPERATURE = 0.8
 
 
 def ways(count: int, target: str) -> Mapping[str, LlmConfig]:
-    """What is compared."""
+    """Return the settings to compare, by name."""
     greedy = LlmConfig(target=target, max_new_tokens=256 if target == "starter" else 24)
     single = replace(greedy, temperature=TEMPERATURE)
     best = replace(single, best_of=count)
@@ -49,12 +50,15 @@ def ways(count: int, target: str) -> Mapping[str, LlmConfig]:
 
 
 def words(text: str) -> set[str]:
-    """The words of a text."""
+    """Return the words of a text in lower case."""
     return set(re.findall(r"[a-z0-9']+", text.lower()))
 
 
 def keyed(count: int = 200) -> list[tuple[str, str]]:
-    """Questions whose short answers have one word that they do not have themselves."""
+    """Return questions whose short answers have just one word that is not in the question.
+
+    Each comes with that word.
+    """
     found = [
         (question, (words(answer) - words(question)).pop())
         for question, answer in factual("heldout", 1200)
@@ -64,25 +68,25 @@ def keyed(count: int = 200) -> list[tuple[str, str]]:
 
 
 def reply(talk: SpeculativeConversation, question: str) -> str:
-    """All that is said to a question asked first."""
+    """Return the text of the reply to a question that begins a conversation."""
     return "".join(item.text for item in talk.reply(question, 1) if isinstance(item, TokenBurst))
 
 
 def exact(llm: SpeculativeLlm, seed: int) -> float:
-    """Share of the questions that are answered rightly."""
+    """Return the share of questions that are answered correctly."""
     starter = llm.name == "starter"
-    asked = factual("heldout") if starter else keyed()
+    questions = factual("heldout") if starter else keyed()
     right = 0
-    for number, (question, answer) in enumerate(asked):
-        talk = llm.conversation(seed=seed * len(asked) + number)
+    for number, (question, answer) in enumerate(questions):
+        talk = llm.conversation(seed=seed * len(questions) + number)
         said = reply(talk, question)
         right += said == answer if starter else answer in words(said)
         talk.close()
-    return right / len(asked)
+    return right / len(questions)
 
 
 def clause(llm: SpeculativeLlm, question: str, seed: int) -> tuple[float, int]:
-    """Milliseconds and passes of the target from a prompt that has been read to a first clause."""
+    """Return milliseconds and passes of the target from a prefilled prompt to a first clause."""
     talk = llm.conversation(seed=seed)
     for _ in talk.prefill(question, 1):
         pass
@@ -98,7 +102,7 @@ def clause(llm: SpeculativeLlm, question: str, seed: int) -> tuple[float, int]:
 
 
 def compare_exact(count: int, target: str, seeds: int) -> None:
-    """Print how many answers are right, on the average over `seeds`, and for each."""
+    """Print the share of right answers, as the mean over `seeds` and for each seed."""
     for name, config in ways(count, target).items():
         llm = speculative(config)
         shares = [exact(llm, seed) for seed in range(seeds if config.temperature else 1)]
@@ -106,7 +110,7 @@ def compare_exact(count: int, target: str, seeds: int) -> None:
 
 
 def compare_time(count: int, target: str) -> None:
-    """Print what a first clause takes alone and as the best of `count`."""
+    """Print the median time to a first clause, alone and as the best of `count`."""
     alone, best = (
         speculative(ways(count, target)[name]) for name in ("single", "best first clause")
     )
@@ -123,7 +127,7 @@ def compare_time(count: int, target: str) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the measurement that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("exact", "time"))
     parser.add_argument("--count", type=int, default=4, help="candidates")

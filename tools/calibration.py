@@ -1,12 +1,14 @@
-"""Calibrate a language model on the bundled requests, and say what was found: the areas under the
-curves by kind of silence, what each policy costs, and the entry for shipped.toml.
+"""Calibrates a language model on the bundled requests.
+
+It prints areas under the ROC curve by kind of silence, the cost of each policy, and the entry for
+shipped.toml.
 
     python -m tools.calibration starter --domain
     python -m tools.calibration path/of/a/model
     python -m tools.calibration path/of/a/model --spoken tiny.en --every 5
 
-With --spoken the words are what a recogniser understands of the requests, said in the voices of
-flite; `as it is known` is then what the calibration is worth.
+With --spoken the requests are spoken by flite and recognised first. The line `as it is known` then
+shows how good the known calibration is on recognised words.
 """
 
 from __future__ import annotations
@@ -52,32 +54,34 @@ PARTS: tuple[tuple[str, tuple[Kind, ...]], ...] = (
 
 
 VOICES = ("slt", "rms", "awb", "kal16")
-"""Of flite."""
+"""Voices of flite."""
 PAUSE = silence(samples(500))
-"""What a recogniser hears after the words, where the user is silent."""
+"""The silence that a recogniser hears after the words."""
 
 
 def areas(judged: Sequence[JudgedSilence]) -> list[tuple[str, int, float, float]]:
-    """For each kind of silence how many there are, and how well an end is told from it by the
-    probability and by the last word: areas under ROC curves."""
+    """Return for each kind of silence its name, its number, and two areas under the ROC curve.
+
+    They say how well an end is distinguished from it by the end probability and by the last word.
+    """
 
     scale = Calibration(0.0, 0.0, 0, shift_of(judged))
 
     def scores(kinds: Sequence[Kind]) -> tuple[list[float], list[float]]:
         own = [one for one in judged if one.kind in kinds]
-        chances = [comparable(one.probability, scale, one.exchanges) for one in own]
-        return chances, [float(not one.unfinished) for one in own]
+        probabilities = [comparable(one.probability, scale, one.exchanges) for one in own]
+        return probabilities, [float(not one.unfinished) for one in own]
 
-    chances, words = scores(("end",))
+    probabilities, words = scores(("end",))
     return [
-        (name, len(own[0]), roc_auc(chances, own[0]), roc_auc(words, own[1]))
+        (name, len(own[0]), roc_auc(probabilities, own[0]), roc_auc(words, own[1]))
         for name, own in ((name, scores(kinds)) for name, kinds in PARTS)
         if own[0]
     ]
 
 
 def in_kinds(sentence: Sentence, language: Language) -> CalibrationRequest:
-    """A sentence of the bench as a request: every place between two words is a cut."""
+    """Turn a sentence of the bench into a request with a cut after every word."""
 
     def cut(words: int) -> Cut:
         said = sentence.prefix(words)
@@ -106,19 +110,21 @@ def main() -> None:
 
     llm = speculative(LlmConfig(target=given.model, draft="none", system=given.system))
     found = {}
-    for code, asked in bundled_requests().items():
+    for code, requests in bundled_requests().items():
         if given.language and code not in given.language:
             continue
         if given.domain and code == "en":
-            asked = replace(asked, asked=tuple(in_kinds(one, LANGUAGES[code]) for one in QUESTIONS))
-        asked = replace(asked, asked=asked.asked[:: given.every])
+            requests = replace(
+                requests, asked=tuple(in_kinds(one, LANGUAGES[code]) for one in QUESTIONS)
+            )
+        requests = replace(requests, asked=requests.asked[:: given.every])
         if given.spoken:
             asr = load_asr(Config(asr=AsrConfig(model=given.spoken)))
-            asked = replace(asked, asked=understood(asked.asked, asr, LANGUAGES[code]))
-        judged = [one for one in judgements(llm, asked) if one is not None]
+            requests = replace(requests, asked=understood(requests.asked, asr, LANGUAGES[code]))
+        judged = [one for one in judgements(llm, requests) if one is not None]
         found[code] = calibrate(judged, TurnConfig())
         shipped = llm.calibrations.get(code)
-        print(f"\n{code}: {len(asked.asked)} requests, {len(judged)} silences")
+        print(f"\n{code}: {len(requests.asked)} requests, {len(judged)} silences")
         print(f"{'area under the ROC curve':<30}{'silences':>10}{'P(end)':>10}{'last word':>11}")
         for name, count, probability, words in areas(judged):
             print(f"{name:<30}{count:>10}{probability:>10.3f}{words:>11.3f}")
@@ -135,12 +141,15 @@ def main() -> None:
 
 
 def understood(
-    asked: Sequence[CalibrationRequest], asr: Asr, language: Language
+    requests: Sequence[CalibrationRequest], asr: Asr, language: Language
 ) -> tuple[CalibrationRequest, ...]:
-    """What `asr` understands of each request and its beginnings, which are said by themselves, as
-    by someone who hesitates; without those of which it understands nothing."""
+    """Return the requests with the words that `asr` understands.
+
+    Each beginning of a request is spoken alone, as by a person who hesitates. Those without any
+    recognised word are left out.
+    """
     found = list[CalibrationRequest]()
-    for request, voice in zip(asked, cycle(VOICES), strict=False):
+    for request, voice in zip(requests, cycle(VOICES), strict=False):
         said = [*(f"{cut.words}," for cut in request.cuts[:-1]), request.text]
         cuts = list[Cut]()
         for text, cut in zip(said, request.cuts, strict=True):

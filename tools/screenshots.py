@@ -1,9 +1,8 @@
 """Writes docs/images/*.png: a conversation with the starter models, as the page shows it.
 
-Nothing in it is staged: `voiceloop serve` answers, and what a browser hears through its microphone
-is a recording that espeak-ng speaks here and now, with a question that interrupts an answer. So the
-words and the milliseconds are those of the machine that takes the pictures, which should have
-nothing else to do.
+Nothing is staged: `voiceloop serve` answers, and the browser's microphone plays a recording of
+espeak-ng, in which a question interrupts an answer. Words and milliseconds are those of the machine
+that takes the pictures, which should be idle.
 
 `python -m tools.screenshots` needs Playwright and a Chromium (VOICELOOP_CHROMIUM names one).
 """
@@ -36,12 +35,12 @@ SAID = (
     (6.0, "Why is the sky blue?"),
     (10.5, "What is the capital of France?"),
 )
-"""Second of the recording, and what is said there; the last is said into the answer before it."""
+"""Seconds of the recording, and the question asked there. The last interrupts an answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """One conversation, and the scenes of it that pictures are taken of."""
+class BrowserRun:
+    """One conversation of the browser, and the scenes that become pictures."""
 
     scheme: Literal["light", "dark"]
     size: ViewportSize
@@ -49,16 +48,16 @@ class Visit:
     scenes: tuple[str, ...]
 
 
-VISITS = (
-    Visit("light", WIDE, "", ("idle", "talking", "interrupted")),
-    Visit("dark", WIDE, "", ("idle", "talking", "interrupted")),
-    Visit("light", PHONE, "-phone", ("interrupted",)),
-    Visit("dark", PHONE, "-phone", ("talking",)),
+RUNS = (
+    BrowserRun("light", WIDE, "", ("idle", "talking", "interrupted")),
+    BrowserRun("dark", WIDE, "", ("idle", "talking", "interrupted")),
+    BrowserRun("light", PHONE, "-phone", ("interrupted",)),
+    BrowserRun("dark", PHONE, "-phone", ("talking",)),
 )
 
 
 def recording(path: Path) -> None:
-    """What the microphone hears: the questions in a room that is never quite silent."""
+    """Write the sound of the microphone: the questions over a faint background noise."""
     room = np.random.default_rng(0).normal(0, 3e-4, 40 * SPEECH_RATE).astype(np.float32)
     for second, text in SAID:
         said, at = spoken(text, Voice("espeak", "en-us")), round(second * SPEECH_RATE)
@@ -67,7 +66,7 @@ def recording(path: Path) -> None:
 
 
 def converse(page: Page, scene: str) -> None:
-    """Wait until the conversation has come to a scene; they follow upon each other."""
+    """Wait until the conversation has reached a scene. Scenes are called in their order."""
     transcript = page.locator("#transcript")
     phase = page.locator("#phase")
     if scene == "idle":
@@ -89,8 +88,8 @@ def converse(page: Page, scene: str) -> None:
         page.wait_for_timeout(500)
 
 
-def take(playwright: Playwright, url: str, microphone: Path, visit: Visit) -> None:
-    """Have one conversation, and take its pictures."""
+def take(playwright: Playwright, url: str, microphone: Path, run: BrowserRun) -> None:
+    """Hold one conversation, and take its pictures."""
     flags = [
         "--no-sandbox",
         "--use-fake-device-for-media-stream",
@@ -98,11 +97,11 @@ def take(playwright: Playwright, url: str, microphone: Path, visit: Visit) -> No
     ]
     browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
     context = browser.new_context(
-        viewport=visit.size,
-        color_scheme=visit.scheme,
+        viewport=run.size,
+        color_scheme=run.scheme,
         device_scale_factor=1.5,
-        is_mobile=visit.size == PHONE,
-        has_touch=visit.size == PHONE,
+        is_mobile=run.size == PHONE,
+        has_touch=run.size == PHONE,
     )
     context.grant_permissions(["microphone"])
     page = context.new_page()
@@ -113,9 +112,9 @@ def take(playwright: Playwright, url: str, microphone: Path, visit: Visit) -> No
         "localStorage.setItem('voiceloop.settings', JSON.stringify({processing: false}))"
     )
     page.goto(url)
-    for scene in visit.scenes:
+    for scene in run.scenes:
         converse(page, scene)
-        path = FOLDER / f"{scene}-{visit.scheme}{visit.suffix}.png"
+        path = FOLDER / f"{scene}-{run.scheme}{run.suffix}.png"
         page.screenshot(path=path, animations="disabled")
         assert path.stat().st_size <= LARGEST, f"{path} has {path.stat().st_size} bytes"
     browser.close()
@@ -128,8 +127,8 @@ def main() -> None:
         microphone = Path(folder) / "microphone.wav"
         recording(microphone)
         with serving(Path(folder)) as server:
-            for visit in VISITS:
-                take(playwright, server.page, microphone, visit)
+            for run in RUNS:
+                take(playwright, server.page, microphone, run)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The command `voiceloop`, which is also `python -m voiceloop`.
 
-Whoever presses Ctrl-C gets one line, also while the commands are still being imported, and so does
-whoever leaves them no memory.
+Ctrl-C ends it with one line instead of a traceback, also while the commands are still being
+imported. So does a lack of memory during the import.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from voiceloop import signals
 
 
 def main() -> int:
-    """Run one command; returns the exit status."""
+    """Run one command and return its exit status."""
     _open_closed()
     with signals.all_like_ctrl_c():
         try:
@@ -23,7 +23,7 @@ def main() -> int:
             status = run()
         except KeyboardInterrupt:
             signals.leave()
-        except (ImportError, MemoryError) as error:  # of the commands themselves
+        except (ImportError, MemoryError) as error:  # raised while the commands were imported
             from voiceloop.errors import tells_of_no_memory
 
             if not tells_of_no_memory(error):
@@ -35,20 +35,24 @@ def main() -> int:
 
 
 def _ends_at_once() -> None:
-    """From here on Ctrl-C ends the process and tells nothing. Python would go on with its own end,
-    and show a traceback of whatever it was at."""
+    """Let Ctrl-C end the process without a message from here on.
+
+    By default Python would finish its shutdown and show a traceback from the middle of it.
+    """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _open_closed() -> None:
-    """Whoever closes a standard stream wants nothing of it: what is written to it goes nowhere, and
-    no file that is opened later takes its place."""
+    """Open each closed standard stream on the null device.
+
+    Otherwise the next file that is opened would get the stream's descriptor and its output.
+    """
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor: this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))
 

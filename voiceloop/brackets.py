@@ -1,18 +1,18 @@
-"""Where JSON that stands in a text begins and ends; whether it can be read is not asked here."""
+"""Finds the beginning and the end of JSON within a text, without checking that it is valid."""
 
 from __future__ import annotations
 
 import re
 
 JSON = re.compile(r"\[\s*\{\s*[\"']|\{\s*[\"']")
-"""How an object that holds something begins, or a list of such."""
+"""Matches the beginning of an object that is not empty, or of a list of such objects."""
 JSON_MAYBE = re.compile(r"(?:\[\s*)?(?:\{\s*)?$")
-"""What may become such a beginning at the end of a text, if it is not empty."""
+"""Matches the end of a text that may grow into a match of `JSON`; the match may be empty."""
 _STEP = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[{}\[\]]', re.DOTALL)
 
 
 def json_end(text: str, start: int) -> int | None:
-    """Index behind the bracket that closes the one at `start`; None where it is not there yet."""
+    """Return the index after the bracket that closes the one at `start`; None if none closes it."""
     depth = 0
     for step in _STEP.finditer(text, start):
         depth += (step[0] in "{[") - (step[0] in "}]")

@@ -1,7 +1,6 @@
-"""Where the files that ship with voiceloop lie.
+"""Finds the files that ship with voiceloop.
 
-In a wheel they are under `voiceloop/_bundled/`; a checkout (an editable install) has them at its
-root.
+A wheel has them under `voiceloop/_bundled/`, a checkout (an editable install) at its root.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ STARTER_HEARS = (
     "the starter recogniser knows synthetic voices alone and misunderstands people; "
     "for real models: voiceloop models pull cpu, then --preset cpu"
 )
-"""What whoever speaks to the bundled recogniser is to know."""
+"""A note for users who speak to the bundled recogniser."""
 
 STARTER_ANSWERS = (
     "the starter language model answers small questions only: sums, capitals, opposites, timers"
 )
-"""What whoever is answered by the bundled language model is to know."""
+"""A note for users of the bundled language model."""
 STARTER_EXAMPLES = (
     "What is the capital of France?",
     "What is 7 times 8?",
@@ -32,16 +31,16 @@ EXAMPLES = (
     "Suggest a name for a small grey cat.",
     "How do I fall asleep faster?",
 )
-"""What to ask the one language model, and any other."""
+"""Questions to try: `STARTER_EXAMPLES` with the bundled language model, these with any other."""
 
 _PACKAGE = Path(__file__).resolve().parent
 
 
 def bundled(name: str, *, package: Path = _PACKAGE) -> Path:
-    """The file or folder that ships as `name`, such as `models/starter/asr`.
+    """Return the path of the file or folder that ships as `name`, such as `models/starter/asr`.
 
-    `package` is the folder of the installed package. Raises ModelNotFound where nothing of that
-    name was shipped.
+    `package` is the folder of the installed package. Raises ModelNotFound if this installation
+    has nothing of that name.
     """
     inside = package / "_bundled"
     path = (inside if inside.is_dir() else package.parent) / name

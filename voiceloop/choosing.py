@@ -1,7 +1,8 @@
-"""What `talk` and `serve` run with where nobody has said so: the best preset that has been pulled,
-or is pulled now, and the language-model server of this machine that `--llm-server` names.
+"""Chooses the models of `talk` and `serve` where the user has named none.
 
-All other commands take the settings as they are, so that what they do hangs on no cache.
+That is the best preset that has been pulled or that the user has pulled now, and the local
+language-model server that `--llm-server` names. All other commands take the settings as they are,
+so their results do not depend on which models happen to be on the machine.
 """
 
 from __future__ import annotations
@@ -33,35 +34,38 @@ from voiceloop.presets import BEST_FIRST, STARTER, Machine
 from voiceloop.threads import available_cores
 
 ELSEWHERE = "openai"
-"""The engine of a language model that a server has."""
+"""The engine for language models that run in a server."""
 LLM_KEYS: tuple[str, ...] = ("llm.engine", "llm.base_url", "llm.target")
-"""What names a language model that a server has."""
+"""The settings that together name a language model in a server."""
 
 
 class Choosing(Command, frozen=True, kw_only=True):
-    """A command that chooses what it runs with."""
+    """A command that chooses its models where the user has named none."""
 
     llm_server: Annotated[str | None, written("NAME")] = None
     """A language-model server of this machine that replies. It is one of `ollama`, `lm-studio`,
-    `llama.cpp`, `vllm`, a port or an address, and a model may follow (`ollama/llama3.2`); `none`
-    looks for nothing."""
+    `llama.cpp`, `vllm`, a port or an address, and a model may follow (`ollama/llama3.2`). With
+    `none` no server is looked for."""
 
 
 C = TypeVar("C", bound=Choosing)
 Ask = Callable[[str], str] | None
-"""Shows a text to the user and returns a line of theirs; None where there is nobody to ask."""
+"""A function that shows a text to the user and returns their answer; None without a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceNotice:
-    """What whoever starts the command is told of the choice."""
+    """The lines that tell the user what was chosen."""
 
     lines: list[str] = field(default_factory=list[str])
     search: Future[list[LocalServer]] | None = None
-    """For servers that they may like to know of, beside whatever else is done."""
+    """A search for local servers that runs in the background; None if there is none."""
 
     def all(self) -> list[str]:
-        """Each of it in one line; once models have been loaded nobody waits for that."""
+        """Return all lines, with one for each server that was found.
+
+        This waits for the search. Call it after the models were loaded, so the wait is short.
+        """
         found = self.search.result() if self.search else []
         return [*self.lines, *(f"{one.told}; --llm-server {one.id} takes it" for one in found)]
 
@@ -73,22 +77,22 @@ def settle(
     machine: Machine | None = None,
     ask: Ask | Literal["terminal"] = "terminal",
 ) -> tuple[C, ChoiceNotice]:
-    """The command with the settings that it is to run with, and what is to be told of them.
+    """Return the command with its final settings, and a notice of what was chosen.
 
-    It `looks` for servers that nobody has named. On a terminal the user may be asked what to pull.
-    Raises ConfigError for a server that does not run here, and ModelNotFound where one would reply
-    to what only the starter hears.
+    With `looks`, servers that the user has not named are looked for and listed. On a terminal
+    the user may be asked which preset to pull. Raises ConfigError if the named server does not
+    run here, and ModelNotFound if it would be combined with the starter's recogniser.
     """
     store, machine = ModelStore(), machine or this_machine()
     given = dict(given_in_settings(command.settings, command.origins))
-    told, server = ChoiceNotice(), None
+    notice, server = ChoiceNotice(), None
     if command.llm_server is not None:
-        given, server = _asked_for(command.llm_server, given)
+        given, server = _with_named_server(command.llm_server, given)
     elif looks and command.settings.llm.engine != ELSEWHERE:
-        told = ChoiceNotice(search=begin_search())
+        notice = ChoiceNotice(search=begin_search())
     if server:
-        told.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
-    _choose_preset(given, told, store, machine, _terminal() if ask == "terminal" else ask)
+        notice.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
+    _choose_preset(given, notice, store, machine, _terminal() if ask == "terminal" else ask)
     settings, origins = settings_of(given)
     if server and "preset" not in given and not {"asr", "tts"} <= named_sections(given):
         suits = (one for one in machine.recommended() if one is not STARTER)
@@ -97,13 +101,16 @@ def settle(
             f"{server.name} would reply to what the starter hears, which misunderstands people",
             f"pull what hears and speaks: voiceloop models pull {names}",
         )
-    return replace(command, settings=settings, origins=origins), told
+    return replace(command, settings=settings, origins=origins), notice
 
 
 def best_settings(
     settings: Config, origins: Mapping[str, str], machine: Machine | None = None
 ) -> tuple[Config, dict[str, str]]:
-    """The settings that `talk` and `serve` run with, as far as nobody is asked."""
+    """Return the settings that `talk` and `serve` would choose without asking the user.
+
+    Also return the origin of each setting by dotted key.
+    """
     given = dict(given_in_settings(settings, origins))
     if name := best_pulled(given, machine or this_machine(), ModelStore()):
         given["preset"] = name, BEST_PULLED
@@ -111,9 +118,11 @@ def best_settings(
 
 
 def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tuple[object, str]]:
-    """What is given, and that the server replies with its first model. A draft of the language
-    model that ran here, and settings of its engine's own, would be none of the server's: only a
-    flag's are kept, and refused."""
+    """Return `given` with the settings that let the first model of `server` reply.
+
+    `llm.draft` and `llm.options` were meant for another engine and are removed. Those from a flag
+    are kept, so that they are refused later.
+    """
     found = {
         key: (value, where)
         for key, (value, where) in given.items()
@@ -124,32 +133,32 @@ def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tup
 
 
 def this_machine() -> Machine:
-    """The machine as presets ask for it."""
+    """Return the cores and the memory of this machine, as presets require them."""
     return Machine(available_cores(), total_memory(), gpu_memory)
 
 
-def _asked_for(
+def _with_named_server(
     text: str, given: dict[str, tuple[object, str]]
 ) -> tuple[dict[str, tuple[object, str]], LocalServer | None]:
-    """What is given with what `--llm-server` says, and the server that it names."""
-    asked = read_asked(text)
-    if asked.id == NOWHERE:
+    """Return `given` as `--llm-server TEXT` changes it, and the server that it names, if any."""
+    choice = read_asked(text)
+    if choice.id == NOWHERE:
         if given.get("llm.engine", ("", ""))[0] != ELSEWHERE:
             return given, None
         stays = {key: one for key, one in given.items() if key not in LLM_KEYS or one[1] == "flag"}
         return stays, None
-    server = pick(asked, begin_search(asked.ports).result())
+    server = pick(choice, begin_search(choice.ports).result())
     return with_server(given, server, "--llm-server"), server
 
 
 def _choose_preset(
     given: dict[str, tuple[object, str]],
-    told: ChoiceNotice,
+    notice: ChoiceNotice,
     store: ModelStore,
     machine: Machine,
     ask: Ask,
 ) -> None:
-    """Name the preset where none is, and say so."""
+    """Add a preset to `given` if it has none, and a line about the choice to the notice."""
     if "preset" in given:
         return
     named = named_sections(given)
@@ -158,11 +167,11 @@ def _choose_preset(
         chosen, why = choose(machine, store, ask), "it has just been pulled"
     if chosen:
         given["preset"] = chosen, BEST_PULLED
-        told.lines.insert(0, f"preset {chosen}: {why}")
+        notice.lines.insert(0, f"preset {chosen}: {why}")
     elif not named:
-        told.lines.append(f"preset {STARTER.name}: no other that runs here has been pulled")
+        notice.lines.append(f"preset {STARTER.name}: no other that runs here has been pulled")
 
 
 def _terminal() -> Ask:
-    """Asks whoever sits at the terminal; none where nobody does."""
+    """Return the function that asks the user; None without a terminal."""
     return ask_terminal if sys.stdin.isatty() and sys.stderr.isatty() else None

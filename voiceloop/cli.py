@@ -1,7 +1,7 @@
-"""The command line finds which command is meant, runs it, and prints its errors.
+"""The command line: finds the command that is meant, runs it, and prints its errors.
 
-Nothing heavy is imported before a command needs it, so `--help` comes at once. A user's mistake is
-one line and a hint on stderr, and exit status 2; anything else that escapes is a defect.
+Heavy modules are imported only when a command needs them, so `--help` is quick. A mistake of the
+user gives one line and a hint on stderr, and exit status 2. Any other exception is a defect.
 """
 
 from __future__ import annotations
@@ -36,48 +36,51 @@ from voiceloop.terminal import printable
 DESCRIPTION = "A real-time voice assistant that runs on your own machine."
 
 READER_GONE = 141
-"""The exit status of a command whose output nobody reads to its end: a shell's for SIGPIPE."""
+"""The exit status if the reader of stdout has gone; shells report SIGPIPE as 128 + 13 too."""
 
 
 class _Harmless(logging.Formatter):
-    """Makes each line of a record harmless, those of a traceback too."""
+    """A formatter that escapes what could steer a terminal, in tracebacks too."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The lines of a record and of its traceback, each made harmless."""
+        """Format a record, and escape each line of it and of its traceback."""
         return "\n".join(map(printable, super().format(record).split("\n")))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status. Ctrl-C goes through: see `__main__`."""
+    """Run one command and return its exit status.
+
+    KeyboardInterrupt is not caught; `__main__` handles it.
+    """
     argv = sys.argv[1:] if argv is None else argv
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that has no character for a bar or an ellipsis is shown a question mark.
+        # A terminal whose encoding lacks a character, such as an ellipsis, shows a question mark.
         sys.stdout.reconfigure(errors="replace")
     try:
         status = _run(argv)
-        sys.stdout.flush()  # what cannot be written fails here, not at the interpreter's end
+        sys.stdout.flush()  # so a failed write raises here and not at interpreter exit
         return status
     except Exception as raised:
         return _failed(raised)
 
 
 def _run(argv: Sequence[str]) -> int:
-    """Do what the words of a command line say."""
+    """Run the command that `argv` names, or print its help, and return the exit status."""
     if list(argv[:1]) == ["--version"]:
         print(f"voiceloop {voiceloop.__version__}")
         return 0
     kinds = {name: kind for name, (kind, _) in COMMANDS.items()}
     option, *shell = " ".join(argv[:2]).replace("=", " ").split(" ")
     if option == "--print-completion":
-        families = {word: told for words in GROUPS.values() for word, told in words.items()}
+        families = {word: text for words in GROUPS.values() for word, text in words.items()}
         print(completion.script("".join(shell), kinds, families), end="")
         return 0
     command = parse(kinds, argv)
     if isinstance(command, Help):
         width = min(max(60, shutil.get_terminal_size().columns), 100)
-        print(manual.told(command, kinds, GROUPS, DESCRIPTION, width))
+        print(manual.help_text(command, kinds, GROUPS, DESCRIPTION, width))
         return 0
-    if not isinstance(command, Serve):  # its log is for programs to read
+    if not isinstance(command, Serve):  # `serve` sets up a log of its own
         handler = logging.StreamHandler()
         handler.setFormatter(_Harmless("voiceloop: %(message)s"))
         logging.basicConfig(handlers=[handler], level=logging.WARNING)
@@ -85,9 +88,12 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _failed(raised: Exception) -> int:
-    """Tell a user what went wrong: the exit status. What they cannot have caused is raised."""
+    """Print an error that the user can act on, and return the exit status.
+
+    Any other exception is raised again.
+    """
     error = raised
-    while isinstance(error, ExceptionGroup):  # what tasks raise comes in groups
+    while isinstance(error, ExceptionGroup):  # anyio's task groups raise groups
         error = error.exceptions[0]
     if isinstance(error, VoiceloopError):
         print_error(error)
@@ -112,7 +118,7 @@ def _failed(raised: Exception) -> int:
 
 
 def _close_output() -> None:
-    """Nothing more may be written to it, at exit either."""
+    """Redirect stdout to the null device, so that flushing it at exit cannot fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -130,7 +136,7 @@ COMMANDS: Commands = {
     "config": (ShowConfig, show_config),
     "doctor": (Doctor, doctor),
 }
-"""What there is to do, by name: what it takes, and what runs it."""
+"""All commands by name: the class of the arguments, and the function that runs the command."""
 
 GROUPS: manual.Groups = {
     "talk to it": {"talk": "", "serve": ""},
@@ -143,4 +149,8 @@ GROUPS: manual.Groups = {
         "replay": "",
     },
 }
-"""Where help lists which command, and what the commands of several words do."""
+"""The titles of the overview, and the commands under each.
+
+Commands of two words are listed once, by their first word and with a description. The description
+of any other command is empty here: help takes it from the docstring of its class.
+"""

@@ -1,7 +1,7 @@
 """Completion scripts for shells: commands, options, and the words that an option takes.
 
-They are plain text without a program behind it, so a key press costs nothing. Where nothing of
-voiceloop's fits, the shell completes the names of files. zsh reads the script of bash.
+A script holds all words, so a key press starts no program. If no word fits, the shell completes
+the names of files. zsh runs the bash script.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from voiceloop.schema import members
 
 
 class Option(NamedTuple):
-    """An option, by its name with the dashes."""
+    """An option of the command line; its name includes the dashes."""
 
     name: str
     meaning: str
     flag: bool = False
-    """It takes no value."""
+    """True for an option without a value."""
     choices: tuple[str, ...] = ()
-    """Words that its value may be."""
+    """The words that its value may be; empty if any text is allowed."""
 
 
 class CompletionWord(NamedTuple):
-    """What may stand behind the words of a command, or of several that begin with them."""
+    """What the shell may complete after the words of a command, or after its first word."""
 
     meaning: str
     options: tuple[Option, ...]
     members: tuple[str, ...] = ()
-    """The second words of the commands that begin with it."""
+    """The words of a command that may come next; empty after a whole command."""
 
 
 SHELLS = ("bash", "zsh", "fish")
@@ -74,9 +74,9 @@ complete -o default -F _voiceloop voiceloop
 
 
 def script(shell: str, commands: Mapping[str, type[Command]], families: Mapping[str, str]) -> str:
-    """The script for a shell; `families` tells what the commands do that begin with a word.
+    """Return the completion script for `shell`, one of `SHELLS`. Other shells raise ConfigError.
 
-    Raises ConfigError for a shell that there is none for.
+    `families` maps the first word of commands of two words to a description of them.
     """
     if shell not in SHELLS:
         known = ", ".join(SHELLS)
@@ -88,7 +88,7 @@ def script(shell: str, commands: Mapping[str, type[Command]], families: Mapping[
 def words(
     commands: Mapping[str, type[Command]], families: Mapping[str, str]
 ) -> dict[str, CompletionWord]:
-    """What may stand behind each beginning of a command line, the empty one among them."""
+    """Map each beginning of a command line to what may follow; the empty one to the commands."""
     firsts = tuple(dict.fromkeys(name.split()[0] for name in commands))
     found = {"": CompletionWord("", PROGRAM, firsts)}
     for first in firsts:
@@ -101,11 +101,11 @@ def words(
 
 
 def _own(kind: type[Command]) -> Iterable[Option]:
-    said = meanings(kind)
+    texts = meanings(kind)
     for one in arguments(kind):
         if not one.positional:
             flag = bool in members(one.hint)
-            text = beginning(said[one.field])
+            text = beginning(texts[one.field])
             yield Option(f"--{one.options[0]}", text, flag, _choices(one.hint))
 
 
@@ -141,7 +141,10 @@ def _bash(found: Mapping[str, CompletionWord]) -> str:
 
 
 def _values(found: Mapping[str, CompletionWord]) -> Iterator[tuple[str, str]]:
-    """What may follow an option, behind the pattern of a command and that option."""
+    """Yield a bash pattern for a command and an option, and the words that may follow them.
+
+    If an option has the same words for every command, one pattern with `*` stands for all.
+    """
     by_option: dict[str, dict[str, str]] = {}
     for name, word in found.items():
         for one in word.options:
@@ -162,12 +165,12 @@ def _fish(found: Mapping[str, CompletionWord]) -> str:
         unseen = [f"not __fish_seen_subcommand_from {after}"] if after else []
         where = f"complete -c voiceloop -n {_quoted('; and '.join([*seen, *unseen]))}"
         for own in word.members:
-            told = found[f"{name} {own}".strip()].meaning
-            lines.append(f"{where} -f -a {own} -d {_quoted(told)}")
+            description = found[f"{name} {own}".strip()].meaning
+            lines.append(f"{where} -f -a {own} -d {_quoted(description)}")
         for one in word.options:
             takes = f" -x -a {_quoted(' '.join(one.choices))}" if one.choices else " -r"
-            told = "" if one.flag else takes
-            lines.append(f"{where} -l {one.name[2:]}{told} -d {_quoted(one.meaning)}")
+            value = "" if one.flag else takes
+            lines.append(f"{where} -l {one.name[2:]}{value} -d {_quoted(one.meaning)}")
     return "\n".join([*lines, ""])
 
 

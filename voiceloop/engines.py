@@ -1,22 +1,22 @@
-"""What voiceloop asks of its engines, and how it finds them.
+"""The interfaces of the engines, and the functions that find and load them.
 
-An engine is synchronous and knows nothing of event loops. Work that takes long is a *step
-generator*: it does one bounded piece of work (a draft-verify round, a prefill chunk, a piece of
-synthesis) each time it is advanced, and yields either a result or None where a step gave none. A
-`Runner` advances it, so back-pressure and cancellation act between steps and never within one.
+An engine is synchronous and knows nothing of event loops. Long work is a *step generator*: each
+time it is advanced, it does one bounded piece of work (a draft-verify round, a prefill chunk, a
+piece of synthesis), and yields a result, or None if there is none yet. A `Runner` advances it, so
+back-pressure and cancellation act between steps and never within one.
 
-An engine is loaded, warmed up and advanced on one thread, where the properties of a `Conversation`
-are read too, between its steps. What else is asked of an engine is asked on the event loop: it
-depends on nothing that a step changes, and needs no device.
+An engine is loaded, warmed up and advanced on one thread. The properties of a `Conversation` are
+read on that thread too, between its steps. Other properties, and methods that do no work, are used
+on the event loop. So they may not depend on anything that a step changes, nor need a device.
 
-Engines register by entry point, the built-in ones like anybody's: group `voiceloop.vad`,
-`voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`, an object called with the
-matching section of the configuration and returning the engine. Where a recogniser, language model
-or synthesizer has settings of its own, the object has a struct `Options`, a subclass of
-`voiceloop.schema.Object`; what the user has set of it is the second argument. Its module may have a
-function `footprint(config, device)`, which yields a `voiceloop.memoryplan.Part` for each thing that
-takes memory of a device of that type, such as `cpu`. Engines are
-imported only when they are chosen.
+Engines register by entry point, the built-in ones too. The group is `voiceloop.vad`,
+`voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The object is called with the
+matching section of the configuration, and returns the engine. A recogniser, language model or
+synthesizer may have settings of its own. Then its object has a struct `Options`, a subclass of
+`voiceloop.schema.Object`, and the user's values are the second argument. The module of an engine
+may have a function `footprint(config, device)`. It yields a `voiceloop.memoryplan.MemoryPart` for
+everything that takes memory on a device of that type, such as `cpu`. Engines are imported only when
+they are chosen.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ from voiceloop.types import (
 T = TypeVar("T")
 Kind = Literal["vad", "asr", "turn", "llm", "tts"]
 Steps = Generator[T | None, None, None]
-"""A step generator: each advance is one bounded step; None is a step without a result."""
+"""A step generator: each advance is one bounded step, and yields None if it has no result."""
 
 
 class Vad(Protocol):
-    """Voice activity, frame by frame. One per stream of audio, since it carries state.
+    """A detector of voice activity. It has state, so each stream of audio has its own.
 
-    Its windows are taken on the event loop, or on a thread for all streams where each takes long.
+    It runs on the event loop, or, if a window takes long, on one thread for all streams.
     """
 
     frame: int
-    """Samples that `probability` takes, at 16 kHz."""
+    """Samples of one window, at 16 kHz."""
 
     def probability(self, pcm: Pcm) -> float:
-        """Probability that `pcm`, exactly `frame` samples after the previous ones, is speech."""
+        """Return the probability that `pcm`, the next `frame` samples of the stream, is speech."""
         ...
 
     def reset(self) -> None:
@@ -81,50 +81,52 @@ class Vad(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AsrRequest:
-    """Audio that a recogniser decodes at once, and what is wanted of its words."""
+    """Audio that a recogniser decodes at once, and requirements for its words."""
 
     pcm: Pcm
-    """Samples at 16 kHz: no more than `Asr.max_window_s`."""
+    """At most `Asr.max_window_s` seconds of audio at 16 kHz."""
     final: bool = True
-    """The best decode is wanted; otherwise a quick one will do."""
+    """True for the best decode, False for a quick one."""
     timed: bool = False
-    """The times of words have to be exact; otherwise they may be rough."""
+    """True if the times of words have to be exact; otherwise they may be rough."""
     language: str | None = None
-    """The language that is spoken, one of `Asr.languages`. None stands for the configured one, or
-    for the one that is detected in `pcm` where that is configured."""
+    """The language that is spoken, one of `Asr.languages`. None is the configured one; if that is
+    `auto`, the language is detected in `pcm`."""
     settled: Sequence[str] = ()
-    """Words that earlier decodes of the same beginning agree on. A final decode that lacks some of
-    them is worth another look."""
+    """Words on which earlier decodes of the same audio agreed. A final decode that lacks some of
+    them is worth checking again."""
 
 
 @dataclass(frozen=True, slots=True)
 class AsrTurn:
-    """A turn of the user that has just begun, and what is wanted of its words."""
+    """A turn of the user that has just begun, and requirements for its words."""
 
     number: int
     audio: AudioFrame
-    """The audio of the turn so far, at 16 kHz. It begins a little before the speech."""
+    """The audio of the turn so far, at 16 kHz; it begins a little before the speech."""
     speech_start: int
-    """Index of the first voiced sample in the stream."""
+    """Index in the stream of the first voiced sample."""
     partials: bool = True
-    """Words are wanted while the user speaks."""
+    """True if words are wanted while the user speaks."""
     timed: bool = False
-    """The final words need exact times."""
+    """True if the final words need exact times."""
 
 
 @dataclass(frozen=True, slots=True)
 class AsrJob:
-    """A piece of work of a session: `decode` runs on the model's thread, and the event loop then
-    gives its words to `accept`."""
+    """One decode of an `AsrSession`.
+
+    `decode` runs on the model's thread. Then the event loop passes its words to `accept`.
+    """
 
     pcm: Pcm
-    """The audio that is decoded, at 16 kHz. The language is detected in it."""
+    """The audio to decode, at 16 kHz; the language is detected in it."""
     end: int
-    """Index in the stream of the sample after the last that is decoded."""
+    """Index in the stream of the sample after the last of `pcm`."""
     final: bool
-    """The user is silent and may have finished: somebody waits for the words."""
+    """True if the user is silent and may have finished, so the words are urgent."""
     decode: Callable[[str | None], Sequence[Word]]
-    """Decodes in a language (see `AsrRequest.language`)."""
+    """Decodes in a language; None has the meaning of `AsrRequest.language`."""
     accept: Callable[[Sequence[Word]], Transcript]
     """Takes the words, and returns the transcript of the turn."""
 
@@ -132,27 +134,29 @@ class AsrJob:
 class AsrSession(Protocol):
     """The recognition of one turn of the user.
 
-    It is called on the event loop and never waits: whatever takes long is done in a job, of which
-    there is never more than one at a time.
+    Its methods are called on the event loop and never wait. Long work is done in jobs, at most one
+    at a time.
     """
 
     retracted: int
-    """How many words that were settled the final transcript has not confirmed."""
+    """Number of committed words that the final transcript took back."""
 
     @property
     def start(self) -> int:
-        """Index in the stream of the first sample of the turn."""
+        """Return the index in the stream of the first sample of the turn."""
         ...
 
     @property
     def guess(self) -> Transcript | None:
-        """The transcript if the silence since `pause` ends the turn, so that a reply can be
-        prepared. None while the user speaks, and until it is known."""
+        """Return the final transcript for the case that the current silence ends the turn.
+
+        A reply is prepared from it. None while the user speaks, and until it is known.
+        """
         ...
 
     @property
     def hypothesis(self) -> str:
-        """All words of the turn as they are understood by now."""
+        """Return all words of the turn as the newest decode has them."""
         ...
 
     def feed(self, frame: AudioFrame) -> None:
@@ -162,33 +166,36 @@ class AsrSession(Protocol):
     def pause(self, sample: int, speech_end: int) -> None:
         """Note that the user fell silent at `speech_end`, which was decided at `sample`.
 
-        The audio up to `sample` must have been fed, as for `end`.
+        Both are indices in the stream. The audio up to `sample` must have been fed.
         """
         ...
 
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
-        """Note that the user goes on from `speech_start`, which makes the guess void.
+        """Note that the user goes on from `speech_start`. The guess is void then.
 
-        With `anew`, what follows has nothing to do with what was said before the pause. With
-        `whole`, all of the turn's audio is to be decoded together, to detect its language.
+        With `anew`, what follows is unrelated to the speech before the pause. With `whole`, all
+        audio of the turn is decoded together, to detect its language.
         """
         ...
 
     def end(self, sample: int, speech_end: int) -> Transcript | None:
-        """Note that the turn is over. Returns its final transcript, or None where a job has yet to
-        give it. Both are the same where a turn is cut off while the user speaks."""
+        """Note that the speech of the turn ended at `speech_end`, which was decided at `sample`.
+
+        Returns the final transcript, or None if a job has yet to give it. The audio up to `sample`
+        must have been fed. If a turn is cut off while the user speaks, both indices are equal.
+        """
         ...
 
     def next_job(self) -> AsrJob | None:
-        """Return the job to do now, if there is one; its words must come back to `accept`."""
+        """Return the job to do now, or None. Its words must be passed to its `accept`."""
         ...
 
 
 class Asr(Protocol):
     """A recogniser, which follows each turn of the user as it is spoken.
 
-    There are two bases for an engine. `asr.streaming.StreamingAsr` is for one that has partial
-    results of its own, and `asr.windowed.WindowedAsr` for one that decodes windows of audio.
+    An engine inherits from one of two base classes: `asr.streaming.StreamingAsr` if it has partial
+    results of its own, or `asr.windowed.WindowedAsr` if it decodes windows of audio.
     """
 
     name: str
@@ -199,14 +206,14 @@ class Asr(Protocol):
 
     @abstractmethod
     def session(self, turn: AsrTurn, config: AsrConfig) -> AsrSession:
-        """Begin to recognise a turn. It is asked for on the event loop."""
+        """Begin to recognise a turn. This is called on the event loop."""
         ...
 
     @abstractmethod
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
         """Decode some audio, and return its words, timed in seconds from its first sample.
 
-        The work is bounded: it cannot be cancelled once it runs.
+        The call cannot be cancelled once it runs, so its work is bounded.
         """
         ...
 
@@ -217,117 +224,117 @@ class Asr(Protocol):
 
 
 class TurnModel(Protocol):
-    """Tells by the sound of a voice whether its turn is over."""
+    """A model that judges from the sound of the voice whether a turn is over."""
 
     name: str
     silence_ms: int
-    """Silence behind the voice that it wants to hear, in milliseconds."""
+    """Silence after the voice that the model needs to hear, in milliseconds."""
     window_s: float
-    """It hears no more than so much, in seconds."""
+    """Longest audio that the model hears, in seconds."""
 
     def end_of_turn_probability(self, pcm: Pcm) -> float:
-        """How likely they have finished who fell silent at the end of `pcm` (16 kHz).
+        """Return the probability that the speaker in `pcm` (16 kHz) has finished.
 
-        One half tells nothing. Neither words nor what was said before count.
+        It depends on the sound alone, not on words or earlier turns. 0.5 means undecided.
         """
         ...
 
 
 class Conversation(Protocol):
-    """One conversation's token ids and caches. Not thread-safe: its Runner serialises its steps.
+    """The token ids and the caches of one conversation.
 
-    What steps change (`exchanges`, `tokens_read`, `limited`, the probability of an end) is read on
-    the thread that runs them; `voiceloop.turn.observer` brings it to the event loop.
+    It is not thread-safe. Steps change `exchanges`, `tokens_read`, `limited` and the end
+    probability, so these are read on the thread that runs the steps. `voiceloop.turn.observer`
+    publishes them to the event loop.
 
-    A turn of the user goes by its number: `prefill`, `reply` and `revise` with the same one are
-    about the same words, of which the newest text holds, and a new number closes the exchange
-    before it. Where that was left without a reply, its text and the new one are one turn.
+    A turn of the user has a number. Calls of `prefill`, `reply` and `revise` with the same number
+    are about the same turn, and the newest text holds. A new number closes the exchange before it.
+    If that has no reply, its text and the new one become one turn.
     """
 
     @property
     def exchanges(self) -> int:
-        """Questions with their answers that stand before the user's current turn."""
+        """Return the number of questions with answers before the user's current turn."""
         ...
 
     @property
     def tokens_read(self) -> int:
-        """Tokens that the model has read so far, those it had to read again included."""
+        """Return how many tokens the model has read so far. A token counts each time it is read."""
         ...
 
     @property
     def limited(self) -> bool:
-        """The last reply did not end by itself: it had as many tokens as it may have."""
+        """Return whether the last reply was cut off at its greatest length."""
         ...
 
     @property
     def seed(self) -> int | None:
-        """With which the same words in the same turns are answered in the same way again.
+        """Return the seed that gives the same replies to the same turns again.
 
-        None where replies depend on no seed, or on one that nobody knows.
+        None if replies depend on no seed, or on an unknown one.
         """
         ...
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """Extend the caches to `text`, the stable beginning of what the user says in `turn`.
+        """Extend the caches to `text`, the stable beginning of the user's words in `turn`.
 
-        Rolls back to the longest common token prefix first; costs nothing where nothing is new. A
-        reply to the turn that was begun before is taken out.
+        The caches are cut back to the longest common token prefix first. If no token is new, this
+        costs nothing. A reply to the same turn that was begun before is removed.
         """
         ...
 
     def end_of_turn_probability(self) -> float | None:
-        """How likely the user's turn ends after the text that `prefill` was last given.
+        """Return the probability that the user's turn ends after the newest text.
 
-        A reply tells it from its first step on, of its text without the punctuation at the end.
-        None where the engine does not know.
+        That is the text of the last `prefill`. From the first step of a `reply` on it is the text
+        of that call, without its final punctuation. None if the engine does not know.
         """
         ...
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer the user's whole turn `text`; one item per verify step of the target model.
+        """Answer `text`, the user's whole turn, with one item per verify step of the target model.
 
-        Closing the generator early leaves the conversation usable; `heard` then says how much of
-        the reply the user got to hear.
+        The generator may be closed early. Then a call of `heard` says how much of the reply the
+        user heard.
         """
         ...
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer anew where a reply to the same turn was begun and the user's text has changed.
+        """Answer anew after a reply to the same turn was begun and the user's text has changed.
 
-        Gives what `reply` would give, sooner: what the old reply shares with the new one costs a
-        single pass.
+        Gives the same as `reply`, but sooner: the beginning that the old reply shares with the new
+        one costs a single pass.
         """
         ...
 
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
-        """Begin replies to what the user is likely to say in `turn`, which begins with `text`; it
-        may be one that has not begun, after a reply that is heard to its end.
+        """Begin replies to what the user may say in `turn`, if it begins with `text`.
 
-        Each step gives how many tokens there are so far; the last ones, what was begun, likeliest
-        first. What is replied stays as it would be, and comes sooner where it was foreseen.
-        Anything else that is asked for ends it. None where nothing is begun ahead. It is asked for
-        on the event loop.
+        The turn may not have begun yet, after a reply that was heard to its end. A step gives the
+        number of tokens so far; the last steps give the begun replies, the likeliest first. They
+        do not change the real reply, which only comes sooner if it was begun here. Any other call
+        ends this work. None if the engine begins nothing ahead. This is called on the event loop.
         """
         ...
 
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
-        """Answer the user's whole turn `text` with `reply`, which others than the model have found.
+        """Answer `text`, the user's whole turn, with `reply`, which does not come from the model.
 
-        Nothing is computed: the model reads both when it reads on, and takes the reply for its own.
-        Without a `text` the user has said nothing.
+        Nothing is computed: the model reads both when it next reads, and takes the reply for its
+        own. An empty `text` means that the user has said nothing.
         """
         ...
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the turn with what the tools returned that the reply called, in that order."""
+        """Continue the reply with the results of the tools that it called, in the same order."""
         ...
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply, on both caches, after its first `tokens` tokens; return their text.
+        """Cut the last reply after its first `tokens` tokens, in both caches, and return its text.
 
-        With 0 the whole exchange leaves no assistant turn in the history.
+        With 0 the history has no reply to that turn.
         """
         ...
 
@@ -338,26 +345,31 @@ class Conversation(Protocol):
         tools: Sequence[Tool] = (),
         required: Collection[str] = (),
     ) -> None:
-        """Put another history in place: what the user said and what was replied, turn by turn.
+        """Replace the system prompt, the history `past` and the tools.
 
-        Of the `tools` the model is told in the way that it was trained to be, if it was. From then
-        on each reply is a call of one of the `required` ones, if there are any; see `calls`.
-        Costs nothing until something is read, and then as much as is not as it was. Of a history
-        that takes more than half of the context the oldest turns are left out.
+        The model gets the `tools` in the format of its training, if it has one. If `required` names
+        some of them, every reply from now on is a call of one of these; `calls` tells if that is
+        possible. The next step that reads pays for it, and only for the tokens that have changed.
+        If the history takes more than half of the context, its oldest turns are left out.
         """
         ...
 
     def calls(self, tools: Sequence[Tool]) -> bool:
-        """Whether replies can be made to be calls of these. It is asked for on the event loop."""
+        """Return whether replies can be forced to be calls of `tools`.
+
+        This is called on the event loop.
+        """
         ...
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
-        """How many tokens stand before the first turn with these, and how many may; None where
-        nobody knows. It is asked for on the event loop."""
+        """Return how many tokens `system` and `tools` take, and how many they may take.
+
+        None if the engine does not know. This is called on the event loop.
+        """
         ...
 
     def close(self) -> None:
-        """Give the caches back."""
+        """Free the caches."""
         ...
 
 
@@ -366,21 +378,21 @@ class Llm(Protocol):
 
     name: str
     fingerprint: str
-    """Tells it from other models, by what it computes and not by where it lies; its calibration is
-    kept under this."""
+    """A key of the model that depends on its weights and not on its path; its calibration is kept
+    under it."""
     calibrations: dict[str, Calibration | None]
-    """What its P(end of turn) means, by the language's code: None where the last word tells as
-    much, and nothing where nobody has found out yet. Whoever finds out adds it."""
+    """The calibration of its end probabilities, by language code. None if they tell no more than
+    the last word does. A language without an entry has not been calibrated yet."""
     borrowed: set[str]
-    """Languages of which the calibration is that of another file of the model: good enough until
-    this one's own is found."""
+    """Codes of languages with the calibration of another file of the same model. It serves until
+    this file has its own."""
     system: str
-    """The system prompt of conversations that are given no other; empty: none."""
+    """The default system prompt of conversations; empty: none."""
     metered: bool
-    """Somebody may have to pay for each token, so none are thought that may not be wanted."""
+    """True if tokens may have to be paid for. Then no reply is begun that may not be wanted."""
 
     def conversation(self, *, system: str | None = None, seed: int | None = None) -> Conversation:
-        """Begin a conversation; `system` and `seed` stand in for the configured ones if given."""
+        """Begin a conversation. `system` and `seed` replace the configured ones if given."""
         ...
 
 
@@ -389,23 +401,26 @@ class Tts(Protocol):
 
     name: str
     rate: int
-    """Hertz of what it yields."""
+    """Sample rate of its audio, in hertz."""
     voice: str
     """The configured voice."""
     paces: bool
-    """It can speak each clause faster or slower than the one before."""
+    """True if the pace can change from clause to clause."""
 
     def voices(self) -> Sequence[str]:
-        """Names of voices to choose from; a voice may go by other names too."""
+        """Return the names of the voices. A voice may have other names too."""
         ...
 
     def check_voice(self, name: str) -> None:
-        """ConfigError, which names the nearest, where there is no voice called `name`."""
+        """Raise ConfigError, with the nearest name, if there is no voice called `name`."""
         ...
 
     def language(self, voice: str | None = None) -> str:
-        """Code of the language that a voice speaks, such as `en-us`: in it clauses are put into
-        words. Empty where the engine does not know; None is the configured voice."""
+        """Return the code of the language that `voice` speaks, such as `en-us`.
+
+        Numbers and symbols of a clause are written out in it. Empty if the engine does not know;
+        None is the configured voice.
+        """
         ...
 
     def synthesize(
@@ -413,47 +428,49 @@ class Tts(Protocol):
     ) -> Steps[SpeechChunk]:
         """Speak a clause, in chunks; the last has `last` set.
 
-        `voice` is one that `check_voice` lets pass; None is the configured one. `speed` is against
-        the configured pace: 1, unless it `paces`.
+        `voice` is one that `check_voice` accepts; None is the configured one. `speed` multiplies
+        the configured pace. It is 1 unless the engine `paces`.
         """
         ...
 
 
 @dataclass(slots=True, eq=False)
 class Priority:
-    """How urgent a step is. Its owner may change the level while the step waits.
+    """The urgency of a step. Its owner may change the level while the step waits.
 
     The level is changed on the event loop and read on any thread.
     """
 
     level: int = 0
-    """Of waiting steps that with the smallest level goes first."""
+    """Of the waiting steps, the one with the smallest level is next."""
 
 
 FIRST, LATER, IDLE = 0, 10, 1000
-"""Levels: committed work and final decodes; guesses and partial decodes; what nobody waits for.
-Committed work that can wait for some seconds has a level between the first two for each second."""
+"""Levels: committed work and final decodes; guesses and partial decodes; work in idle time.
+
+Committed work that can wait for some seconds has a level between the first two, one per second.
+"""
 
 URGENT, GUESS, IN_IDLE_TIME = Priority(FIRST), Priority(LATER), Priority(IDLE)
-"""Priorities that nobody changes."""
+"""Priorities with a level that never changes."""
 
 
 class Runner(Protocol):
-    """Executes the steps of one model's engines, one at a time."""
+    """An executor that runs the steps of one model, one at a time."""
 
     def quiet_s(self) -> float:
-        """Seconds for which nobody has wanted anything of it but in idle time."""
+        """Return the seconds since it last had work other than that of idle time."""
         ...
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run one bounded call; of those that wait, the most urgent goes first."""
+        """Run one bounded call. Of those that wait, the most urgent is next."""
         ...
 
     def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
-        """Advance a step generator as its consumer asks for results, dropping the Nones.
+        """Advance a step generator when the consumer requests a result, and skip each None.
 
-        Each step has the `priority` of a call. Closing the returned generator closes `steps`
-        within one step.
+        Each step is scheduled like a `call` with this `priority`. If the returned generator is
+        closed, `steps` is closed after at most one more step.
         """
         ...
 
@@ -470,20 +487,20 @@ class Engines:
     tts: Tts
     tts_runner: Runner
     turn: TurnModel | None = None
-    """Has a say in when a turn is over, beside the words."""
+    """The model that judges the end of turns from the sound; None if none is configured."""
     turn_runner: Runner | None = None
     vad_runner: Runner | None = None
-    """None where a window takes so little time that the event loop does it on the spot."""
+    """None if the VAD is so quick that it runs on the event loop."""
 
     @property
     def runners(self) -> Sequence[Runner]:
-        """All but that of voice activity detection, which has something to do for every frame."""
+        """Return all runners except that of the VAD, which is busy at every frame."""
         every = self.asr_runner, self.turn_runner, self.llm_runner, self.tts_runner
         return [runner for runner in every if runner is not None]
 
 
 def registered(kind: Kind) -> list[str]:
-    """The engines that there are, by name."""
+    """Return the sorted names of the engines of this kind."""
     return sorted(_entries(kind))
 
 
@@ -499,7 +516,7 @@ def _entry(kind: Kind, name: str) -> EntryPoint:
 
 
 def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
-    """The engines that are configured with their settings, in the order of a conversation."""
+    """Yield the kind, the name and the settings of each configured engine."""
     yield "vad", config.vad.engine, config.vad
     yield "asr", config.asr.engine, config.asr
     yield "llm", config.llm.engine, config.llm
@@ -509,33 +526,35 @@ def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
 
 
 _importing = Lock()
-"""Engines are loaded on a thread each. Where two threads import modules that need one another,
-Python lets one of them see half of a module rather than wait for ever."""
+"""Serialises imports, since engines are loaded on a thread each. If two threads import modules
+that import each other, Python avoids a deadlock by showing one of them a half-imported module."""
 
 
 def _imported(kind: Kind, name: str) -> Any:
-    """What is called for the engine."""
+    """Import the registered object, which builds the engine when it is called."""
     entry = _entry(kind, name)
     with _importing:
         return entry.load()
 
 
 def module_of(kind: Kind, name: str) -> ModuleType:
-    """The module that an engine is registered from."""
+    """Return the module that registers the engine."""
     _imported(kind, name)
     return sys.modules[_entry(kind, name).module]
 
 
 def options_of(kind: Kind, name: str) -> type[Object] | None:
-    """The settings of an engine's own; None where it has none, as those of voiceloop, which are not
-    imported for that."""
+    """Return the class of an engine's own settings, or None if it has none.
+
+    The engines that come with voiceloop have none, and are not imported here.
+    """
     if _entry(kind, name).module.startswith("voiceloop."):
         return None
     return getattr(_imported(kind, name), "Options", None)
 
 
 def check(kind: Kind, name: str, config: object) -> None:
-    """Raise ConfigError for an engine that nobody registered, or wrong settings of its own."""
+    """Raise ConfigError if no engine has this name, or if its own settings are wrong."""
     _entry(kind, name)
     _read_options(kind, name, config)
 
@@ -543,15 +562,15 @@ def check(kind: Kind, name: str, config: object) -> None:
 def load(kind: Kind, name: str, config: object) -> object:
     """Build the engine registered as `name` in group `voiceloop.<kind>`.
 
-    Raises ConfigError for a name nobody registered and for wrong settings of the engine's own, and
-    whatever EngineError the engine raises.
+    Raises ConfigError for an unknown name and for wrong settings of the engine's own, and any
+    EngineError of the engine.
     """
     build, options = _imported(kind, name), _read_options(kind, name, config)
     return build(config) if options is None else build(config, options)
 
 
 def _read_options(kind: Kind, name: str, config: object) -> Object | None:
-    """The settings of an engine's own, of its class `Options`; None where it has none."""
+    """Read the engine's own settings into its class `Options`; None if it has no such class."""
     given = dict(getattr(config, "options", {}))
     own = options_of(kind, name)
     if own is None:

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""The errors that a user can act on, as one tree of classes.
 
     VoiceloopError(message, hint)
     ├── ConfigError            an unknown key, preset or value
@@ -11,8 +11,8 @@
     │   └── OutOfMemory        the model does not fit
     └── ProtocolError          a peer said something that the wire does not allow
 
-A user meets each of these as one line and a hint, without a traceback, and exit status 2. Anything
-else that escapes is a defect of voiceloop.
+The command line prints each of these as one line and a hint, without a traceback, and exits with
+status 2. Any other exception that reaches the user is a defect of voiceloop.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ Code = Literal[
     "unsupported_event",
     "unsupported_parameter",
 ]
-"""Kinds of mistakes on the wire, as OpenAI's API calls them where it has a name for them."""
+"""The codes of errors on the wire: OpenAI's own where its API has one."""
 
 
 class VoiceloopError(Exception):
-    """An error a user can act on: `message` says what happened, `hint` what to do about it."""
+    """An error that a user can act on: `message` says what happened, `hint` what to do."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -78,7 +78,7 @@ class MissingExtra(EngineError):
 
     def __init__(self, engine: str, extra: str) -> None:
         how = f"in the checkout: .venv/bin/pip install -c constraints.txt -e '.[{extra}]'"
-        if Path(__file__).with_name("_bundled").is_dir():  # it came as a wheel
+        if Path(__file__).with_name("_bundled").is_dir():  # installed from a wheel
             wheel = f"voiceloop-{__version__}-py3-none-any.whl"
             how = f"install voiceloop again as '{wheel}[{extra}]'"
         super().__init__(f"{engine} is not installed", how)
@@ -100,13 +100,15 @@ _NO_MEMORY = (
     *("allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED"),
     *("bad_alloc", "failed to map segment", "start new thread", "without exception set"),
 )
-"""What errors without a type of their own say: of the CPU's allocator, of Metal, of cuBLAS, of
-libraries that find no room for themselves or do not even get to say so, and of threads that find
-none for their stack."""
+"""Parts of the messages of errors that mean "out of memory" but have no type of their own.
+
+They come from the CPU's allocator, Metal, cuBLAS, libraries that cannot be loaded, and threads
+without room for their stack.
+"""
 
 
 def tells_of_no_memory(error: BaseException) -> bool:
-    """Whether an error is about memory that is not there, of whatever type it is."""
+    """Return whether an error means that memory ran out, by its type or its message."""
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
     return isinstance(error, MemoryError) or (
@@ -116,7 +118,7 @@ def tells_of_no_memory(error: BaseException) -> bool:
 
 
 class ProtocolError(VoiceloopError):
-    """A peer said something that the wire does not allow."""
+    """A message of a peer that the wire does not allow."""
 
     def __init__(
         self,
@@ -129,8 +131,8 @@ class ProtocolError(VoiceloopError):
     ) -> None:
         super().__init__(message, hint)
         self.code: Code = code
-        """What kind of mistake it is."""
+        """The code of the error event."""
         self.param = param
-        """The parameter at fault: `session.audio.input.turn_detection.threshold`."""
+        """The parameter at fault, such as `session.audio.input.turn_detection.threshold`."""
         self.event_id = event_id
-        """The peer's own id of its event, where it gave one."""
+        """The id that the peer gave its event, if any."""

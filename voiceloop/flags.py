@@ -1,8 +1,8 @@
-"""The command line: which command, its own arguments, and the settings that it runs with.
+"""Parses the command line: which command, its own arguments, and its settings.
 
-It is taken apart into texts, which are then read as a file's values are, so every mistake is told
-in the same words: flags that name a setting (`--asr.model base.en`) are one more layer of the
-configuration. This module does not know what the commands do.
+The command line is split into texts. They are read in the same way as the values of a file, so
+mistakes get the same messages. Flags that name a setting (`--asr.model base.en`) are one more layer
+of the configuration. This module does not know what the commands do.
 """
 
 from __future__ import annotations
@@ -32,28 +32,29 @@ from voiceloop.schema import Object, Texts, default_of, hints_of, marks, members
 PROGRAM = "voiceloop"
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 POSITIONAL = Meta(extra={"positional": True})
-"""Marks an argument that is given by its place."""
+"""Marks an argument that is given by its position."""
 _NUMBER = re.compile(r"-\d*\.?\d+")
 _SETTINGS = {*KEYS, "config"}
 """Options of every command; each takes a value."""
 
 
 def written(metavar: str) -> Meta:
-    """Marks the type of an argument by how help writes its value."""
+    """Return a mark for the type of an argument: the word for its value in help, such as FILE."""
     return Meta(extra={"metavar": metavar})
 
 
 class Command(Object, frozen=True, kw_only=True):
-    """What every command takes; each command is a subclass with its own arguments."""
+    """The arguments of every command; each command is a subclass with its own arguments."""
 
     uses: ClassVar[tuple[str, ...]] = ("vad", "asr", "llm", "tts", "turns")
-    """The sections of the settings that it runs with."""
+    """The sections of the settings that the command uses."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Command lines that its help shows."""
     docs: ClassVar[str] = "docs/configuration.md"
-    """Where more is told."""
+    """The page with more about the command."""
     looks_at_files: ClassVar[bool] = False
-    """It looks into files of settings itself, so it runs where they are wrong, without them."""
+    """True for a command that checks files of settings itself, so it runs although they are wrong.
+    It runs without them then."""
 
     config: Annotated[Path | None, written("FILE")] = None
     """A TOML file of settings, which wins over the user's file and ./voiceloop.toml."""
@@ -62,16 +63,16 @@ class Command(Object, frozen=True, kw_only=True):
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where each setting comes from, by dotted key."""
     refused: tuple[str, ...] = ()
-    """What is wrong with the files of settings, and what to do about it, where it runs without."""
+    """The message and the hint about wrong files of settings, if the command `looks_at_files`."""
 
 
 C = TypeVar("C", bound=Command)
 Commands = dict[str, tuple[type[Command], Callable[[Any], int]]]
-"""What there is to do, by name: what it takes, and what runs it, which returns the exit status."""
+"""Commands by name: the class of the arguments, and the function that returns the exit status."""
 
 
 class Argument(Struct, frozen=True):
-    """An argument that not every command takes."""
+    """An argument of a command's own."""
 
     field: str
     hint: Any
@@ -82,41 +83,41 @@ class Argument(Struct, frozen=True):
 
     @property
     def is_flag(self) -> bool:
-        """It takes no value."""
+        """Return whether the argument is an option without a value."""
         return bool in members(self.hint)
 
     @property
     def takes_several(self) -> bool:
-        """It takes values until the next option."""
+        """Return whether the argument takes all values up to the next option."""
         return get_origin(members(self.hint)[0]) is tuple
 
     @property
     def options(self) -> list[str]:
-        """The options that give it a value, without their dashes; none where it is positional."""
-        name = self.field.rstrip("_").replace("_", "-")  # a keyword is a field with a dash below
+        """Return the options that set it, without their dashes; empty if it is positional."""
+        name = self.field.rstrip("_").replace("_", "-")  # `from_` stands for `--from`
         return [] if self.positional else [name, f"no-{name}"] if self.is_flag else [name]
 
     @property
     def usage(self) -> str:
-        """How it is written."""
+        """Return the argument as help writes it."""
         if self.positional:
             return self.metavar
         return f"--{self.options[0]}" + f" {self.metavar}" * (not self.is_flag)
 
 
 class Help(Struct, frozen=True):
-    """What is asked for instead of a command: to be told of it."""
+    """A request for help instead of a command."""
 
     name: str
-    """A command's, or the first word of several; empty: what there is to do."""
+    """A command, or the first word of several commands; empty: all commands."""
     whole: bool
-    """With all settings."""
+    """True for help with all settings."""
     settings: Config
-    """All settings, merged; the defaults where something is wrong with them."""
+    """All settings, merged; the defaults if a flag or a file is wrong."""
 
 
 def arguments(kind: type[Command]) -> list[Argument]:
-    """A command's arguments besides those that every command takes."""
+    """Return the arguments of a command's own, in the order of its fields."""
     found: list[Argument] = []
     for name, hint in hints_of(kind).items():
         if name not in Command.__struct_fields__:
@@ -132,7 +133,7 @@ def arguments(kind: type[Command]) -> list[Argument]:
 
 
 def metavar(hint: Any) -> str:
-    """How a value of type `hint` is written where any would do, such as `N|auto`."""
+    """Return the placeholder for a value of type `hint` in help, such as `N|auto`."""
     names = {str: "TEXT", int: "N", float: "X", bool: "", Path: "PATH", NoneType: "none"}
     words: list[str] = []
     for member in members(hint):
@@ -152,12 +153,12 @@ def parse(
     *,
     files: Sequence[Path] | None = None,
 ) -> C | Help:
-    """Read `argv` (without the program's name) as one of `commands`, by name.
+    """Parse `argv` (without the program's name) as one of `commands`, or as a request for help.
 
-    A name may be of two words; then the second may be written as an option: `bench --compare` is
-    `bench compare`. `files` replaces the user's file and ./voiceloop.toml. Raises ConfigError for
-    an unknown command, option or setting, naming the nearest one, for a value that does not fit,
-    and for an argument that is missing or one too many. Help is given whatever else is wrong.
+    A name may have two words; then the second may be written as an option: `bench --compare` is
+    `bench compare`. `files` replaces the user's file and ./voiceloop.toml. Raises ConfigError, with
+    the nearest name, for an unknown command, option or setting. Also raises it for a value that
+    does not fit, a missing argument, and one too many. A request for help ignores other mistakes.
     """
     options = list(takewhile(lambda argument: argument != "--", argv))
     named = _named(commands, options)
@@ -184,7 +185,7 @@ def parse(
 
 
 def _named(commands: Mapping[str, type[Command]], options: Sequence[str]) -> list[int]:
-    """Where among `options` the words stand that name a command: none, one or two."""
+    """Return the indices in `options` of the words that name a command: none, one or two."""
     values = {place + 1 for place, option in enumerate(options) if _is_setting(_key(option))}
     places = [
         place
@@ -200,43 +201,46 @@ def _named(commands: Mapping[str, type[Command]], options: Sequence[str]) -> lis
 
 
 def _key(option: str) -> str:
-    """The setting that an option names; empty where it is none, or has its value within it."""
+    """Return the key of the setting that an option such as `--asr.model` names.
+
+    Empty for a word without dashes. A word with a value in it (`--asr.model=X`) gives no known key.
+    """
     return option.removeprefix("--").replace("-", "_") if option.startswith("--") else ""
 
 
 def _is_setting(key: str) -> bool:
-    """Whether an option of every command has this key; each takes a value."""
+    """Return whether `key` is an option of every command: a setting, or `config`."""
     return key in _SETTINGS or of_engine(key)
 
 
 def _name(option: str) -> str:
-    """An option's name, as help writes it."""
+    """Return the name of an option as help writes it, without the leading dashes."""
     return option.removeprefix("--").replace("_", "-")
 
 
 def _members(commands: Mapping[str, type[C]], name: str) -> dict[str, type[C]]:
-    """The commands of two words whose first is `name`."""
+    """Return the commands of two words that begin with `name`."""
     return {own: kind for own, kind in commands.items() if own.startswith(f"{name} ")}
 
 
 class _Given(NamedTuple):
-    """What a command line gives, as texts."""
+    """The texts that a command line gives."""
 
     own: dict[str, Any]
     """The values of the command's own options, by field."""
     settings: dict[str, Any]
     """The values of settings, by dotted key; a list where the setting is one."""
     alone: list[str]
-    """What stands by itself."""
+    """The positional arguments."""
 
     @property
     def file(self) -> Path | None:
-        """The file of settings that is named."""
+        """Return the path that `--config` gives, if any."""
         return Path(self.settings["config"]) if "config" in self.settings else None
 
 
 def _taken(name: str, kind: type[Command], argv: Sequence[str]) -> _Given:
-    """Take apart the words that are given to a command."""
+    """Split the words after a command's name into options, settings and positional arguments."""
     by_option = {option: argument for argument in arguments(kind) for option in argument.options}
     options = list(takewhile(lambda word: word != "--", argv))
     given, words = _Given({}, {}, []), deque(options)
@@ -271,7 +275,7 @@ def _is_option(word: str) -> bool:
 
 
 def _settings(given: _Given, files: Sequence[Path] | None) -> tuple[Config, dict[str, str]]:
-    """The settings with what flags and files make of them, and their origins."""
+    """Merge the settings from files and flags. Return them and the origin of each."""
     file = given.file
     flags = {key: value for key, value in given.settings.items() if key != "config"}
     found = config_files(file) if files is None else [*files, *([file] if file else [])]
@@ -281,7 +285,7 @@ def _settings(given: _Given, files: Sequence[Path] | None) -> tuple[Config, dict
 def _merged(
     kind: type[Command] | None, argv: Sequence[str], files: Sequence[Path] | None
 ) -> Config:
-    """The settings that help shows."""
+    """Return the settings that help shows: the defaults if a flag or a file is wrong."""
     try:
         words = [word for word in argv if word not in (*HELP, HELP_ALL)]
         return _settings(_taken("", kind or Command, words), files)[0]
@@ -290,7 +294,7 @@ def _merged(
 
 
 def _own(name: str, kind: type[Command], given: _Given) -> dict[str, Any]:
-    """The values of a command's own arguments, by field."""
+    """Return the values of a command's own arguments, by field."""
     values: dict[str, Any] = {}
     alone = given.alone
     for argument in arguments(kind):
@@ -315,13 +319,13 @@ def _own(name: str, kind: type[Command], given: _Given) -> dict[str, Any]:
     return values
 
 
-# What is wrong ------------------------------------------------------------------------------------
+# Errors -------------------------------------------------------------------------------------------
 
 
 def _no_command(
     commands: Mapping[str, type[Command]], name: str, options: Sequence[str]
 ) -> ConfigError:
-    """What is wrong with words of which none is a command."""
+    """Return the error for a command line that names no command."""
     if members := _members(commands, name):
         return ConfigError(f"{name} is several commands", f"choose one of: {', '.join(members)}")
     choices = f"choose one of: {', '.join(commands)}"

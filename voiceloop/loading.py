@@ -1,9 +1,8 @@
-"""Loading: the configured engines with a thread for each, warmed up and ready to converse.
+"""Loads the configured engines, each on a thread of its own, and warms them up.
 
-What a model is and how it runs is the engines' own; this module only chooses and makes each do its
-kind of work once, since a first call is many times slower than the next. All of that is done on the
-thread on which the engine will then run: libraries keep what they have set up by thread, and on a
-GPU by the stream that the thread asks for work in.
+This module makes each engine do its kind of work once, since a first call is many times slower than
+the next. Loading and warming up run on the thread that the engine will use later. Libraries set up
+their state for each thread, and on a GPU for the stream of the thread.
 """
 
 from __future__ import annotations
@@ -43,41 +42,40 @@ from voiceloop.tts.known import check_voice
 from voiceloop.types import Clause, Pcm, Span
 
 WARM_STEPS = 8
-"""Steps of a reply, of those that give something, that warm a language model up: some rounds of
-guesses, and no whole reply."""
+"""Steps with a result that warm a language model up: some rounds, but no whole reply."""
 WARM_WINDOWS = 8
-"""Of voice activity detection; the quickest tells what one costs, as others load meanwhile."""
+"""Windows that warm the VAD up. The quickest is taken as its cost: other engines load meanwhile."""
 AT_ONCE_S = 0.001
-"""A window that costs more is not for the event loop, on which everything else would wait."""
+"""Most seconds that a window of the VAD may take on the event loop, which it blocks."""
 
 
 def load_asr(config: Config) -> Asr:
-    """The configured recogniser."""
+    """Load the configured recogniser."""
     return cast(Asr, _load("asr", config.asr.engine, config.asr))
 
 
 def load_tts(config: Config) -> Tts:
-    """The configured synthesizer."""
+    """Load the configured synthesizer."""
     return cast(Tts, _load("tts", config.tts.engine, config.tts))
 
 
 def load_vad(config: Config) -> Vad:
-    """The configured voice activity detector."""
+    """Load the configured voice activity detector."""
     return cast(Vad, _load("vad", config.vad.engine, config.vad))
 
 
 def load_llm(config: Config) -> Llm:
-    """The configured language model."""
+    """Load the configured language model."""
     return cast(Llm, _load("llm", config.llm.engine, config.llm))
 
 
 def open_llm(config: Config) -> Llm:
-    """The configured language model, warmed up."""
+    """Load the configured language model and warm it up."""
     return warm_llm(load_llm(config))
 
 
 def load_turn(config: Config) -> TurnModel:
-    """The model that judges the end of a turn by its sound; one is configured."""
+    """Load the configured turn model; there must be one."""
     return cast(TurnModel, _load("turn", config.turns.sound, config.turns))
 
 
@@ -91,11 +89,10 @@ def _load(kind: Kind, name: str, settings: object) -> object:
 def open_engines(config: Config) -> Iterator[Engines]:
     """Load and warm up everything that a conversation needs, each model on a thread of its own.
 
-    Models that are not on this machine are told of, or fetched, before any is loaded, and so are
-    voices, languages and engines that there are not, and memory that is not there. They are loaded
-    side by side, as much of that is reading and work outside of Python. All have ended, one way or
-    the other, before anything is raised: the error of the first that failed, in the order of a
-    conversation. Only Ctrl-C waits for nothing.
+    Before that, missing models are fetched. Errors are raised for models that cannot be fetched,
+    for unknown voices, languages and engines, and for too little memory. Engines load in parallel,
+    since much of that is reading and work outside of Python. If one fails, the others are waited
+    for, and the first error in the order VAD, ASR, LLM, TTS is raised. Only Ctrl-C does not wait.
     """
     zone(config.timezone)
     grammar(config.asr.language)
@@ -112,10 +109,10 @@ def open_engines(config: Config) -> Iterator[Engines]:
     asr = ModelThread("asr", lambda: warm_asr(load_asr(config)))
     tts = ModelThread("tts", lambda: warm_tts(load_tts(config)))
     vad = ModelThread("vad", lambda: warm_vad(load_vad(config)))
-    ear = None
+    turn = None
     if config.turns.sound != "none":
-        ear = ModelThread("turn", lambda: warm_turn(load_turn(config)))
-    every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, ear]
+        turn = ModelThread("turn", lambda: warm_turn(load_turn(config)))
+    every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, turn]
     threads = [thread for thread in every if thread is not None]
     wait([thread.model for thread in threads])
     with ExitStack() as stack:
@@ -130,17 +127,17 @@ def open_engines(config: Config) -> Iterator[Engines]:
             llm_runner=llm,
             tts=tts.model.result(),
             tts_runner=tts,
-            turn=ear and ear.model.result(),
-            turn_runner=ear,
+            turn=turn and turn.model.result(),
+            turn_runner=turn,
             vad_runner=vad if window_s > AT_ONCE_S else None,
         )
 
 
-# Each does its engine's kind of work once, no more than shows what is missing and sets it up.
+# Each of these runs its engine once: enough to set up its libraries and to raise early errors.
 
 
 def warm_vad(vad: Vad) -> tuple[Vad, float]:
-    """It, and how many seconds a window takes."""
+    """Return the VAD and the seconds that one window takes."""
     taken, window = list[float](), _noise(vad.frame)
     for _ in range(WARM_WINDOWS):
         begun = perf_counter()
@@ -161,7 +158,7 @@ def warm_turn(turn: TurnModel) -> TurnModel:
 
 
 def warm_llm(llm: Llm) -> Llm:
-    if isinstance(llm, RemoteLlm):  # whose replies are paid for, or thought for long
+    if isinstance(llm, RemoteLlm):  # its replies may cost money or a long thought
         llm.warm()
         return llm
     conversation = llm.conversation()

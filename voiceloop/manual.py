@@ -1,8 +1,8 @@
-"""Help, as text: what there is to do, what a command takes, and the settings that it runs with.
+"""Help texts: the list of commands, and the arguments and settings of each.
 
-The help of a command fits on a small terminal: of each option it tells the first sentence, of the
-settings those that people change, and how to see all. What is told stands in the docstrings of the
-commands and of `voiceloop.config`, which `docs/configuration.md` is written from, too.
+The help of a command fits on a small terminal: the first sentence about each option, the settings
+that people change most, and how to see all. The texts are the docstrings of the commands and of
+`voiceloop.config`. `docs/configuration.md` is written from the latter, too.
 """
 
 from __future__ import annotations
@@ -22,62 +22,64 @@ from voiceloop.flags import PROGRAM, Command, Help, arguments, metavar
 from voiceloop.schema import Object, default_of, hints_of, is_struct
 
 LINES = 23
-"""Of help at most, on a terminal of 80 columns and 24 lines, the last of which is the prompt's."""
+"""Most lines of help: a terminal of 80 columns and 24 lines, less the line of the prompt."""
 OFTEN = (
     *("preset", "asr.language", "llm.target", "tts.voice", "tts.speed", "asr.model"),
     *("tts.engine", "llm.system", "server.max_sessions"),
 )
-"""The settings that people change: help shows those that a command uses, the first that fit."""
+"""The settings that people change most. Help shows those that a command uses, as many as fit."""
 COLUMN = 28
-"""Where meanings begin at the latest, beside what they are the meaning of."""
+"""The last column at which the meanings may begin; a longer usage has a line of its own."""
 
 
 class ManualEntry(NamedTuple):
-    """An option, a word or a command, and what it means."""
+    """An option, a word or a command with its meaning."""
 
     usage: str
     meaning: str
     value: str = ""
-    """What it is unless it is given; empty where it is nothing."""
+    """The value if it is not given; empty if there is none."""
 
 
 Groups = Mapping[str, Mapping[str, str]]
-"""The first words of commands under the titles that they stand under, each with what the commands
-do that begin with it; empty where that is a command by itself, which tells it."""
+"""First words of commands by title, each with a description.
+
+The description is empty for a word that is a whole command; its class has it.
+"""
 
 
-def told(
-    asked: Help, commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int
+def help_text(
+    request: Help, commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int
 ) -> str:
-    """The help that is asked for, in lines of `width`; `about` is what the program is."""
-    if not asked.name:
+    """Return the requested help, in lines of `width` columns; `about` describes the program."""
+    if not request.name:
         return overview(commands, groups, about, width)
-    if asked.name in commands:
-        return page(commands[asked.name], asked, width)
-    first = f"{asked.name} "
+    if request.name in commands:
+        return page(commands[request.name], request, width)
+    first = f"{request.name} "
     members = {name: kind for name, kind in commands.items() if name.startswith(first)}
-    return family(asked.name, members, groups, width)
+    return family(request.name, members, groups, width)
 
 
 def overview(commands: Mapping[str, type[Command]], groups: Groups, about: str, width: int) -> str:
-    """The help of the program."""
-    told = [
+    """Return the help of the program: all commands."""
+    titled = [
         (
             title,
             [ManualEntry(word, text or purpose(commands[word])) for word, text in words.items()],
         )
         for title, words in groups.items()
     ]
-    column = _column(entry for _, entries in told for entry in entries)
+    column = _column(entry for _, entries in titled for entry in entries)
     lines = [about, f"usage: {PROGRAM} COMMAND [OPTIONS]", ""]
-    for title, entries in told:
+    for title, entries in titled:
         lines += [f"{title}:", *_rows(entries, column, width)]
     more = f"{PROGRAM} COMMAND --help tells more. Also: --version, --print-completion SHELL"
     return "\n".join([*lines, "", more])
 
 
 def family(name: str, commands: Mapping[str, type[Command]], groups: Groups, width: int) -> str:
-    """The help of the word that several commands begin with."""
+    """Return the help of `name`, the first word of several `commands`."""
     about = next(words[name] for words in groups.values() if name in words)
     entries = [ManualEntry(own, purpose(kind)) for own, kind in commands.items()]
     lines = [f"{about}.", f"usage: {PROGRAM} {name} COMMAND [OPTIONS]", ""]
@@ -85,22 +87,22 @@ def family(name: str, commands: Mapping[str, type[Command]], groups: Groups, wid
     return "\n".join([*lines, "", f"{PROGRAM} {name} COMMAND --help tells more."])
 
 
-def page(kind: type[Command], asked: Help, width: int) -> str:
-    """The help of a command, with the values that the settings have."""
+def page(kind: type[Command], request: Help, width: int) -> str:
+    """Return the help of a command, with the current values of the settings."""
     own = _own(kind)
     usage = " ".join(argument.usage for argument in arguments(kind) if argument.required)
-    head = [f"usage: {PROGRAM} {asked.name} {usage}{' ' * bool(usage)}[OPTIONS]", ""]
+    head = [f"usage: {PROGRAM} {request.name} {usage}{' ' * bool(usage)}[OPTIONS]", ""]
     examples = ["for example:", *(f"  {example}" for example in kind.examples)]
-    if asked.whole:
+    if request.whole:
         about = textwrap.dedent(f"    {kind.__doc__}").strip().splitlines()
-        return "\n".join([*about, *head, *_whole(kind, own, asked.settings, width), *examples])
+        return "\n".join([*about, *head, *_whole(kind, own, request.settings, width), *examples])
     brief = [ManualEntry(one.usage, beginning(one.meaning), one.value) for one in own]
     often = [
         ManualEntry(one.usage, beginning(one.meaning), one.value)
-        for one in (_setting(key, asked.settings) for key in OFTEN if uses(kind, key))
+        for one in (_setting(key, request.settings) for key in OFTEN if uses(kind, key))
     ]
     column = _column([*brief, *often])
-    tail = [*examples, f"More: {PROGRAM} {asked.name} --help-all, {kind.docs}"]
+    tail = [*examples, f"More: {PROGRAM} {request.name} --help-all, {kind.docs}"]
     lines = [f"{purpose(kind)}.", *head, *_rows(brief, column, width), *[""] * bool(brief)]
     shown: list[str] = []
     for rows in (_rows([one], column, width) for one in often):
@@ -111,7 +113,7 @@ def page(kind: type[Command], asked: Help, width: int) -> str:
 
 
 def meanings(kind: type[Object]) -> dict[str, str]:
-    """What the fields of a class are said to be, in the docstrings under them."""
+    """Return the docstrings under the fields of a class and its bases, by field."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         if issubclass(one, Object):
@@ -120,14 +122,17 @@ def meanings(kind: type[Object]) -> dict[str, str]:
 
 
 def meaning(key: str) -> str:
-    """What a setting is said to be, by its dotted key."""
+    """Return the docstring of a setting, by its dotted key."""
     section, _, name = key.rpartition(".")
     return meanings(hints_of(Config)[section] if section else Config)[name]
 
 
 @cache
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
-    """The docstrings under the fields of a module's classes, each in one line."""
+    """Return the docstrings under the fields of a module's classes, each on one line.
+
+    They are keyed by class, then by field.
+    """
     found: dict[str, dict[str, str]] = {}
     for kind in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
         if isinstance(kind, ast.ClassDef):
@@ -140,29 +145,29 @@ def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def purpose(kind: type[Command]) -> str:
-    """What a command does, in one sentence."""
+    """Return the first line of a command's docstring, without the full stop."""
     return (kind.__doc__ or "").split("\n")[0].rstrip(".")
 
 
 def beginning(meaning: str) -> str:
-    """The first sentence, or what stands before a semicolon."""
+    """Return the text up to its first full stop or semicolon."""
     return re.split(r"[.;] ", meaning)[0].rstrip(".")
 
 
 def uses(kind: type[Command], key: str) -> bool:
-    """Whether a command runs with a setting."""
+    """Return whether a command uses a setting, by its dotted key."""
     section = key.rpartition(".")[0]
     return section in kind.uses if section else bool(kind.uses)
 
 
 def _own(kind: type[Command]) -> list[ManualEntry]:
-    """What a command takes besides the settings."""
-    said = meanings(kind)
+    """Return an entry for each argument of a command's own."""
+    texts = meanings(kind)
     found: list[ManualEntry] = []
     for argument in arguments(kind):
         default = None if argument.required else default_of(kind, argument.field)
         value = "" if default in (None, False) else _value(default)
-        found.append(ManualEntry(argument.usage, said[argument.field], value))
+        found.append(ManualEntry(argument.usage, texts[argument.field], value))
     return found
 
 
@@ -172,7 +177,7 @@ def _setting(key: str, settings: Config) -> ManualEntry:
 
 
 def _of_engine(section: str, settings: Config) -> Iterable[ManualEntry]:
-    """The settings of an engine's own, where it is none that comes with voiceloop."""
+    """Yield an entry for each setting of the engine's own, unless it is the default engine."""
     config = getattr(settings, section)
     usual = getattr(Config(), section)
     if f"{section}.options" not in OPTIONS or config.engine == usual.engine:
@@ -198,7 +203,7 @@ def _value(value: object) -> str:
 def _whole(
     kind: type[Command], own: Sequence[ManualEntry], settings: Config, width: int
 ) -> Iterable[str]:
-    """All that a command takes, in full."""
+    """Yield the lines of the help about all arguments and settings, with their full docstrings."""
     config = ManualEntry("--config FILE", meanings(Command)["config"])
     sections: list[tuple[str, list[ManualEntry]]] = [("", [*own, config])]
     for section, hint in hints_of(Config).items():
@@ -225,7 +230,7 @@ def _column(entries: Iterable[ManualEntry]) -> int:
 
 
 def _rows(entries: Iterable[ManualEntry], column: int, width: int) -> list[str]:
-    """Entries in two columns; what is wider than the first has a line of its own."""
+    """Lay entries out in two columns; a usage wider than the first has a line of its own."""
     rows: list[str] = []
     for entry in entries:
         meaning = f"{entry.meaning} [{entry.value}]" if entry.value else entry.meaning
@@ -239,5 +244,5 @@ def _rows(entries: Iterable[ManualEntry], column: int, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """`text` in lines; options and addresses stay whole."""
+    """Wrap `text` into lines; options and addresses stay whole."""
     return textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False)

@@ -1,4 +1,4 @@
-"""What will take memory on one device, whether it fits, and what would: arithmetic alone."""
+"""Adds up the memory that is needed on one device, and finds a change with which it fits."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from voiceloop.catalog.cards import size
 
 MARGIN = 0.1
-"""Share by which a need may be estimated too high: what is refused would not fit by that much."""
+"""Share by which estimates may be too high. A plan is refused only if it is too large by more."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPart:
-    """Something that takes memory, one or several of a kind."""
+    """Something that takes memory, such as a model, once or several times."""
 
     name: str
     bytes: int
-    """Of each."""
+    """Bytes of one of them."""
     count: int = 1
 
     @property
     def total(self) -> int:
-        """Bytes of all."""
+        """Return the bytes of all of them."""
         return self.bytes * self.count
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class MemoryPart:
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """Something to be set otherwise, and what would be needed then."""
+    """A change of settings, as a hint, and the parts that would be needed then."""
 
     hint: str
     parts: tuple[MemoryPart, ...]
@@ -40,23 +40,23 @@ class PlanChange:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """All that is to be loaded on a device."""
+    """The memory of one device, and everything that will be loaded there."""
 
     device: str
     free: int | None
-    """Bytes; None where nothing tells."""
+    """Free bytes of the device; None if unknown."""
     parts: tuple[MemoryPart, ...]
     taken: int = 0
-    """Bytes of the parts that this process has already, so they need not be free."""
+    """Bytes of the parts that this process has taken already, so they need not be free."""
 
     @property
     def needed(self) -> int:
-        """Bytes, estimated."""
+        """Return the estimated bytes of all parts."""
         return total(self.parts)
 
     @property
     def fits(self) -> bool:
-        """Whether it may fit; true where nothing is known."""
+        """Return whether the parts may fit, within the margin; True if `free` is unknown."""
         return self.free is None or (self.needed - self.taken) * (1 - MARGIN) <= self.free
 
     def __str__(self) -> str:
@@ -65,8 +65,7 @@ class MemoryPlan:
         return f"needs about {size(self.needed)} on {self.device}{free}: {parts}"
 
     def instead(self, changes: Iterable[PlanChange]) -> str:
-        """The first of `changes` with which it fits, for sure and not by a margin; empty if none
-        does."""
+        """Return the hint of the first of `changes` that fits without the margin; empty if none."""
         for change in changes:
             if self.free is None or total(change.parts) - self.taken <= self.free:
                 return change.hint
@@ -74,5 +73,5 @@ class MemoryPlan:
 
 
 def total(parts: Iterable[MemoryPart]) -> int:
-    """Bytes of all parts."""
+    """Return the bytes of all parts."""
     return sum(part.total for part in parts)

@@ -1,6 +1,6 @@
-"""Files that commands write beside what they print: what they may not be, and how they appear.
+"""Writes the output files of commands safely.
 
-Nothing that a command reads is ever written over, and a file appears only once it is complete.
+A command never overwrites its own input, and a trace appears only once it is complete.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from typing import TextIO, cast
 from voiceloop.errors import VoiceloopError
 
 MAKER = "voiceloop"
-"""What a file that was written here says of who made it."""
+"""The name in a trace by which this module recognises its own files."""
 
 
 def keep(inputs: Iterable[Path | None], outputs: Mapping[str, Path | None]) -> None:
-    """Raise VoiceloopError where an output, named by its option, is one of the `inputs`, or two
-    outputs are one file: by another spelling, a symbolic link or a hard link too."""
+    """Raise VoiceloopError if an output is one of the `inputs`, or two outputs are the same file.
+
+    `outputs` has each path by its option. Other spellings, symbolic links and hard links of a file
+    count as the same file.
+    """
     given = {option: path for option, path in outputs.items() if path is not None}
     for option, path in given.items():
         if any(read is not None and _same(read, path) for read in inputs):
@@ -40,18 +43,18 @@ def keep(inputs: Iterable[Path | None], outputs: Mapping[str, Path | None]) -> N
 def _same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
-    except OSError:  # one of them is not there yet, or cannot be looked at
+    except OSError:  # one of them does not exist or is not accessible
         return one.resolve() == other.resolve()
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """A trace that takes the place of `path` if all goes well, and of nothing if not.
+    """Open a new trace file, which replaces `path` when the context ends without an error.
 
-    Raises VoiceloopError where it cannot be written, its name does not end in `.json`, or it is
-    somebody else's file: by mistake the name may be that of anything.
+    Raises VoiceloopError if it cannot be written, if the name does not end in `.json`, or if `path`
+    exists and is no trace of voiceloop: the name may be a mistake.
     """
-    target = path.resolve()  # a link is followed, so that it stays one
+    target = path.resolve()  # replaces the target of a link, so the link stays a link
     if path.suffix.lower() != ".json":
         raise VoiceloopError(f"{path} is not the name of a JSON file", f"name it {path}.json")
     try:
@@ -77,20 +80,22 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def part_beside(target: Path, buffering: int = -1) -> BufferedWriter:
-    """A new file in the folder of `target`, to be written and then to take its place; its `name`
-    is its path. Raises OSError.
+    """Create a file in the folder of `target`, which can replace `target` once it is written.
 
-    Nothing that is there is opened, and no link is followed, which somebody else may have put into
-    a folder that others write to.
+    Its `name` is its path. Raises OSError. No existing file is opened and no link is followed,
+    since others may have put one into a shared folder.
     """
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    part.unlink(missing_ok=True)  # of a process that had this number before
+    part.unlink(missing_ok=True)  # left by an earlier process with the same id
     return cast("BufferedWriter", part.open("xb", buffering))
 
 
 def _is_trace(path: Path) -> bool:
-    """Whether nothing of anybody's is lost with a file: it is not there, or is empty, or a trace
-    that was written here, or one without events."""
+    """Return whether a file may be replaced.
+
+    It may if it does not exist or is empty, or is a trace that voiceloop made or one without
+    events.
+    """
     if not path.exists() or not path.stat().st_size:
         return True
     try:

@@ -1,6 +1,6 @@
-"""Where models run: the device that a setting names, or the best that there is; the stream there.
+"""Finds the device that a setting names or the best one, its free memory, and a stream on it.
 
-How much memory is free there is told here too. This module does not know what runs there.
+This module does not know what runs there.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     import torch
 
 BUILDING = Lock()
-"""Held while modules of torch are built. Their type is that of the whole process by default, and
-transformers sets that to the model's own for as long as it builds one, on whatever thread."""
+"""Held while a torch module is built. Its weights get the default dtype of the whole process, and
+transformers changes that default while it builds a model, on any thread."""
 USUAL, URGENT = 0, -1
-"""Priorities of CUDA's streams: of what waits for the device the smallest goes first."""
+"""Priorities of CUDA streams: work of the smallest is run first."""
 
 
 def torch_device(
     setting: str, name: str, auto: Sequence[str] = ("cuda", "mps", "cpu")
 ) -> torch.device:
-    """The device that `setting` names, or for `auto` the first of those that is there.
+    """Return the device called `name`, or for `auto` the first of `auto` that this machine has.
 
-    Raises EngineError for a device that is not there.
+    `setting` is the key that gave `name`, for the error. Raises EngineError if there is no such
+    device.
     """
-    import torch  # takes long, and is not needed to choose among onnxruntime's devices
+    import torch  # slow, and not needed to choose among onnxruntime's devices
 
     there = {
         "cuda": torch.cuda.is_available(),
@@ -43,12 +44,12 @@ def torch_device(
 
 
 def own_stream(device: torch.device, priority: int = USUAL) -> None:
-    """From now on what this thread asks of torch on `device` waits for nothing but its own.
+    """Give this thread a CUDA stream of its own for all its later work of torch on `device`.
 
-    Unless it is told otherwise torch puts all work of a process on the one default stream, a model
-    behind the other, and CTranslate2's streams wait for that one too. An engine of torch calls this
-    before it puts anything on the device, on the thread on which it is loaded and will run. On
-    other devices there are no streams.
+    By default torch puts all work of a process on one stream, so models wait for each other, and
+    CTranslate2's streams wait for that one too. An engine of torch calls this on the thread on
+    which it is loaded and will run, before it puts anything on the device. Other devices have no
+    streams; there this does nothing.
     """
     if device.type == "cuda":
         import torch
@@ -59,9 +60,10 @@ def own_stream(device: torch.device, priority: int = USUAL) -> None:
 def chosen_device(
     setting: str, name: str, auto: Sequence[str], there: Mapping[str, bool], finder: str = "torch"
 ) -> str:
-    """`name`, or for `auto` the first of those that is `there`.
+    """Return `name`, or for `auto` the first device of `auto` that is `there`.
 
-    Raises EngineError for a device that is not there, which `finder` has looked for.
+    Raises EngineError if `name` is not there. The message names `setting`, and `finder` as the
+    library that found no such device.
     """
     if name == "auto":
         return next(device for device in auto if there[device])
@@ -71,7 +73,7 @@ def chosen_device(
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Bytes that may still be taken there; None where nothing tells."""
+    """Return the free bytes of a device; None if they are unknown."""
     if device.type == "cuda":
         import torch
 
@@ -80,18 +82,20 @@ def free_memory(device: torch.device) -> int | None:
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
-    """Bytes of the machine's memory that may be taken without swapping, within the limit of the
-    control group (a container's); None where Linux does not tell."""
-    told = re.search(r"MemAvailable:\s+(\d+) kB", _text(root / "proc/meminfo"))
-    if told is None:
+    """Return how many bytes of memory can be taken without swapping; None outside of Linux.
+
+    The limits of the process's control groups (its container) count, too.
+    """
+    match = re.search(r"MemAvailable:\s+(\d+) kB", _text(root / "proc/meminfo"))
+    if match is None:
         return None
-    free = 1024 * int(told[1])
+    free = 1024 * int(match[1])
     own = re.search(r"^0::/(.*)$", _text(root / "proc/self/cgroup"), re.MULTILINE)
     groups = root / "sys/fs/cgroup"
     group = groups / own[1] if own else groups
     while group.is_relative_to(groups):
         most, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()
-        # Pages of files that nobody has touched for a while are given up first.
+        # Inactive pages of files count as used, but the kernel drops them first.
         idle = re.search(r"^inactive_file (\d+)$", _text(group / "memory.stat"), re.MULTILINE)
         if most.isdecimal() and used.isdecimal():
             free = min(free, max(0, int(most) - int(used) + (int(idle[1]) if idle else 0)))
@@ -100,13 +104,13 @@ def available_memory(root: Path = Path("/")) -> int | None:
 
 
 def resident_memory(root: Path = Path("/")) -> int | None:
-    """Bytes of it that this process has; None where Linux does not tell."""
-    told = re.search(r"VmRSS:\s+(\d+) kB", _text(root / "proc/self/status"))
-    return 1024 * int(told[1]) if told else None
+    """Return the bytes of memory that this process occupies; None outside of Linux."""
+    match = re.search(r"VmRSS:\s+(\d+) kB", _text(root / "proc/self/status"))
+    return 1024 * int(match[1]) if match else None
 
 
 def total_memory() -> int | None:
-    """Bytes of the machine's memory; None where the system does not tell."""
+    """Return the bytes of the machine's memory; None if the system does not report them."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -114,7 +118,7 @@ def total_memory() -> int | None:
 
 
 def gpu_memory() -> int:
-    """Bytes of the memory of CUDA's GPU; 0 where there is none that works."""
+    """Return the bytes of memory of the first CUDA GPU; 0 if no GPU works."""
     import torch
 
     return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0
@@ -126,11 +130,14 @@ def _text(path: Path) -> str:
 
 @contextmanager
 def memory_for(what: str, hint: str) -> Iterator[None]:
-    """Raise OutOfMemory in place of whatever says that there is no memory for `what`."""
+    """Raise OutOfMemory in place of any error within the context that means too little memory.
+
+    The message says that `what` does not fit.
+    """
     try:
         yield
     except Exception as error:
-        import torch  # where something failed
+        import torch  # only after a failure, since it is slow
 
         if not isinstance(error, torch.OutOfMemoryError) and not tells_of_no_memory(error):
             raise
@@ -138,5 +145,5 @@ def memory_for(what: str, hint: str) -> Iterator[None]:
 
 
 def memory_for_model(name: str) -> AbstractContextManager[None]:
-    """The same for the weights of the model `name`."""
+    """Raise OutOfMemory, as `memory_for` does, if the weights of the model `name` do not fit."""
     return memory_for(f"the model '{name}'", "choose a smaller model or dtype")

@@ -1,8 +1,8 @@
-"""Before anything is loaded: does it fit into memory, and if not, what would?
+"""Checks before loading that the models fit into memory, and proposes smaller ones if not.
 
-Adds up what the engines say that they take and looks up how much is free; the arithmetic is
-`memoryplan`'s. Only models that run in this process are counted, and on a CPU the process itself.
-What computing takes there was measured. Importing this imports torch.
+It compares the memory that the engines report with the free memory; `memoryplan` does the
+arithmetic. Only models that run in this process are counted, and on a CPU also the process itself.
+Importing this imports torch.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ from voiceloop.placement import free_memory, resident_memory
 logger = logging.getLogger(__name__)
 
 PROGRAM = 390_000_000
-"""Bytes that Python, torch and the engines' libraries take, with what small models compute in, as
-measured."""
+"""Measured bytes of Python, torch and the engines' libraries, with the buffers of small models."""
 
 
 def check_memory(
     config: Config, free_on: Callable[[torch.device], int | None] = free_memory
 ) -> MemoryPlan:
-    """What a language model in this process needs, and all that is beside it on its device.
+    """Return the memory plan of the language model's device, with the other engines on it.
 
-    Raises OutOfMemory, with what to choose instead, where that is more than is free, and what
-    `Models.of` raises.
+    Raises OutOfMemory, with a smaller choice as the hint, if the plan does not fit, and the errors
+    of `Models.of`.
     """
     models = Models.of(config.llm)
     device = models.device
@@ -53,7 +52,7 @@ def check_memory(
 
 
 def _beside(config: Config, device: str) -> Iterator[MemoryPart]:
-    """What the other engines say that they take on a device of that type."""
+    """Yield the memory that each configured engine reports for a device of that type."""
     for kind, name, settings in configured(config):
         footprint = getattr(module_of(kind, name), "footprint", None)
         if footprint:

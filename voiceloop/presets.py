@@ -1,6 +1,6 @@
-"""The presets from the best to the least: what each is good for, and what it needs of a machine.
+"""The presets, the best first: what each is good for, and which machine it needs.
 
-`config.PRESETS` says which models they are. This module measures nothing.
+`config.PRESETS` has their models. This module measures nothing.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ GB = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a user is told of a preset before they choose it."""
+    """The description and the requirements of a preset."""
 
     name: str
     good_for: str
     cores: int = 1
-    """Of the processor; fewer make it slow."""
+    """Cores of the processor; with fewer it is slow."""
     memory: int = 0
-    """Bytes of the machine's memory."""
+    """Least memory of the machine, in bytes."""
     gpu: int = 0
-    """Bytes of one GPU's memory; 0: it needs none."""
+    """Least memory of one GPU, in bytes; 0 if it needs no GPU."""
 
     @property
     def needs(self) -> str:
-        """What it needs, in words."""
+        """Return the requirements in words."""
         if self.gpu:
             return f"a GPU of {self.gpu // GB} GB"
         if not self.memory:
@@ -41,25 +41,25 @@ BEST_FIRST = (
     Preset("cpu", "fast, often wrong", cores=2, memory=2 * GB),
     Preset("starter", "trying it out: small questions, in synthetic voices"),
 )
-"""Every preset."""
+"""All presets, the best first."""
 STARTER = BEST_FIRST[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What presets ask of a machine."""
+    """The properties of a machine that decide which presets run on it."""
 
     cores: int
     memory: int | None
-    """Bytes; None where the system does not tell."""
+    """Memory in bytes; None if the system does not report it."""
     gpu: Callable[[], int]
-    """Bytes of its GPU's memory, 0 for none; it takes its time to find out."""
+    """A slow function that returns the bytes of the GPU's memory; 0 without a GPU."""
 
     def carries(self, preset: Preset) -> bool:
-        """Whether the preset runs there, be it slowly."""
+        """Return whether the preset runs on this machine, even if slowly."""
         fits = self.memory is None or self.memory >= preset.memory
         return fits and (not preset.gpu or self.gpu() >= preset.gpu)
 
     def recommended(self) -> Iterator[Preset]:
-        """The presets that run there well, the best first; the starter is always one."""
+        """Return the presets that run well on this machine, the best first, the starter last."""
         return (one for one in BEST_FIRST if self.cores >= one.cores and self.carries(one))

@@ -1,5 +1,7 @@
-"""What Ctrl-C does to processes: a terminal sends it to those that a command has begun as well, and
-only the command itself tells of it."""
+"""Keeps Ctrl-C away from child processes.
+
+A terminal sends it to the command and to all its children, but only the command should report it.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,17 @@ from contextlib import contextmanager
 
 @contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes of multiprocessing that are begun within it do not hear Ctrl-C, not even while
-    Python begins there; whoever began them ends them. This process hears it afterwards."""
+    """Start processes of multiprocessing within this context with Ctrl-C blocked.
+
+    They do not get it even while their Python starts, so the parent has to end them. This process
+    gets a Ctrl-C of that time when the context ends.
+    """
     if os.name == "nt":
         yield
         return
     from multiprocessing.resource_tracker import ensure_running
 
-    ensure_running()  # or it would begin now, and stop the blocking
+    ensure_running()  # otherwise it would start within the context and unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -27,7 +32,10 @@ def deaf_to_ctrl_c() -> Iterator[None]:
 
 
 def end_in_silence() -> None:
-    """In such a process: from now on, or if it has come already, Ctrl-C ends it without a word."""
+    """Let Ctrl-C end this child process without a message, even if it was sent while blocked.
+
+    A process that was started within `deaf_to_ctrl_c` calls this.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if os.name != "nt":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,10 +1,10 @@
-"""Runners: what executes the steps of engines, one step of one model at a time.
+"""Runners: they execute the steps of engines, one step of one model at a time.
 
-`ModelThread` is the production Runner: a thread per model, so that a long step never stops the
-event loop, and steps of one model never run side by side. It loads its model too: much of what a
-first call sets up belongs to the thread that made it. `InlineRunner` executes the same steps on the
-event loop and sleeps for what a scripted engine states that they cost; a waiting thread would count
-as idleness on a virtual clock. Neither knows what a step does.
+`ModelThread` is the Runner of production. Each model has a thread, so a long step never stops the
+event loop, and steps of one model never run in parallel. The thread loads its model too, since
+libraries set up much of their state per thread. `InlineRunner` executes the same steps on the event
+loop, and sleeps for the cost that a scripted engine states: a virtual clock would take a waiting
+thread for idleness. Neither knows what a step does.
 """
 
 from __future__ import annotations
@@ -32,24 +32,26 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 LINGER_S = 0.002
-"""A thread that has just given a result waits so long for its consumer to ask for the next one
-before it begins something less urgent, which may take many times that (anticipatory scheduling,
-Iyer and Druschel 2001)."""
+"""Seconds that a thread waits after a result of a stream before it begins less urgent work.
+
+Its consumer may soon request the next step, and other work may take much longer (anticipatory
+scheduling, Iyer and Druschel 2001).
+"""
 
 _DONE: Any = object()
 _AT_ONCE = Priority(FIRST - 1)
-"""The priority of closing: a cancelled reply gives its model back before anything runs."""
+"""The priority of closing, before all other work: it frees the model of a cancelled reply."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    """A place in a runner's line."""
+    """A place in the queue of a runner."""
 
     priority: Priority
     number: int
 
     def key(self) -> tuple[int, int]:
-        """The smallest goes first."""
+        """Return the sort key: by priority, then by order of arrival; the smallest is next."""
         return self.priority.level, self.number
 
 
@@ -59,7 +61,7 @@ class _Job(_Waiting):
     done: asyncio.Future[Any]
     queued: float
     goes_on: bool
-    """A stream's: another is likely to follow."""
+    """True for a step of a stream: another is likely to follow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,18 +70,18 @@ class _WaitTicket(_Waiting):
 
 
 class _Quiet:
-    """How long nobody has wanted anything but in idle time."""
+    """A clock of the time without work, apart from work in idle time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._wanted = 0
-        """Steps that somebody waits for."""
+        """Steps that are waited for now, without those of idle time."""
         self._since = -math.inf
-        """When there was one last."""
+        """The moment at which the last such step ended, on the clock."""
 
     @contextmanager
     def until_done(self, priority: Priority) -> Iterator[None]:
-        """Within it somebody waits for a step of this priority."""
+        """Count a step of this priority as work while the context lasts."""
         if priority.level >= IDLE:
             yield
             return
@@ -91,28 +93,27 @@ class _Quiet:
             self._since = self._clock()
 
     def seconds(self) -> float:
-        """See `Runner.quiet_s`."""
+        """Return the seconds since the last work; 0 during work."""
         return 0.0 if self._wanted else self._clock() - self._since
 
 
 class ModelThread(Generic[M]):
-    """A thread that loads one model and then executes its steps, by priority, then by order of
-    arrival.
+    """A thread that loads one model and executes its steps, by priority and order of arrival.
 
-    It runs from the beginning; where the program is interrupted nothing waits for it. Use it as a
-    context manager once the model is there; leaving it waits for the running step. Its methods are
-    called on one asyncio event loop.
+    It starts at once, as a daemon, so an interrupted program does not wait for it. Use it as a
+    context manager once the model is loaded; leaving the context waits for the running step. Its
+    methods are called on one asyncio event loop.
     """
 
     def __init__(self, name: str, load: Callable[[], M]) -> None:
         self.name = name
         self.model: Future[M] = Future()
-        """What `load` has returned, or raised."""
+        """The result of `load`, or its error."""
         self.waited: Callable[[str, float], None] = lambda name, seconds: None
-        """Told how long each job waited for the thread, on the thread."""
+        """Called on the thread with the seconds that each job waited for it."""
         self._quiet = _Quiet(perf_counter)
         self._jobs: list[_Job] = []
-        """Few: a handful for each session that is being spoken to."""
+        """Waiting jobs. They are few, so a list is searched: a handful for each busy session."""
         self._count = itertools.count()
         self._changed = threading.Condition()
         self._open = True
@@ -136,17 +137,18 @@ class ModelThread(Generic[M]):
         self._thread.join()
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run `job` on the thread.
+        """Run `job` on the thread and return its result.
 
-        A cancelled call that has begun runs to its end unseen; one that has not is dropped.
+        If the call is cancelled, a job that has not begun is dropped. One that has begun runs to
+        its end, and its result is dropped.
         """
         return await self._submit(job, priority, goes_on=False)
 
     def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
-        """Advance `steps` on the thread as the consumer asks, up to the next result.
+        """Advance `steps` on the thread to the next result, each time the consumer requests one.
 
-        Between steps without a result the thread looks whether the stream has been closed or a job
-        that goes before waits; if not, the next step follows without a way through the loop.
+        Steps without a result follow each other on the thread, without a round trip through the
+        event loop, until the stream is closed or a job of at least the same urgency waits.
         """
         closed = threading.Event()
 
@@ -171,23 +173,24 @@ class ModelThread(Generic[M]):
             try:
                 return await done
             except BaseException:
-                with self._changed:  # nothing is reported any more to a loop that may end now
+                with self._changed:  # so that the thread does not call into a loop that may end
                     done.cancel()
                 raise
 
     def quiet_s(self) -> float:
-        """Seconds for which nobody has wanted anything but in idle time."""
+        """Return the seconds since it last had work other than that of idle time."""
         return self._quiet.seconds()
 
     def _goes_before(self, priority: Priority) -> bool:
-        """Whether a job waits that must not wait for one of `priority`."""
+        """Return whether a job waits that is at least as urgent as `priority`."""
         with self._changed:
             return any(job.priority.level <= priority.level for job in self._jobs)
 
     def _next(self, after: int | None) -> _Job | None:
-        """The most urgent job, once there is one; none where there will be no more.
+        """Wait for a job and return the most urgent one; None when the thread is to end.
 
-        Where one of priority `after` has just given a result, its next step may be about to come.
+        `after` is the priority of a stream that has just given a result. Its next step may follow
+        at once, so less urgent jobs wait for up to `LINGER_S`.
         """
         with self._changed:
             if after is not None and self._open:
@@ -205,11 +208,11 @@ class ModelThread(Generic[M]):
     def _run(self, load: Callable[[], M]) -> None:
         try:
             model = load()
-        except BaseException as error:  # raised where the model is asked for
+        except BaseException as error:  # raised when the model is read
             self.model.set_exception(error)
             return
         self.model.set_result(model)
-        del load, model  # or they would stay for as long as the thread
+        del load, model  # otherwise the thread would keep them alive
         self._work()
 
     def _work(self) -> None:
@@ -225,10 +228,10 @@ class ModelThread(Generic[M]):
                     outcome, deliver = job.run(), job.done.set_result
                 if job.goes_on and outcome is not _DONE:
                     after = job.priority.level
-            except BaseException as error:  # the caller's to handle, on the loop
+            except BaseException as error:  # raised in the caller, on the loop
                 outcome, deliver = error, job.done.set_exception
             with self._changed:
-                # The loop is there for as long as somebody on it waits.
+                # The loop cannot have ended while the caller still waits on it.
                 if not job.done.cancelled():
                     job.done.get_loop().call_soon_threadsafe(_settle, job.done, deliver, outcome)
 
@@ -240,16 +243,16 @@ def _settle(done: asyncio.Future[Any], deliver: Callable[[Any], None], outcome: 
 
 @dataclass(frozen=True, slots=True)
 class Timed(Generic[T]):
-    """A scripted step's result and what the step costs, in seconds."""
+    """The result of a scripted step, and the step's cost in seconds."""
 
     value: T
     cost: float
 
 
 class InlineRunner:
-    """Runs steps on the event loop; a `Timed` result is delivered after its cost has passed.
+    """A Runner on the event loop, which delivers a `Timed` result after its cost has passed.
 
-    Like a thread it executes one step at a time, the smallest priority first.
+    Like a `ModelThread` it executes one step at a time, the smallest priority first.
     """
 
     def __init__(self) -> None:
@@ -265,7 +268,7 @@ class InlineRunner:
             return await self._step(job, priority)
 
     def quiet_s(self) -> float:
-        """Seconds for which nobody has wanted anything but in idle time."""
+        """Return the seconds since it last had work other than that of idle time."""
         return self._quiet.seconds()
 
     async def _step(self, job: Callable[[], T], priority: Priority) -> T:
@@ -278,7 +281,7 @@ class InlineRunner:
             return result
 
     def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
-        """Advance `steps`, a step at a time, as the consumer asks."""
+        """Advance `steps` when the consumer requests a result, one step per call."""
 
         async def step() -> T | None:
             return await self.call(partial(next, steps, _DONE), priority=priority)
@@ -295,7 +298,7 @@ class InlineRunner:
             except BaseException:
                 if ticket in self._waiting:
                     self._waiting.remove(ticket)
-                else:  # the runner was handed over in the moment of cancellation
+                else:  # it was given the runner just as it was cancelled
                     self._pass_on()
                 raise
         self._busy = True
@@ -325,6 +328,6 @@ async def _stream(
                 yield item
     finally:
         closing()
-        # Only here does the engine's own clean-up run, on its own thread and after its last step.
+        # The engine's clean-up has to run on its own thread, after its last step.
         with anyio.CancelScope(shield=True):
             await call(steps.close, priority=_AT_ONCE)

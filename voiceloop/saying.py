@@ -1,4 +1,4 @@
-"""`voiceloop say`: a text put into speech, into a file or aloud."""
+"""Speaks a text into a file or on a speaker, for `voiceloop say`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from voiceloop.types import Pcm
 
 @contextmanager
 def speaker(name: str | None) -> Iterator[SoundcardSpeaker]:
-    """The default speaker, or the one called `name`, while it is open.
+    """Open the speaker called `name`, or the default one, and start it.
 
-    Raises DeviceError, whose hint tells of the other way where there is none.
+    Raises DeviceError if there is none. Its hint mentions `--out`, which needs no speaker.
     """
     try:
         card = SoundcardSpeaker(name)
@@ -34,14 +34,14 @@ def speaker(name: str | None) -> Iterator[SoundcardSpeaker]:
 
 
 def write(tts: Tts, text: str, path: Path) -> None:
-    """Speak `text` into a wav file. Raises VoiceloopError where nothing of it can be said."""
+    """Speak `text` into a wav file. Raises VoiceloopError if nothing in it can be spoken."""
     with WavWriter(path, tts.rate) as file:
         for pcm in _sound(tts, text):
             file.write(pcm)
 
 
 def play(tts: Tts, text: str, card: SoundcardSpeaker) -> None:
-    """Speak `text` aloud, to the end. Raises VoiceloopError where nothing of it can be said."""
+    """Speak `text` aloud, to the end. Raises VoiceloopError if nothing in it can be spoken."""
     anyio.run(_play, _sound(tts, text), Resampler(tts.rate, card.rate), card)
 
 
@@ -55,7 +55,7 @@ async def _play(sound: Iterable[Pcm], resampler: Resampler, card: SoundcardSpeak
 
 
 def _sound(tts: Tts, text: str) -> Iterator[Pcm]:
-    """The text as it is spoken, piece by piece, as a reply would be."""
+    """Yield the audio of `text`, chunk by chunk, cut into clauses as a reply is."""
     said = 0
     for clause in cut(text, language(tts.language())):
         for chunk in tts.synthesize(clause):

@@ -1,10 +1,11 @@
-"""What comes from outside becomes values here, or one clear error; every reader uses this module.
+"""Converts values from outside to typed objects, or raises one clear error.
 
-A msgspec struct describes an object: a field's name is the key, its annotation the type with its
-bounds, its default the value where the key is absent, its docstring the meaning. msgspec converts;
-only where it refuses, type and value are walked side by side to find what is at fault, and to say
-what was expected, what came instead and what was probably meant. Each reader has its own `Wording`
-for that. This module reads neither text nor files.
+Everything that is read uses this module: settings, options, events of the wire. A msgspec struct
+describes an object: a field's name is the key, its annotation the type with its bounds, its default
+the value of an absent key, its docstring the meaning. msgspec converts. If it refuses, type and
+value are walked together to find the innermost fault. The error says what was expected, what came
+instead, and what was probably meant, in the `Wording` of the reader. This module reads neither text
+nor files.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from voiceloop.errors import Code
 
 S = TypeVar("S", bound=Struct)
 Path = tuple[str | int, ...]
-"""The keys, and the indices of lists, that lead to a value."""
+"""The keys of objects and the indices of lists that lead to a value."""
 
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]
@@ -49,32 +50,32 @@ LOCAL = Meta(extra={"local": True})
 """Marks a field that is not on the wire."""
 
 REFUSED = (ValidationError, UnicodeEncodeError)
-"""How msgspec refuses a value; the second, where a command line or a file name is not UTF-8."""
+"""The errors of msgspec for a wrong value; the second for text that is not valid UTF-8."""
 LONGEST_NAME = 64
-"""No key and no choice is longer, and a longer text is not compared with them."""
+"""Most characters of a text that is compared with keys and choices, none of which is longer."""
 MOST_NAMED = 12
-"""Names that a hint tells where none is near."""
+"""Most names that a hint lists if none is similar."""
 
 
 def instead(hint: str) -> Meta:
-    """Marks a type by what to do instead, where a value is asked for that is not supported."""
+    """Return a mark for a type: the hint to give if a value is not supported."""
     return Meta(extra={"instead": hint})
 
 
 class Object(Struct, frozen=True, forbid_unknown_fields=True):
-    """An object whose keys are all known."""
+    """An object that may have no unknown keys."""
 
 
 # Reading ------------------------------------------------------------------------------------------
 
 
 class Mistake(ValueError):
-    """What is wrong with a value: where, what, and what to do about it if that is known."""
+    """An error in a value: the path to it, the problem, and a hint if there is one."""
 
     def __init__(
         self, problem: str, hint: str = "", *, code: Code = "invalid_value", path: Path = ()
     ) -> None:
-        super().__init__(problem)  # what is said behind the name of what is at fault
+        super().__init__(problem)  # it follows the name of the value in the message
         self.hint = hint
         self.code: Code = code
         self.path = path
@@ -82,30 +83,30 @@ class Mistake(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a reader speaks of what it reads."""
+    """The words of a reader's error messages."""
 
     shown: Callable[[object], str]
-    """Writes a value, on one line."""
+    """A function that writes a value on one line."""
     null: str
-    """How None is written; empty where it cannot be."""
+    """The spelling of None; empty if None cannot be written."""
     table: str
-    """What an object is called."""
+    """The words for an object."""
     tables: str
-    """What a list of objects is called."""
+    """The words for a list of objects."""
     unknown: str
-    """What is said of a key that there is not."""
+    """The problem of an unknown key."""
     cutoff: float
-    """How near a choice must be to a value to be what was meant."""
+    """Least similarity, from 0 to 1, at which a choice is suggested for a wrong value."""
 
 
 def shown(value: object, write: Callable[[object], str] = json.dumps) -> str:
-    """`value` as JSON for an error message: short, and on one line."""
+    """Write `value` on one line for an error message, cut off after 60 characters."""
     text = write(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def one_line(key: str) -> str:
-    """A key for an error message, whatever somebody calls it."""
+    """Write a key for an error message; unprintable characters become escapes."""
     return key if key.isprintable() else repr(key)
 
 
@@ -128,10 +129,10 @@ TOML = Wording(
 
 
 def read(kind: Any, value: object, words: Wording, *, text: bool = False) -> Any:
-    """`value` as type `kind`; where `text`, numbers are written as texts.
+    """Convert `value` to type `kind`; with `text`, numbers may be texts.
 
-    A class that msgspec does not know is called with the value, and may raise Mistake. Raises
-    Mistake where the value does not fit.
+    Raises Mistake if the value does not fit. A class that msgspec does not know is called with the
+    value, and may raise Mistake too.
     """
     try:
         return msgspec.convert(value, kind, strict=not text, dec_hook=_made)
@@ -140,10 +141,10 @@ def read(kind: Any, value: object, words: Wording, *, text: bool = False) -> Any
 
 
 def tidied(hint: Any, value: Any) -> Any:
-    """`value`, to be read as type `hint`, without what is as good as absent.
+    """Return `value`, which will be read as type `hint`, without entries that have no effect.
 
-    That is null under a key that may be absent and cannot be null, and what an object's class lists
-    as `tunes`: keys of which nothing comes, with the reason.
+    These are nulls under optional keys whose type has no null, and the keys that an object's class
+    lists in `tunes`, which are ignored.
     """
     if isinstance(value, list):
         inner = {step: kind for one in members(hint) for kind, _, step in _entries(one, value)}
@@ -160,7 +161,7 @@ def tidied(hint: Any, value: Any) -> Any:
 
 
 def _kind_of(hint: Any, entries: Mapping[str, object]) -> Any:
-    """The class of an object, by its tag where there are several; None where it is of none."""
+    """Return the struct of an object, chosen by its tag if there are several; None if none fits."""
     kinds = [one for one in members(hint) if is_struct(one)]
     tag = kinds[0].__struct_config__.tag_field if kinds else None
     if tag is None or (len(kinds) == 1 and tag not in entries):
@@ -169,7 +170,7 @@ def _kind_of(hint: Any, entries: Mapping[str, object]) -> Any:
 
 
 def _is_absent(kind: Any, key: str) -> bool:
-    """Whether null under this key is as good as no key."""
+    """Return whether null under this key has the same effect as no key."""
     hint = hints_of(kind).get(key)
     if hint is None:
         return key != kind.__struct_config__.tag_field
@@ -189,11 +190,11 @@ def _fits(hint: Any, value: object) -> bool:
     return True
 
 
-# What is wrong ------------------------------------------------------------------------------------
+# Errors -------------------------------------------------------------------------------------------
 
 
 def explained(hint: Any, value: object, words: Wording, path: Path = ()) -> Mistake:
-    """What is wrong with `value`, which is not of type `hint`: the innermost fault."""
+    """Find the innermost fault of `value`, which does not fit type `hint`."""
     whole = any(mark.description for mark in marks(hint))
     for member in () if whole else members(hint):
         if is_struct(member) and isinstance(value, dict):
@@ -205,7 +206,7 @@ def explained(hint: Any, value: object, words: Wording, path: Path = ()) -> Mist
 
 
 def _entries(hint: Any, value: Any) -> list[tuple[Any, object, str | int]]:
-    """The entries of a list or an object with their types, where `hint` is a type of these."""
+    """Return the type, value and key of each entry if `hint` is a list or a mapping, else none."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Mapping and isinstance(value, dict):
         found = cast("dict[str, object]", value)
@@ -241,7 +242,7 @@ def _in_object(hint: Any, entries: dict[str, object], words: Wording, path: Path
 
 
 def mismatch(hint: Any, value: object, words: Wording, path: Path = ()) -> Mistake:
-    """What is said of a `value` that as a whole is not of type `hint`."""
+    """Return the mistake of a `value` that as a whole does not fit type `hint`."""
     for member in members(hint):
         if isinstance(value, str) and hasattr(member, "described"):
             try:
@@ -269,7 +270,7 @@ def mismatch(hint: Any, value: object, words: Wording, path: Path = ()) -> Mista
 
 
 def missing(path: Path) -> Mistake:
-    """What is said of a key that has to be there and is not."""
+    """Return the mistake of a required key that is absent."""
     return Mistake("is missing", code="missing_required_parameter", path=path)
 
 
@@ -284,7 +285,7 @@ def _unknown(kind: Any, key: str, words: Wording, path: Path) -> Mistake:
 
 
 def _alike(hint: Any, value: object) -> bool:
-    """Whether `value` has the type that `hint` has in JSON, be it within its bounds or not."""
+    """Return whether `value` has the JSON type of `hint`, whether or not it is within bounds."""
     origin = get_origin(hint)
     if origin is Literal:
         return any(type(choice) is type(value) for choice in get_args(hint))
@@ -299,7 +300,7 @@ def _choices(hint: Any) -> list[str]:
 
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str | None:
-    """The member of `known` that `name` was probably meant to be; None where none is close."""
+    """Return the member of `known` that is most similar to `name`; None if none is similar."""
     if len(name) > LONGEST_NAME:
         return None
     meant = {one.lower(): one for one in known}
@@ -308,7 +309,7 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str | No
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The hint for a `name` that is not among those that are `known`."""
+    """Return a hint for a `name` that is not `known`: a similar name, or a list of choices."""
     names = sorted(known)
     if near := nearest(name, names):
         return f"did you mean '{near}'?"
@@ -317,7 +318,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def expected(hint: Any, words: Wording) -> str:
-    """Say in words what a value of type `hint` looks like."""
+    """Describe in words what a value of type `hint` looks like."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _bounded(*arguments, words=words)
@@ -362,7 +363,7 @@ def _bounded(base: Any, *marked: object, words: Wording) -> str:
 
 
 def members(hint: Any) -> list[Any]:
-    """The types of which a value of type `hint` is one, without their marks."""
+    """Return the members of a union, or the type itself, without `Annotated` and UnsetType."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return members(arguments[0])
@@ -372,7 +373,7 @@ def members(hint: Any) -> list[Any]:
 
 
 def marks(hint: Any) -> list[Meta]:
-    """What is noted at a type, or at one of those that it unites."""
+    """Return the marks of a type and of the members of a union."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return [*marks(arguments[0]), *(one for one in arguments[1:] if isinstance(one, Meta))]
@@ -382,18 +383,18 @@ def marks(hint: Any) -> list[Meta]:
 
 
 def is_struct(hint: Any) -> bool:
-    """Whether a type describes an object."""
+    """Return whether a type is a struct, so its values are objects."""
     return isinstance(hint, type) and issubclass(hint, Struct)
 
 
 def tag_of(kind: Any) -> str:
-    """What tells a struct apart from others: its `type`, for most."""
+    """Return the tag that distinguishes a struct in a union: for most, the value of `type`."""
     return kind.__struct_config__.tag
 
 
 @cache
 def hints_of(kind: Any) -> Mapping[str, Any]:
-    """The types of the keys that an object may have."""
+    """Return the types of the keys that an object may have, by key."""
     hints = get_type_hints(kind, include_extras=True)
     names = cast("tuple[str, ...]", kind.__struct_fields__)
     return {name: hints[name] for name in names if LOCAL not in marks(hints[name])}
@@ -401,7 +402,7 @@ def hints_of(kind: Any) -> Mapping[str, Any]:
 
 @cache
 def default_of(kind: Any, name: str) -> object:
-    """What a field is where its key is absent; `msgspec.NODEFAULT` where it must not be."""
+    """Return the value of a field whose key is absent; `msgspec.NODEFAULT` if it is required."""
     field = next(one for one in msgspec.structs.fields(kind) if one.name == name)
     return field.default if field.default_factory is NODEFAULT else field.default_factory()
 
@@ -410,10 +411,10 @@ def default_of(kind: Any, name: str) -> object:
 
 
 class Settings(Object, frozen=True):
-    """An object of which an update changes single keys, and keys of the settings within it."""
+    """An object whose keys can be updated one by one, also in `Settings` nested within it."""
 
     def updated(self: S, update: S) -> S:
-        """These with what `update` gives, an object of the class that `changes` makes."""
+        """Return a copy with the keys that `update` gives; its class comes from `changes`."""
         given: dict[str, Any] = {}
         for name, hint in hints_of(type(self)).items():
             value = getattr(update, name)
@@ -428,13 +429,13 @@ class Settings(Object, frozen=True):
 
 
 def is_given(value: object) -> bool:
-    """Whether what `changes` has for a key was there."""
+    """Return whether an update had the key with this value."""
     return value is not UNSET
 
 
 @cache
 def changes(kind: type[S]) -> type[S]:
-    """The class of what an update of a `kind` gives: a key that is absent is UNSET."""
+    """Return the class of updates of a `kind`, in which every absent key is UNSET."""
     given: list[Any] = []
     for name, hint in hints_of(kind).items():
         changed = Any if TOLD in marks(hint) else _changed(hint)

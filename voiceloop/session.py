@@ -1,13 +1,12 @@
-"""Session: carries out what the dialogue core decides, and tells it what comes of it.
+"""Session: carries out the actions of the dialogue core, and passes it the reports of all stages.
 
-Every stage yields reports; they go to the core (`dialogue.core`), and what it answers with is done
-here, in order: decode, read, reply, pause, stop, cut the history, show. Nothing is decided here,
-and nothing passes through here on its way from the microphone to the speaker: what the listener
-hears ends in reports, and with what the core makes of them a reply begins. The work of each turn
-runs in one task with one cancel scope.
+Every stage yields reports. They go to the core (`dialogue.core`), which answers with actions:
+decode, read, reply, pause, stop, cut the history, show. The session carries them out in order. It
+decides nothing, and no frame, word or token passes through it. The work of each turn runs in one
+task with one cancel scope.
 
-The session knows no device and no model: microphone, speaker, engines and runners are given to it,
-and all its waiting goes through anyio, so it runs the same on a virtual clock.
+The session knows no device and no model: it is given the microphone, the speaker, the engines and
+their runners. It waits only with anyio, so it runs the same on a virtual clock.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ from voiceloop.types import Event, Notice, Outcome, ToolCall
 logger = logging.getLogger(__name__)
 
 MAX_GUESSES = 6
-"""Replies begun before the end of a turn, where that costs nothing but time."""
+"""Replies that are begun before the end of a turn, unless tokens may have to be paid for."""
 
 
 class Session:
-    """One conversation. `run` it once."""
+    """One conversation. Call `run` once."""
 
     def __init__(
         self,
@@ -73,12 +72,12 @@ class Session:
         ends: bool = False,
         wall_clock: Callable[[], datetime] | None = None,
     ) -> None:
-        """`full_duplex` goes on hearing while a reply sounds, so that it can be interrupted.
+        """Prepare the conversation; `show` receives its events.
 
-        `overlap` says what is left out, with the same models and the same endpoint decisions, to
-        measure what it is worth. `detector` stands in for one with the configured settings, and
-        `conversation` is one to be gone on with, with its `skills`; whoever gives it closes it.
-        Where it `ends`, a goodbye that the user has heard is the end.
+        With `full_duplex` the user is heard during a reply and can interrupt it. `overlap` can
+        leave out parallel and early work, for measurements. `detector` replaces the speech detector
+        of the settings. `conversation` is one to continue, with its `skills`; the caller closes it.
+        With `ends`, the session ends when a goodbye has been spoken to the user.
         """
         self._wall_clock = wall_clock or partial(wall_time, config.timezone)
         self._own = conversation is None
@@ -107,124 +106,131 @@ class Session:
             engines.llm.calibrations,
         )
         self._work: dict[int, TurnTasks] = {}
-        """What runs, by the turn that it is for."""
+        """All work in progress, by turn."""
         self._answering: int | None = None
-        """The turn that a client's last request was about."""
+        """The number of the turn that the client's last request is about."""
         self._tasks: TaskGroup | None = None
 
     async def run(self) -> None:
-        """Converse until the microphone has finished, or somebody has said goodbye, and every turn
-        is over."""
+        """Converse until the microphone ends, or a goodbye was spoken, and every turn is over."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
-            self._tell(inputs.Settled())
+            self._send(inputs.Settled())
             await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
             if lost := len(self._resources.skills.timers):
                 self._resources.show(Notice(f"{lost} timer(s) end with this session"))
             tasks.cancel_scope.cancel()
-        if self._own:  # what a step that was called off still computes goes before
+        if self._own:  # on the runner, so after any cancelled step that still runs
             resources = self._resources
             await resources.engines.llm_runner.call(resources.conversation.close)
 
-    # ---- what others than the user's voice ask for, while the session runs
+    # ---- requests of clients and programs, while the session runs
 
     def conduct(
         self, options: Options, *, answers: bool, interruptible: bool, thinks: bool = True
     ) -> None:
-        """From now on replies are as `options` say, a turn is answered when it ends or only when
-        `respond` asks for it, and a sound of the user's may interrupt or not; or the language model
-        `thinks` nothing, and a turn is over with its words."""
-        self._tell(inputs.SettingsChanged(None, None, answers, interruptible, thinks, options))
+        """Change how turns are answered from now on.
+
+        Replies follow `options`. Without `answers`, a turn is answered only after `respond`. With
+        `interruptible`, a sound of the user may interrupt a reply. Without `thinks` the language
+        model is not used, and a turn is over once its words are known.
+        """
+        self._send(inputs.SettingsChanged(None, None, answers, interruptible, thinks, options))
 
     @property
     def words_heard(self) -> int:
-        """How many words have been heard by now of the reply that sounds, as it is spoken."""
+        """Return how many words of the sounding reply the user has heard so far."""
         return len(self._resources.player.heard().words)
 
     @property
     def language(self) -> Language:
-        """What the user speaks, from the next turn on; `AUTO` until a turn of theirs tells."""
+        """Return the language of the user from the next turn on; `AUTO` until it is detected."""
         return self._state.settings.language
 
     @language.setter
     def language(self, spoken: Language) -> None:
-        self._tell(inputs.SettingsChanged(language=spoken))
+        self._send(inputs.SettingsChanged(language=spoken))
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
-        """Find turns in another way from now on; a turn that is being heard is forgotten."""
+        """Replace the speech detector and the turn settings. The turn being heard is forgotten."""
         self._listener.listen(detector, policy)
-        self._tell(inputs.Forget())
-        self._tell(inputs.SettingsChanged(policy=policy))
+        self._send(inputs.Forget())
+        self._send(inputs.SettingsChanged(policy=policy))
 
     def forget(self) -> None:
-        """The turn that is being heard has never been, and no other has what was heard so far."""
+        """Forget the turn that is being heard, and the audio that was heard so far."""
         self._listener.forget()
-        self._tell(inputs.Forget())
+        self._send(inputs.Forget())
 
     def end_turn(self, ended: TurnEnded) -> bool:
-        """The turn that is being heard is over; False where there is none."""
+        """End the turn that is being heard. Returns False if there is none."""
         if self._listener.work is None:
             return False
-        self._tell(self._listener.note(ended, anyio.current_time()))
+        self._send(self._listener.note(ended, anyio.current_time()))
         return True
 
     def write(self, text: str, options: Options | None = None) -> int | None:
-        """The user has written `text`: a turn of its own. Returns its number."""
+        """Take `text`, which the user has written, as a turn of its own. Returns its number."""
         return self._request(inputs.Write(text, options))
 
     def answer_calls(
         self, returned: Sequence[Returned], options: Options | None = None
     ) -> int | None:
-        """Foreign tools have returned what one reply called them for: go on with its turn."""
+        """Continue a turn with the results of the client's tools that its reply called.
+
+        Returns the number of the turn that is answered, if any.
+        """
         returned = self._history.completed(returned)
         return self._request(inputs.BringResults(tuple(returned), options))
 
     def respond(self, options: Options | None = None) -> int | None:
-        """Answer the newest turn that is over: its number, if it has not been answered."""
+        """Answer the newest turn that is over. Returns its number, or None if it has a reply."""
         return self._request(inputs.Respond(options))
 
     def cancel(self, turn: int | None = None) -> int | None:
-        """End the reply that is being thought or heard, or only if it is that to `turn`: the number
-        of its turn, if there is one."""
+        """End the current reply, or only one to `turn`. Returns the number of its turn or None."""
         return self._request(inputs.Cancel(turn))
 
     @property
     def idle(self) -> bool:
-        """No turn has begun that is not over."""
+        """Return whether no turn is open."""
         return not self._state.turns
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
-        """Before anything else is read, do to the conversation what `rewritten` does."""
-        self._tell(inputs.Rewrite(rewritten))
+        """Call `rewritten`, which edits the conversation, before the model reads anything else."""
+        self._send(inputs.Rewrite(rewritten))
 
-    def _request(self, told: inputs.Input) -> int | None:
+    def _request(self, report: inputs.Input) -> int | None:
         self._answering = None
-        self._tell(told)
+        self._send(report)
         return self._answering
 
-    # ---- deciding: what is reported goes to the core, and what it answers with is done
+    # ---- reports go to the core, and its actions are carried out
 
-    def _tell(self, told: inputs.Input) -> None:
-        """Report something, do what follows from it, and report what comes of that at once."""
-        reports = deque([told])
+    def _send(self, report: inputs.Input) -> None:
+        """Report to the core and carry out its actions, and so on with the reports of these."""
+        reports = deque([report])
         while reports:
             for action in self._decide(reports.popleft()):
                 if (found := self._act(action)) is not None:
                     reports.append(found)
 
-    def _decide(self, told: inputs.Input) -> Sequence[actions.Action]:
-        """What is to be done; what runs of each turn learns what the core makes of it by now."""
+    def _decide(self, report: inputs.Input) -> Sequence[actions.Action]:
+        """Pass a report to the core and return its actions.
+
+        The work of each turn gets the core's new view of the turn.
+        """
         now = anyio.current_time()
         if self._state.contested:
             receive(self._state, self._played(), now)
-        asked = receive(self._state, told, now)
+        requested = receive(self._state, report, now)
         for turn, work in self._work.items():
             work.known = self._state.turn(turn)
-        return asked
+        return requested
 
     def _played(self) -> ReplyProgress:
         player = self._resources.player
@@ -232,16 +238,15 @@ class Session:
         return ReplyProgress(player.turn, player.heard().words, first_sound, player.said_a_clause)
 
     def _act(self, action: actions.Action) -> inputs.Input | None:
-        """Do one of the things that the core asks for. Returns what is to be reported of it at
-        once, if anything."""
+        """Carry out one action. Returns a report that follows from it at once, or None."""
         if isinstance(action, actions.ForTurn):
             return self._act_on_turn(action)
         if isinstance(action, actions.ForModel):
-            self._let_model(action)
+            self._act_on_model(action)
         elif isinstance(action, actions.ForReply):
             self._reply_of(action.turn).act(action)
         else:
-            self._tell_others(action)
+            self._act_on_others(action)
         return None
 
     def _act_on_turn(self, action: actions.ForTurn) -> inputs.Input | None:
@@ -256,7 +261,7 @@ class Session:
             case actions.CallTool():
                 self._call_tool(action.call, self._reply_of(action.turn))
             case actions.Stop():
-                # First: a reply that is stopped would take itself for played.
+                # Before the player stops, or the reply would count as played to its end.
                 self._work[action.turn].call_off()
                 if action.audible:
                     self._resources.player.stop()
@@ -265,8 +270,8 @@ class Session:
                 return inputs.Settled()
         return None
 
-    def _let_model(self, action: actions.ForModel) -> None:
-        """Have the language model do something, or leave it."""
+    def _act_on_model(self, action: actions.ForModel) -> None:
+        """Carry out an action for the language model."""
         match action:
             case actions.ReadOpening():
                 self._start(self._report, self._history.read(action))
@@ -280,9 +285,8 @@ class Session:
             case actions.StartReply():
                 self._start_reply(action, self._work[action.turn])
 
-    def _tell_others(self, action: actions.ForOthers) -> None:
-        """Tell whoever watches, the record of a turn, a client that has asked, or the
-        microphone."""
+    def _act_on_others(self, action: actions.ForOthers) -> None:
+        """Carry out an action for the viewer, a turn's record, a client or the microphone."""
         match action:
             case actions.Show():
                 self._resources.show(action.event)
@@ -334,13 +338,13 @@ class Session:
         reply.thinking.returned(call, result)
 
     def _note(self, reply: Reply | None, outcome: Outcome, heard: str) -> None:
-        """Keep what was said, and end where that was goodbye."""
+        """Keep a finished exchange for the skills, and end the session after a goodbye."""
         if reply is None or not reply.gate.committed or outcome == "abandoned":
             return
         known, announced = reply.thinking.answer, reply.asked.announces
         self._resources.skills.note(reply.asked.text, heard, known)
         if announced and outcome == "interrupted" and not heard:
-            self._tell(inputs.Rang(announced))
+            self._send(inputs.Rang(announced))
         if self._ends and known and known.ends and outcome == "done":
             self._listener.end()
 
@@ -352,16 +356,16 @@ class Session:
     # ---- the work of a turn
 
     async def _run(self, work: TurnTasks) -> None:
-        """Do what is to be done for a turn. A stage that fails ends its turn, never the session."""
+        """Run the work of a turn. A stage that fails ends its turn, never the session."""
         try:
             await work.run()
         except Exception as error:
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
             self._resources.show(Notice(f"the reply failed: {_reason(error, work.recorder.turn)}"))
-            self._tell(inputs.Failed(work.turn))
+            self._send(inputs.Failed(work.turn))
         if not work.over:
-            self._tell(inputs.Stopped(work.turn))
+            self._send(inputs.Stopped(work.turn))
 
     def _start(self, job: Callable[..., Coroutine[Any, Any, None]], argument: object) -> None:
         assert self._tasks is not None, "the session runs"
@@ -371,19 +375,19 @@ class Session:
         work.begin(partial(self._report, job))
 
     async def _report(self, job: Reports) -> None:
-        """Do a job, and tell what it finds."""
+        """Run a job and pass its reports to the core."""
         async with aclosing(job) as found:
-            async for told in found:
-                self._tell(told)
+            async for report in found:
+                self._send(report)
 
     async def _reply(self, work: TurnTasks, reply: Reply) -> None:
         async with reply.run(work.voiced) as thought:
             await self._report(thought)
-        self._tell(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))
+        self._send(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))
 
 
 def _reason(error: Exception, turn: int) -> str:
-    """What the user is told of an error; the log has the rest."""
+    """Log an error, and return the message for the user."""
     if isinstance(error, VoiceloopError):
         logger.warning("turn %d failed: %s", turn, error.message)
         return error.message

@@ -1,4 +1,4 @@
-"""A file of all settings to edit: TOML with a comment for each; it reads back as what it says."""
+"""Writes a TOML file of all settings, each with a comment, for the user to edit."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from voiceloop.manual import meaning
 from voiceloop.schema import TOML, expected, hints_of
 
 HEAD = """\
-# Settings of voiceloop. What begins with # and no space is as it would be anyway.
+# Settings of voiceloop. A line with # and no space is a default or a value of
+# the preset; remove the # to change it.
 # To use this file: --config FILE, or as ~/.config/voiceloop/config.toml.
 """
 WIDTH = 78
-"""Columns of comments, without what marks them."""
+"""Columns of a comment, without its `# `."""
 
 
 def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
-    """The file. Commented out is what nobody has given: defaults, and what the preset sets."""
+    """Return the text of the file. Defaults and values of the preset are commented out."""
     lines, section = [HEAD], ""
     for key, value in flatten(settings).items():
         owner, _, name = key.rpartition(".")
@@ -44,7 +45,7 @@ def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
 
 
 def _written(value: object) -> str:
-    """A value as TOML; none is a word there."""
+    """Write a value as TOML; None becomes the text "none"."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_written, cast('tuple[object, ...]', value)))}]"
     if isinstance(value, str | None):

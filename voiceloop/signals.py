@@ -1,4 +1,4 @@
-"""Signals that end a command: SIGTERM and SIGHUP do whatever Ctrl-C does at that moment."""
+"""Signals that end a command: SIGTERM and SIGHUP have the same effect as Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ENDING = tuple(
 )
 
 AGAIN_S = 0.01
-"""After so long an interruption that was lost is tried again."""
+"""Seconds until an interruption is raised again if it came where it could not be raised."""
 INTERRUPTED = "voiceloop: interrupted"
-"""What is told of it."""
+"""The message of an interrupted command."""
 
 _came = [signal.SIGINT]
-"""Signals that have come, behind one for interruptions that were none's."""
+"""Received signals, the newest last; SIGINT stands for a KeyboardInterrupt without a signal."""
 
 
 @contextmanager
 def all_like_ctrl_c() -> Iterator[None]:
-    """For as long as the context lasts, every one of them is Ctrl-C.
+    """Treat each signal of `ENDING` as Ctrl-C while the context lasts.
 
-    What somebody else handles or ignores stays so: `nohup` ignores SIGHUP, and a shell Ctrl-C for
-    what it runs in the background. Where this is not the main thread nothing changes.
+    Signals that have a handler or are ignored stay so: `nohup` ignores SIGHUP, and shells ignore
+    Ctrl-C for background jobs. Outside of the main thread nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -42,8 +42,8 @@ def all_like_ctrl_c() -> Iterator[None]:
     before = {one: signal.getsignal(one) for one in ENDING}
     ignored = before[signal.SIGINT] is signal.SIG_IGN and hasattr(signal, "pthread_sigmask")
     if ignored:
-        # Event loops see to Ctrl-C, and so to the others, only where it is not ignored: it is
-        # blocked instead.
+        # Event loops handle Ctrl-C only if it is not ignored, and the other signals go through
+        # its handler. So it is blocked instead.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for one, handler in before.items():
@@ -55,35 +55,35 @@ def all_like_ctrl_c() -> Iterator[None]:
     finally:
         sys.unraisablehook = hook
         for one, handler in before.items():
-            if handler is not None:  # else it was set by no Python program, and cannot be set again
+            if handler is not None:  # None is a handler of C code, which Python cannot restore
                 signal.signal(one, handler)
         if ignored:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def leave() -> NoReturn:
-    """End the process, at once.
+    """End the process at once, with a message and the exit status of the signal.
 
-    The interpreter's own end would wait for threads that load, or abort where one is just importing
-    a library; and its status may be that of a Ctrl-C that nobody has handled.
+    A normal exit would wait for threads that load models, or abort if one is importing a library.
+    Its status may be that of an unhandled Ctrl-C.
     """
     for one in ENDING:
         signal.signal(one, signal.SIG_IGN)
-    with suppress(OSError):  # whoever read it may have gone, too
+    with suppress(OSError):  # the terminal or the reader may be gone
         tell(INTERRUPTED, sys.stderr)
         sys.stdout.flush()
     os._exit(status())
 
 
 def note(number: int) -> None:
-    """A signal has come, and is dealt with."""
+    """Record a signal that the caller handles."""
     _came.append(signal.Signals(number))
     if _came[-1].name == "SIGHUP":
         _let_go_of_terminal()
 
 
 def status() -> int:
-    """The status of a command that the last signal has ended, as shells have it."""
+    """Return the exit status of a command that the last signal ended: 128 + its number."""
     return 128 + _came[-1]
 
 
@@ -94,7 +94,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _unraised(what: sys.UnraisableHookArgs) -> None:
-    """Raise an interruption again that came where none can be, as while an object is deleted."""
+    """Raise an interruption again that came where none can be raised, as in a `__del__`."""
     if isinstance(what.exc_value, KeyboardInterrupt):
         threading.Timer(AGAIN_S, os.kill, (os.getpid(), _came[-1])).start()
     else:
@@ -102,7 +102,7 @@ def _unraised(what: sys.UnraisableHookArgs) -> None:
 
 
 def _let_go_of_terminal() -> None:
-    """Where the terminal has gone, writing fails: what is still told goes nowhere."""
+    """Redirect the standard streams of a closed terminal to the null device: writing would fail."""
     for descriptor in (0, 1, 2):
         if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
             os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)

@@ -1,7 +1,7 @@
-"""What a command sets for its whole process, once, as it starts.
+"""Sets up the process of a command, once, when it starts.
 
-Nobody else sets any of it: a program that has voiceloop within it decides for itself, and calls
-`configure` before it imports torch or onnxruntime if it wants what the commands have.
+Only commands do this. A program that embeds voiceloop decides for itself. For the same setup it
+calls `configure` before it imports torch or onnxruntime.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from voiceloop.threads import bound_threads
 T = TypeVar("T")
 
 ENVIRONMENT = {
-    # From 1.29 on ONNX Runtime reports its use to its makers unless it is told not to beforehand.
+    # From 1.29 on ONNX Runtime sends telemetry unless this is set before it is imported.
     "ORT_DISABLE_TELEMETRY": "1",
-    # cuDNN's attention, which torch prefers on some GPUs, plans anew for each length.
+    # On some GPUs torch prefers cuDNN's attention, which plans anew for each length.
     "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1",
 }
 
 
 def configure(threads: int) -> None:
-    """Tell the libraries that compute how to; `threads` is the setting. What the user has set in
-    the environment stays."""
+    """Set environment variables and thread counts for the libraries that compute.
+
+    `threads` is the setting of that name. Variables that the user has set stay.
+    """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     bound_threads(threads)
@@ -34,8 +36,10 @@ def configure(threads: int) -> None:
 
 @contextmanager
 def settled(opened: AbstractContextManager[T]) -> Iterator[T]:
-    """What `opened` gives, whose many objects stay: Python no longer looks through them for
-    garbage, which would stop everything for 0.1 s and more."""
+    """Enter `opened`, and exclude all objects that exist then from garbage collection.
+
+    They are many and long-lived. Scanning them would stop all threads for 0.1 s and more.
+    """
     with opened as made:
         gc.collect()
         gc.freeze()

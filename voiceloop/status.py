@@ -1,6 +1,6 @@
-"""What a command tells on stderr: what is being loaded while it gets ready, and what went wrong.
+"""Messages of a command on stderr: what it is loading, questions, and errors.
 
-It is shown before anything heavy is imported, so this module imports nothing that is.
+They are shown before heavy modules are imported, so this module imports none of these.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from voiceloop.terminal import printable, tell
 
 REFRESH_S = 0.1
 USUAL_COLUMNS = 80
-"""Of a terminal that does not tell."""
+"""Columns of a terminal of unknown size."""
 
 _LINE = Lock()
-"""Held by whoever writes on the terminal while something is loaded."""
+"""Held while the status line or a question is written."""
 
 OFTEN_WRONG = (
     "the language model is fast and often wrong; voiceloop models pull laptop brings a better one"
@@ -32,7 +32,7 @@ OFTEN_WRONG = (
 
 
 def engine_names(config: Config) -> str:
-    """What a conversation needs, such as `whisper tiny.en, llm starter, espeak`."""
+    """Return the names of the engines in a line, such as `whisper tiny.en, llm starter, espeak`."""
     sound = [] if config.turns.sound == "none" else [config.turns.sound]
     llm = f"llm {llm_name(config.llm)}"
     if server := config.llm.base_url.partition("//")[2].partition("/")[0].rpartition("@")[2]:
@@ -41,25 +41,25 @@ def engine_names(config: Config) -> str:
 
 
 def llm_name(config: LlmConfig) -> str:
-    """A language model by its name, or by its engine where that needs none."""
+    """Return the name of a language model, or of its engine if the engine has no models."""
     usual = LlmConfig()
     unnamed = config.engine != usual.engine and config.target == usual.target
     return config.engine if unnamed else _last(config.target)
 
 
 def asr_name(config: AsrConfig) -> str:
-    """A recogniser by its engine and its model."""
+    """Return the name of a recogniser: engine and model of Whisper, or the engine."""
     return f"whisper {_last(config.model)}" if config.engine == "whisper" else config.engine
 
 
 def tts_name(config: TtsConfig) -> str:
-    """A synthesizer by its engine, and its model where one was chosen that does not name it."""
+    """Return the engine and the model of a synthesizer, or a model that begins with the engine."""
     model = _last(config.model)
     return model if model.startswith(config.engine) else f"{config.engine} {model}".strip()
 
 
 def notes(config: Config) -> tuple[str, ...]:
-    """What whoever talks to these models should know."""
+    """Return warnings about the configured models for the user."""
     hears = (STARTER_HEARS,) if config.asr.hears_no_people else ()
     answers = (STARTER_ANSWERS,) if config.llm.answers_little else ()
     wrong = (OFTEN_WRONG,) if config.llm.often_wrong else ()
@@ -67,16 +67,16 @@ def notes(config: Config) -> tuple[str, ...]:
 
 
 def examples(config: Config) -> tuple[str, ...]:
-    """What they might be asked first."""
+    """Return questions that the configured models can answer."""
     return STARTER_EXAMPLES if config.llm.answers_little else EXAMPLES
 
 
 @contextmanager
 def loading(what: str, stream: TextIO) -> Iterator[None]:
-    """Say that `what` is being loaded, and for how long, for as long as the context lasts.
+    """Show that `what` is being loaded, and the seconds so far, while the context lasts.
 
-    On a terminal the line goes away in the end. Elsewhere it is written once, and ends with the
-    seconds that it took, where it did not fail.
+    A terminal shows one line, which is updated and removed at the end. Other streams get one line,
+    which ends with the seconds if nothing failed.
     """
     began, text = perf_counter(), printable(f"voiceloop: loading {what} …")
     if not stream.isatty():
@@ -109,9 +109,9 @@ def loading(what: str, stream: TextIO) -> Iterator[None]:
 
 
 def ask(question: str) -> bool | None:
-    """Whether the user says yes, asked in place of what is being loaded; None without a terminal.
+    """Ask a question in place of the status line, and return whether the user says yes.
 
-    Blocks for as long as they take.
+    Blocks until they answer. None without a terminal.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
@@ -121,19 +121,19 @@ def ask(question: str) -> bool | None:
 
 
 def print_error(error: VoiceloopError) -> None:
-    """One line and a hint on stderr."""
+    """Print an error on stderr: one line, and its hint on another."""
     tell(f"voiceloop: {error.message}", sys.stderr)
     if error.hint:
         tell(f"hint: {error.hint}", sys.stderr)
 
 
 def _last(name: str) -> str:
-    """What a path or a name on the hub ends with."""
+    """Return the last part of a path or of a name on the hub."""
     return PurePath(name).name
 
 
 def _columns(stream: TextIO) -> int:
-    """What fits on a line of a terminal, less the last column, behind which some begin a line."""
+    """Return the columns of a terminal, less the last: some terminals wrap after filling it."""
     try:
         columns = os.get_terminal_size(stream.fileno()).columns
     except OSError:
@@ -142,7 +142,7 @@ def _columns(stream: TextIO) -> int:
 
 
 def _fitting(text: str, room: int) -> str:
-    """As much of `text` as fits: a line that the terminal breaks could not be taken back."""
+    """Shorten `text` to `room` characters: a line that wraps could not be removed again."""
     return text if len(text) <= room else f"{text[: max(room - 2, 0)]} …"
 
 

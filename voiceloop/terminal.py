@@ -1,4 +1,4 @@
-"""Text on its way to a terminal: whatever comes from files, models and peers is made harmless."""
+"""Makes text from files, models and peers safe to print on a terminal."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TextIO
 
 
 def printable(text: str) -> str:
-    """`text` on one line, with everything that could steer a terminal written out as an escape.
+    """Return `text` on one line, with escapes for characters that could control a terminal.
 
-    That is control characters, lone surrogates, and the marks that reverse the direction of text.
+    These are control characters, lone surrogates, and marks that change the direction of text.
     """
     return "".join(_escaped(char) for char in text)
 
 
 def tell(line: str, stream: TextIO | None = None) -> None:
-    """Print a line that may hold anything; on stdout, unless another stream is given."""
+    """Print a line that may contain anything, made printable, on `stream` or on stdout."""
     print(printable(line), file=stream or sys.stdout, flush=True)
 
 

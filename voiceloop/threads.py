@@ -1,9 +1,8 @@
-"""How many threads compute at once, and how long they wait for more: of small work a share of the
-cores, of large work all of them.
+"""Sets how many threads compute: a share of the cores for small work, all cores for large work.
 
-Models of a conversation work side by side, and what a thread is given in small pieces is soon
-waited for by all others: with every core for each of them, they would wait for one another. What a
-model does in large pieces it mostly does while the others wait for what comes of it.
+The models of a conversation compute at the same time, mostly in small pieces whose threads wait for
+each other. If each model used every core, they would hold each other up. Large pieces mostly come
+while the other models wait for the result, so they get all cores.
 """
 
 from __future__ import annotations
@@ -16,52 +15,53 @@ from threading import Lock
 
 VARIABLE = "OMP_NUM_THREADS"
 SPINS = "30000"
-"""How often a thread of GNU's OpenMP that has done its share looks for more before it sleeps: for
-1.5 ms on an Intel Xeon, for some tenths elsewhere, and for longer than from one step of a model to
-the next. By itself it would look ten times as often, on a core that the next step of a reply may
-want."""
+"""How often an idle thread of GNU's OpenMP looks for work before it sleeps.
+
+That takes 1.5 ms on an Intel Xeon and some tenths of a millisecond elsewhere, longer than the time
+between two steps of a model. The default is ten times as much, on a core that the next step of a
+reply may need.
+"""
 
 _share, _all = 0, 0
-"""Threads for small and for large work; 0: what the user has asked for stands."""
+"""Threads for small and for large work; 0 if the user has set `OMP_NUM_THREADS`."""
 _working = 0
-"""Models that compute at this moment."""
+"""Number of models that compute at this moment."""
 _counting = Lock()
 
 
 def available_cores() -> int:
-    """Those that this process may use, where the system tells which; else all there are."""
+    """Return the number of cores that this process may use, or of all cores if unknown."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def bound_threads(threads: int) -> None:
-    """Bound those of torch, ctranslate2 and onnxruntime, before any of them is imported: `threads`
-    for each, or where that is 0 half of the cores for small work.
+    """Limit the threads of torch, ctranslate2 and onnxruntime before any of them is imported.
 
-    Their own defaults take every core each; they stay where this is not called. Where the user has
-    set OMP_NUM_THREADS that stays, and so does what is said of waiting.
+    Each gets `threads`, or if that is 0 half of the cores for small work and all for large work. By
+    default each would take every core. OMP_NUM_THREADS and OMP_WAIT_POLICY of the user stay.
     """
     global _share, _all
-    import numpy as np  # noqa: F401 -- or there would be no pool of its products to bound yet
+    import numpy as np  # noqa: F401 -- loads OpenBLAS, whose pool is limited below
     from threadpoolctl import ThreadpoolController
 
     cores = available_cores()
     if VARIABLE not in os.environ:
         _share, _all = threads or max(1, cores // 2), threads or cores
         os.environ[VARIABLE] = str(_share)
-        small_work()  # if torch is there already, it has read the variable
+        small_work()  # a torch that is imported already has read the variable before
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
-    # numpy's products are small: further threads would only spin until the next one.
+    # Matrix products of numpy are small here: more threads would only spin between them.
     ThreadpoolController().select(internal_api="openblas").limit(limits=1)
 
 
 def small_work() -> None:
-    """What torch computes on this thread from now on is small; only where torch is in use.
+    """Give torch the threads for small work on this thread from now on, if torch is imported.
 
-    A thread that torch has not met before gets as many as any thread has asked for last: all cores,
-    where another is just within `all_cores`.
+    By default a new thread gets the number that any thread has set last. Within `all_cores` of
+    another thread that would be all cores.
     """
     if _share and "torch" in sys.modules:
         import torch
@@ -71,7 +71,7 @@ def small_work() -> None:
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """A model computes meanwhile, on this thread."""
+    """Count a model as computing while the context lasts."""
     global _working
     with _counting:
         _working += 1
@@ -83,11 +83,11 @@ def at_work() -> Iterator[None]:
 
 
 def free_threads() -> int:
-    """How many threads suit a model that computes now: those for large work, less those of the
+    """Return how many threads a model should use now: those for large work, less those of the
     other models that compute at this moment.
 
-    It is asked before each pass by those whose threads wait for one another many times in it: where
-    two share a core, all wait until the system takes it from one and gives it to the other.
+    A model whose threads wait for each other many times in a pass calls this before each pass. If
+    two of them shared a core, all would wait until the system switches between the two.
     """
     if not _all:
         return int(os.environ.get(VARIABLE, 0)) or available_cores()

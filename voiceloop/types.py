@@ -1,11 +1,10 @@
 """The values that flow between stages: frozen, small, and free of behaviour.
 
-Every value that is born in a turn carries that turn's number, and consumers drop what is not
-current; that keeps cancellation right even for what is already in flight. This module imports
-numpy and nothing else.
+Values of a turn carry its number, and consumers drop values of other turns. So cancellation also
+covers values that are already in flight. This module imports nothing but numpy.
 
-Time is counted in samples of the stream that a value belongs to wherever audio is concerned, and
-in seconds of the event loop's clock where something is timed.
+Positions in audio are counted in samples of its stream. Moments and durations of work are in
+seconds of the event loop's clock.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Pcm = npt.NDArray[np.float32]
 """Mono audio, float32 in [-1, 1], shape [samples]."""
 
 Outcome = Literal["done", "silent", "interrupted", "failed", "abandoned"]
-"""How a turn ended; `silent`: it was answered with nothing that can be said."""
+"""How a turn ended; `silent` if its reply had nothing to speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class AudioFrame:
 
     @property
     def end(self) -> int:
-        """Index of the sample after the last."""
+        """Return the index of the sample after the last."""
         return self.start + len(self.pcm)
 
 
@@ -54,13 +53,13 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What the user has said in a turn, as far as it is known."""
+    """The words of the user in a turn, as far as they are known."""
 
     turn: int
     revision: int
     """Grows by one with every transcript of the turn."""
     committed: tuple[Word, ...]
-    """Words that no later partial takes back."""
+    """Words that no later partial transcript changes."""
     tentative: tuple[Word, ...] = ()
     """Words that may still change."""
     final: bool = False
@@ -68,12 +67,12 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """All words, committed and tentative."""
+        """Return all words, committed and tentative, as text."""
         return " ".join(word.text for word in self.committed + self.tentative)
 
     @property
     def committed_text(self) -> str:
-        """The committed words alone."""
+        """Return the committed words as text."""
         return " ".join(word.text for word in self.committed)
 
 
@@ -84,25 +83,25 @@ class TokenBurst:
     turn: int
     ids: tuple[int, ...]
     text: str
-    """Their text; joined over a reply it is the reply's text exactly."""
+    """The text of the tokens. The texts of all bursts, joined, are exactly the reply's text."""
     drafted: int = 0
     """Draft tokens that this step tested."""
     accepted: int = 0
     """Draft tokens among `ids`."""
     ends: tuple[int, ...] = ()
-    """For each id, characters of `text` up to its end; empty where unknown: then the ids share the
-    text evenly."""
+    """For each id, the number of characters of `text` up to its end. Empty if unknown; then the ids
+    share the text evenly."""
     facts: Mapping[str, float] = field(default_factory=dict[str, float], repr=False, hash=False)
-    """Further figures of this step for the trace, by name."""
+    """More figures of this step for the trace, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The beginning of a reply to what the user has not said yet."""
+    """The beginning of a reply to words that the user may say next."""
 
     bursts: tuple[TokenBurst, ...]
     whole: bool
-    """Nothing comes after them."""
+    """True if `bursts` are the whole reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,27 +116,27 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A function the model asks for; it never reaches synthesis, and is run only after commit."""
+    """A call of a function by the model. It is never spoken, and runs only after the commit."""
 
     turn: int
     call_id: str
     name: str
     arguments: Mapping[str, object]
     ids: tuple[int, ...] = ()
-    """The tokens that spelled the call."""
+    """The tokens of the call."""
     problem: str = ""
-    """Why it cannot be read; then there are no arguments, and nobody is to run it."""
+    """The reason why the call cannot be read. Then it has no arguments and must not be run."""
     client: bool = False
-    """Whoever is shown the call is to run it and to bring the result; else it is a tool of ours."""
+    """True if the client runs the function and returns the result, False for voiceloop's tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What the user said, and what was replied."""
+    """A past exchange: the user's words and the reply."""
 
     said: str
     replied: tuple[str | tuple[ToolCall, str], ...]
-    """Words, and calls with what they returned, as they came."""
+    """The parts of the reply in order: texts, and calls with their results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,23 +153,23 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A piece of the reply that is synthesised in one go."""
+    """A piece of a reply that is synthesised at once."""
 
     turn: int
     index: int
     text: str
-    """As written."""
+    """The text as the model wrote it."""
     spoken: str
-    """As normalised for speech."""
+    """The text as it is spoken: numbers and symbols as words."""
     spans: tuple[Span, ...] = ()
-    """One for each spoken word, in order."""
+    """A span for each spoken word, in order."""
     last: bool = False
     """True for the reply's last clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenWord:
-    """When a word of a clause sounds."""
+    """The time in the audio at which a word of a clause sounds."""
 
     start: int
     """Sample index in the clause at which the word begins."""
@@ -206,38 +205,37 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a language model's P(end of turn) means; every model has its own scale."""
+    """The meaning of a language model's end probabilities, since every model has its own scale."""
 
     complete_above: float
-    """From this probability on the user has evidently finished."""
+    """Least probability at which the user has evidently finished."""
     incomplete_below: float
-    """Under this one they have evidently not; in between nobody knows."""
+    """Probability below which the user has evidently not finished. In between it is unknown."""
     complete_ms: int
-    """Least silence that ends a turn which is evidently complete, in milliseconds: the less
-    certain the model's judgement, the longer."""
+    """Least silence that ends an evidently complete turn, in ms; longer for less certain models."""
     shift: float = 0.0
-    """By how much the log-odds are higher once there has been an exchange: the probability of a
-    later turn is compared after this is taken off."""
+    """Amount by which log-odds are higher after the first exchange. It is subtracted from those of
+    later turns before they are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnHeard:
-    """A turn of the user begins, or is over; what was said in it comes as a `Transcript`."""
+    """An event: a turn of the user begins, or is over. Its words come as a `Transcript`."""
 
     turn: int
     sample: int
-    """Where it begins or ends in the stream, at 16 kHz."""
+    """Index in the stream at which it begins or ends, at 16 kHz."""
     over: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FloorChange:
-    """A sound of the user's paused a reply, or it is decided what that was."""
+    """An event: a sound of the user paused a reply, or the contest is decided."""
 
     turn: int
-    """Of the sound."""
+    """The turn of the sound."""
     rival: int
-    """The turn whose reply was there to be heard."""
+    """The turn whose reply the sound paused."""
     change: Literal["paused", "resumed", "interrupted"]
 
 
@@ -248,7 +246,7 @@ class StageSpan:
     lane: str
     """The stage, one of `trace.Lane`."""
     name: str
-    """What it did: `partial`, `round`, `clause 2`."""
+    """The kind of work, such as `partial`, `round` or `clause 2`."""
     start: float
     """Seconds of the loop's clock."""
     end: float
@@ -263,26 +261,25 @@ class TurnTrace:
 
     turn: int
     marks: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Moment of each mark, in seconds of the loop's clock."""
+    """The moment of each mark, in seconds of the loop's clock."""
     counters: Mapping[str, float] = field(default_factory=dict[str, float])
     heard: str = ""
     """The part of the reply that was played."""
     outcome: Outcome = "done"
     spans: tuple[StageSpan, ...] = ()
-    """What each stage did and when, in the order recorded."""
+    """The work of each stage, in the order in which it was recorded."""
     speech_end: int | None = None
-    """The sample of the stream after the user's last voiced one, where a voice was heard."""
+    """Index in the stream after the user's last voiced sample; None if no voice was heard."""
     seed: int | None = None
-    """Of the noise that tokens were drawn with, if any; as `llm.seed` it repeats the reply."""
+    """The seed of the sampling noise, if any; `llm.seed` with this value repeats the reply."""
 
 
 Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | FloorChange | TurnTrace
-"""What a session tells whoever watches it; a `Clause` is told as it begins to sound."""
+"""An event that a session shows. A `Clause` is shown when it begins to sound."""
 
 
 def spaced(texts: Iterable[str]) -> str:
-    """Texts that were told apart, one behind the other: with a blank between two of them where they
-    have none of their own."""
+    """Join texts. Two of them get a space in between if neither has whitespace there."""
     joined = ""
     for text in filter(None, texts):
         apart = not joined or joined[-1].isspace() or text[0].isspace()

@@ -1,6 +1,4 @@
-"""Settings that are kept in the user's own file, which stays theirs: what they wrote stands, with
-comments, order and blank lines.
-"""
+"""Writes settings into the user's own file, and keeps its comments, order and blank lines."""
 
 from __future__ import annotations
 
@@ -21,13 +19,12 @@ from voiceloop.outputs import part_beside
 
 
 def keep(values: Mapping[str, str], file: Path) -> None:
-    """Set texts in `file`, by dotted key (`llm.target`), all of them or none.
+    """Set `values`, texts by dotted key (`llm.target`), in `file`: all of them or none.
 
-    What a key was before is noted behind it, where there is room for that. Raises ConfigError for
-    a file that holds no settings, cannot be written, or could not be changed without touching more
-    than these keys.
+    The old value of a key is noted in a comment, if it has one line. Raises ConfigError if `file`
+    is no valid TOML, cannot be written, or cannot be changed in these keys alone.
     """
-    target = file.resolve()  # a link is followed, so that it stays one
+    target = file.resolve()  # replaces the target of a link, so the link stays a link
     expected = toml(target) if target.exists() else {}
     text = target.read_bytes().decode("utf-8") if target.exists() else ""
     try:
@@ -66,7 +63,10 @@ def _changed(text: str, values: Mapping[str, str]) -> str:
 
 @contextmanager
 def _above_what_ends(table: object) -> Iterator[None]:
-    """Meanwhile the comments at the end of a table, which are about what follows it, are away."""
+    """Remove the comments at the end of a table while the context lasts.
+
+    They belong to the next table, so a new key has to stand above them.
+    """
     if not isinstance(table, Table):
         yield
         return
@@ -82,7 +82,7 @@ def _above_what_ends(table: object) -> Iterator[None]:
 
 
 def _write(text: str, target: Path, file: Path) -> None:
-    """Put the whole text in place of the file, or leave that as it is."""
+    """Replace the file by the whole text, or leave it unchanged if that fails."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         opened = part_beside(target)

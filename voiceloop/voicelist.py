@@ -1,4 +1,4 @@
-"""`voiceloop voices`: which voices are here, which can be pulled, and how to have one speak."""
+"""Lists voices for `voiceloop voices`: those on this machine, and those that can be pulled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from voiceloop.tts.piper_voice import describe
 from voiceloop.voices import KOKORO_LANGUAGES, VoiceInfo, described
 
 State = Literal["in use", "to choose", "here", "to pull"]
-"""Who speaks; whom `tts.voice` chooses; who is here, for another engine or model; who is not."""
+"""The state of a voice: the configured one; another one of the configured engine; one on this
+machine for another engine or model; one that has to be pulled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,12 @@ class Listed:
     state: State
     engine: str
     model: str = ""
-    """Of `piper` and `kokoro`: the model that it comes with."""
+    """For `piper` and `kokoro`: the model that contains the voice."""
     bytes: int | None = None
-    """To be fetched for that."""
+    """Size of the download, if the voice has to be pulled."""
 
     def record(self) -> dict[str, object]:
-        """What a program is told of it."""
+        """Return the fields of the voice for JSON."""
         voice = self.voice
         return {
             "name": voice.name,
@@ -50,7 +51,10 @@ class Listed:
 
 
 def listed(config: TtsConfig, tts: Tts | None, store: ModelStore | None = None) -> list[Listed]:
-    """All voices, by state, language and name; `tts` is the configured engine, if it is here."""
+    """Return all voices, by state, language and name.
+
+    `tts` is the configured engine, or None if its model has to be pulled.
+    """
     store = store or ModelStore()
     own = sorted(_of_engine(config, tts), key=_order) if tts else []
     at_hand = {one.voice.name for one in own}
@@ -61,7 +65,7 @@ def listed(config: TtsConfig, tts: Tts | None, store: ModelStore | None = None) 
 
 
 def table(config: TtsConfig, tts: Tts | None, found: Sequence[Listed]) -> Iterator[str]:
-    """The lines for a person, of at most 80 columns unless a name is too long for them."""
+    """Yield the lines of the list for a person: at most 80 columns, except for long names."""
     if tts:
         yield f"{tts.name} speaks (*); --tts.voice NAME chooses another voice:"
         yield from _rows(one for one in found if one.state in ("in use", "to choose"))
@@ -80,20 +84,20 @@ def _of_engine(config: TtsConfig, tts: Tts) -> Iterator[Listed]:
 
 
 def _pulled(store: ModelStore) -> Iterator[Listed]:
-    """The voices of the models in the store."""
+    """Yield the voices of the models in the store."""
     for model in store.models():
         if model.origin == "file" or store.find(model.name) is None:
             continue
         for name in _kokoro(model.files):
             yield Listed(described(name, ""), "here", "kokoro", model.name)
-        with suppress(ModelNotFound, ModelCorrupt, ConfigError):  # mostly, it is no voice
+        with suppress(ModelNotFound, ModelCorrupt, ConfigError):  # most models are no voices
             piper = describe(model.folder, model.name)
             for name in piper.voices:
                 yield Listed(described(name, piper.language), "here", "piper", model.name)
 
 
 def _to_pull(absent: Iterable[Card]) -> Iterator[Listed]:
-    """The voices that cards promise; of several sources of a card the first."""
+    """Yield the voices of models that can be pulled. Of cards with one name the first counts."""
     for card in {card.name: card for card in reversed(list(absent))}.values():
         if card.kind in VOICES:
             for name in _kokoro(file.name for file in card.files) or [card.name]:
@@ -101,14 +105,14 @@ def _to_pull(absent: Iterable[Card]) -> Iterator[Listed]:
 
 
 def _kokoro(files: Iterable[str]) -> list[str]:
-    """The voices of Kokoro that can be spoken, among the files of a model."""
+    """Return the voices of Kokoro among the files of a model, without unsupported languages."""
     paths = [PurePath(file) for file in files]
     voices = [path.stem for path in paths if path.parent.name == "voices"]
     return [voice for voice in voices if voice[0] in KOKORO_LANGUAGES]
 
 
 def _order(one: Listed) -> tuple[bool, str, str, str]:
-    """Languages in turn, unknown ones last; within each the names, by the model they come with."""
+    """Return the sort key: by language, unknown ones last, then by model and name."""
     language = one.voice.language_name
     return not language, language, one.model, one.voice.name
 
@@ -118,7 +122,7 @@ def _engine(one: Listed) -> str:
 
 
 def _flags(config: TtsConfig, engine: str) -> str:
-    """What has such a voice speak, where another model may be configured."""
+    """Return the flags that choose a voice of `engine`, in place of a configured model if any."""
     if engine == "piper":
         return f"--tts.engine piper {'--tts.model' if config.model else '--tts.voice'} NAME"
     model = f" --tts.model {VOICES[engine][1]}" if config.model else ""
@@ -126,16 +130,22 @@ def _flags(config: TtsConfig, engine: str) -> str:
 
 
 def _rows(found: Iterable[Listed]) -> Iterator[str]:
-    """Languages, and below each its voices: a mark for who speaks, name, who that is, bytes."""
+    """Yield a line for each language, and below it its voices: mark, name, description, size.
+
+    The mark `*` is for the configured voice.
+    """
     for language, spoken in groupby(found, lambda one: one.voice.language_name):
         yield f"  {language or 'other languages'}"
-        for name, mark, told, count in _cells(list(spoken)):
-            yield f"  {mark} {name:<26} {told:<38} {count:>8}".rstrip()
+        for name, mark, description, count in _cells(list(spoken)):
+            yield f"  {mark} {name:<26} {description:<38} {count:>8}".rstrip()
     yield ""
 
 
 def _cells(spoken: Sequence[Listed]) -> Iterator[tuple[str, str, str, str]]:
-    """Of one language; voices that come with one model, and have not yet, are one line."""
+    """Yield name, mark, description and size of the voices of one language.
+
+    Several voices of one model that has to be pulled share a line.
+    """
     for model, together in groupby(spoken, lambda one: one.model):
         some = list(together)
         if some[0].state == "to pull" and len(some) > 1:
@@ -143,7 +153,7 @@ def _cells(spoken: Sequence[Listed]) -> Iterator[tuple[str, str, str, str]]:
             yield model, " ", f"{len(some)} voices: {', '.join(people)}", size(some[0].bytes or 0)
             continue
         for one in some:
-            told = "" if one.voice.label == one.voice.name else one.voice.label
+            description = "" if one.voice.label == one.voice.name else one.voice.label
             mark = "*" if one.state == "in use" else " "
             name = model if one.state == "to pull" else one.voice.name
-            yield name, mark, told, size(one.bytes) if one.bytes else ""
+            yield name, mark, description, size(one.bytes) if one.bytes else ""

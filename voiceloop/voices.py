@@ -1,7 +1,7 @@
-"""Voices for people: what a voice's name says of who speaks, and what.
+"""Describes voices for people, from the names of the voices.
 
-Names of Kokoro's and Piper's voices tell language and region, and Kokoro's whether a woman or a man
-speaks; of Piper's that is in a table, as far as it is known. Whatever shows voices asks here.
+Names of Kokoro's and Piper's voices contain language and region, and Kokoro's also the sex of the
+speaker. For Piper's voices a table has it, as far as it is known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LANGUAGES = {
         """.split(",")
     )
 }
-"""Languages in words, by code."""
+"""Names of languages, by code."""
 PEOPLE = {
     "de": "German",
     "en": "British",
@@ -60,7 +60,7 @@ PEOPLE = {
     "pt": "Portuguese",
     "pt-br": "Brazilian",
 }
-"""Who speaks a language, by its code, with a region or for all others."""
+"""Adjectives for the speakers of a language, by its code with or without a region."""
 KOKORO_LANGUAGES = {
     "a": "en-us",
     "b": "en-gb",
@@ -70,8 +70,10 @@ KOKORO_LANGUAGES = {
     "i": "it",
     "p": "pt-br",
 }
-"""What a voice of Kokoro speaks, by the first letter of its name, as espeak-ng calls it. Those that
-speak Japanese and Chinese were taught other phonemes than espeak-ng tells."""
+"""Languages of Kokoro's voices, as codes of espeak-ng, by the first letter of the voice's name.
+
+Japanese and Chinese are missing: these voices were trained with other phonemes than espeak-ng's.
+"""
 PIPER_PEOPLE = {
     "alba": "woman",
     "cori": "woman",
@@ -80,7 +82,7 @@ PIPER_PEOPLE = {
     "kristin": "woman",
     "thorsten": "man",
 }
-"""Who a voice of Piper is, where that is known, by its speaker."""
+"""Whether a speaker of Piper's voices is a woman or a man, as far as it is known."""
 
 _KOKORO_NAME = re.compile(r"([a-z])([fm])_(\w+)", re.ASCII)
 _PIPER_NAME = re.compile(
@@ -90,18 +92,18 @@ _PIPER_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class VoiceInfo:
-    """A voice, as a person may be told of it."""
+    """A description of a voice for people."""
 
     name: str
-    """What settings call it."""
+    """The voice's name in settings."""
     label: str
-    """`Heart, American woman`; its name where nothing is known."""
+    """A description such as `Heart, American woman`, or the name if nothing is known."""
     language: str
-    """Code of what it speaks, such as `en-us`; empty where that is not known."""
+    """Code of its language, such as `en-us`; empty if unknown."""
 
     @property
     def language_name(self) -> str:
-        """What it speaks in words, whatever the region: `English`; empty where nobody knows."""
+        """Return the name of its language without the region: `English`; empty if unknown."""
         return LANGUAGES.get(self.language.partition("-")[0], "")
 
 
@@ -114,27 +116,27 @@ class PiperName:
     speaker: str
     quality: str
     within: str
-    """The speaker of a model that has several, behind a slash; or empty."""
+    """The speaker after a slash, in a model with several speakers; else empty."""
 
 
 def piper_name(name: str) -> PiperName | None:
-    """The parts of `name`; None where it is no name of a Piper voice."""
+    """Return the parts of `name`; None if it is no name of a Piper voice."""
     parts = _PIPER_NAME.fullmatch(name)
     return PiperName(*(part or "" for part in parts.groups())) if parts else None
 
 
 def described(name: str, language: str) -> VoiceInfo:
-    """The voice called `name`, of an engine that says that it speaks `language`."""
+    """Describe the voice called `name`. `language` is the code that its engine reports."""
     if parts := _KOKORO_NAME.fullmatch(name):
         letter, sex, title = parts.groups()
         code = KOKORO_LANGUAGES.get(letter, language)
         return _labelled(name, title.capitalize(), code, "woman" if sex == "f" else "man")
     if piper := piper_name(name):
         title = piper.speaker.replace("_", " ").title()
-        told = [title, piper.within, "" if piper.quality == "medium" else f"({piper.quality})"]
+        pieces = [title, piper.within, "" if piper.quality == "medium" else f"({piper.quality})"]
         code = f"{piper.language}-{piper.region.lower()}"
         person = PIPER_PEOPLE.get(piper.speaker, "")
-        return _labelled(name, " ".join(filter(None, told)), code, person)
+        return _labelled(name, " ".join(filter(None, pieces)), code, person)
     return VoiceInfo(name, PEOPLE.get(name) or LANGUAGES.get(name) or name, language)
 
 

@@ -1,7 +1,7 @@
-"""The starter recogniser from nothing: `python -m models.train.asr STAGE [--work DIR]`.
+"""Trains the starter recogniser from scratch: `python -m models.train.asr STAGE [--work DIR]`.
 
 Stages, in order: `tokenizer`, `data` (may run beside `train`), `train`, `export`, `evaluate`.
-Each takes up where it was stopped. The learning rate follows the clock, not a step count: a run
+Each resumes where it was stopped. The learning rate follows the clock, not a step count: a run
 given `--minutes` ends with a finished schedule on any machine.
 """
 
@@ -25,12 +25,12 @@ STARTER = Path(__file__).parents[1] / "starter" / "asr"
 CTC_WEIGHT = 0.5
 EASY_STEPS = 800
 STRENGTH = 0.5
-"""How far features are perturbed at most: little, for examples are hardly used twice."""
+"""Most perturbation of the features. Little is enough, since examples are hardly used twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says."""
+    """The options of the command line."""
 
     work: Path
     out: Path
@@ -93,7 +93,7 @@ def data(options: Options) -> None:
 
 
 def test_sets(options: Options) -> dict[str, list[asr_data.Example]]:
-    """The test sets, made once and kept."""
+    """Load the test sets by name; they are made once and kept in the work folder."""
     sets = {}
     folder = options.work / f"test-{options.size}"
     folder.mkdir(exist_ok=True)
@@ -106,7 +106,7 @@ def test_sets(options: Options) -> dict[str, list[asr_data.Example]]:
 
 
 def learning_rate(progress: float, step: int, peak: float) -> float:
-    """Linear warm-up over 250 steps, then a cosine to zero at `progress` 1."""
+    """Return the learning rate: linear warm-up over 250 steps, cosine to 0 at `progress` 1."""
     return peak * min(1, step / 250) * 0.5 * (1 + math.cos(math.pi * min(1, progress)))
 
 
@@ -118,7 +118,7 @@ def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: fl
     initialise(whisper)
     if options.start:
         whisper.load_state_dict(asr_import.weights(options.start), strict=False)
-    # plain products and softmax: on CPUs faster than the fused kernel's backward pass
+    # Plain products and softmax are faster on CPUs than the fused kernel's backward pass.
     whisper.config._attn_implementation = "eager"
     model = Recogniser(whisper, words.token_to_id("<|nospeech|>")).bfloat16().train()
     optimiser = Optimiser(model)
@@ -149,7 +149,7 @@ def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: fl
     saved_at, tested_at = spent, spent
     losses: list[tuple[float, float, float, int]] = []
     while spent < total:
-        # a model that does not hear yet learns from what is easy
+        # A fresh model begins with the easy examples.
         known = math.inf if options.start else optimiser.steps
         strength = min(STRENGTH, max(0, known - EASY_STEPS) / 2000)
         for batch in batches.round(number, strength, size=2048):
@@ -180,7 +180,7 @@ def train(options: Options, log_every: int = 50, save_s: float = 180, test_s: fl
 
 
 def averaged(model: Recogniser, optimiser: Optimiser) -> dict[str, torch.Tensor]:
-    """The state of the averaged Whisper, float32."""
+    """Return the state of Whisper with averaged weights, in float32."""
     weights = optimiser.averaged()
     return {
         name: weights.get(id(p), p).detach().float().clone()
@@ -189,7 +189,7 @@ def averaged(model: Recogniser, optimiser: Optimiser) -> dict[str, torch.Tensor]
 
 
 def log(step: int, spent: float, rate: float, losses: list, examples: int) -> None:
-    """One line of progress."""
+    """Print one line of progress."""
     attention, ctc, norm, _ = (sum(column) / len(losses) for column in zip(*losses, strict=True))
     seen = sum(row[3] for row in losses)
     print(
@@ -200,7 +200,7 @@ def log(step: int, spent: float, rate: float, losses: list, examples: int) -> No
 
 
 def shown(figures: dict[str, float]) -> str:
-    """Figures on one line; shares in per cent."""
+    """Format figures on one line, with shares in per cent."""
     return ", ".join(
         f"{key} {value}" if key == "clips" else f"{key} {value:.1%}"
         for key, value in figures.items()
@@ -219,8 +219,10 @@ def export(options: Options) -> None:
 
 
 def evaluate(options: Options) -> None:
-    """Measure the exported model on every test set; the figures go to `--work`/evaluation.json and
-    into the model card."""
+    """Measure the exported model on every test set.
+
+    The figures go to `--work`/evaluation.json and into the model card.
+    """
     sets = test_sets(options)
     figures = asr_export.report(options.out, sets)
     print(asr_export.table(figures))

@@ -1,7 +1,7 @@
 """Batches of the recogniser's examples: bucketed by length, perturbed anew at every use.
 
-Reads whatever shards exist, so that training starts while they are still being made. All
-randomness comes from the generators it is given.
+It reads the shards that exist, so training can start while others are still being made. All
+randomness comes from seeded generators.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from models.train.asr_tokenizer import targets
 
 
 class Batches:
-    """An endless stream of batches. Examples that were used least come first."""
+    """A source of batches, which prefers the examples that were used least."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer, seed: int, frames: int) -> None:
         self.folder = folder
         self.tokenizer = tokenizer
         self.seed = seed
         self.frames = frames
-        """Frames of a batch, padding included."""
+        """Most frames of a batch, padding included."""
         self.examples: list[Example] = []
         self.easy: list[bool] = []
         self.noisy: list[bool] = []
@@ -37,7 +37,7 @@ class Batches:
         self.files: set[Path] = set()
 
     def refresh(self) -> None:
-        """Take in the shards that appeared since."""
+        """Load the shards that have appeared since the last call."""
         for path in sorted(self.folder.glob("*.npz")):
             if path not in self.files:
                 self.files.add(path)
@@ -51,14 +51,16 @@ class Batches:
                     not easy and bool(e.text) and f > middle
                     for e, f in zip(shard, floors, strict=True)
                 )
-        # new ones take their turn among the others, not before them
+        # New examples start at the median, so they do not all come before the others.
         usual = median_low(self.uses or [0])
         self.uses.extend([usual] * (len(self.examples) - len(self.uses)))
 
     def round(self, number: int, strength: float, size: int) -> Iterator[Batch]:
-        """The batches of `size` examples, in random order; `number` seeds it, `strength` (0 to 1)
-        is how far they are perturbed, and 0 takes the easy examples alone. The noisier half of
-        the others is drawn half as often as the rest."""
+        """Yield the batches of `size` examples in random order.
+
+        `number` is part of the seed. `strength` (0 to 1) is that of the perturbation; 0 takes the
+        easy examples alone. Noisy examples are drawn half as often as the rest.
+        """
         self.refresh()
         rng = random.Random(f"{self.seed}-{number}")
         pool = [i for i, easy in enumerate(self.easy) if easy or strength > 0]
@@ -81,12 +83,15 @@ class Batches:
 
 
 def floor(example: Example) -> float:
-    """How loud the quietest tenth of the frames is, relative to the loudest point: 0 to 255."""
+    """Return the noise floor: the 10th percentile of the mean level of frames, 0 to 255.
+
+    255 is the loudest point of the example.
+    """
     return float(np.percentile(example.mel[::3, ::4].mean(1), 10))
 
 
 def collate(examples: list[Example], tokenizer: Tokenizer) -> Batch:
-    """Pad and tokenise."""
+    """Pad and tokenise examples into a batch."""
     frames = [len(e.mel) for e in examples]
     mel = torch.zeros(len(examples), max(frames), 80)
     rows = [targets(tokenizer, e.text) for e in examples]
@@ -106,9 +111,12 @@ def collate(examples: list[Example], tokenizer: Tokenizer) -> Batch:
 
 
 def perturb(batch: Batch, rng: np.random.Generator, strength: float) -> Batch:
-    """Tempo, vocal tract and equaliser moved a little, then SpecAugment, all on the features: what
-    makes the second use of an example differ from the first. `strength` is the share of batches
-    (tempo, vocal tract) and the width of masks."""
+    """Perturb the features, so that an example differs at every use.
+
+    Tempo, vocal tract and equaliser are shifted a little, then come the masks of SpecAugment.
+    `strength` scales the share of batches with another tempo or vocal tract, the equaliser and the
+    width of the masks.
+    """
     mel, frames = batch.mel, batch.frames
     if rng.random() < 0.5 * strength:
         factor = rng.uniform(0.88, 1.15)

@@ -1,8 +1,9 @@
-"""The recogniser's examples: log-mel features and the text that is heard in them.
+"""The recogniser's examples: log-mel features and their transcripts.
 
-A shard is a pure function of (seed, index), so making can stop and go on at any time, on its own
-core, while training reads what is there. Features are kept as bytes: Whisper's log-mel spans
-exactly 2.0 below its maximum. Knows synthesizers and augmentation, nothing of the model.
+A shard is a pure function of seed, kind and index. So the process that makes them can stop and
+resume at any time, while training reads the shards that exist. Features are stored as bytes:
+Whisper's log-mel values span exactly 2.0 below the maximum. This module knows synthesizers and
+augmentation, but no model.
 """
 
 from __future__ import annotations
@@ -40,12 +41,15 @@ EASY_SHARDS = 24
 SPLICED_SHARDS = 120
 COMMON = {word for word in WORDS if word[0].islower()}
 COPIES = {"espeak": 1, "flite": 2, "festival": 3}
-"""Augmented copies of one rendering: slow synthesizers are heard in several rooms."""
+"""Augmented copies of one rendering; slower synthesizers have more, each in another room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """`mel` uint8 (frames, 80); the features are `top - SPAN + mel / 255 * SPAN`."""
+    """Quantised features and their transcript.
+
+    `mel` is uint8 [frames, 80]; the features are `top - SPAN + mel / 255 * SPAN`.
+    """
 
     mel: np.ndarray
     top: float
@@ -53,13 +57,13 @@ class Example:
 
     @classmethod
     def of(cls, pcm: np.ndarray, text: str) -> Example:
-        """From audio, float32 mono at 16 kHz."""
+        """Compute an example from audio, float32 mono at 16 kHz."""
         mel = features(pcm).T
         top = float(mel.max())
         return cls(np.round((mel - top + SPAN) * (255 / SPAN)).astype(np.uint8), top, text)
 
     def features(self) -> np.ndarray:
-        """float32 (80, frames), as faster-whisper's extractor gives them."""
+        """Return the features, float32 [80, frames], as faster-whisper's extractor gives them."""
         return self.mel.T.astype(np.float32) * (SPAN / 255) + (self.top - SPAN)
 
 
@@ -70,8 +74,10 @@ def _filters() -> tuple[np.ndarray, np.ndarray]:
 
 
 def features(pcm: np.ndarray) -> np.ndarray:
-    """What `FeatureExtractor()(pcm)[..., :-1]` returns, float32 (80, len(pcm) // 160), in a
-    twentieth of its time."""
+    """Compute the same as `FeatureExtractor()(pcm)[..., :-1]` in a twentieth of its time.
+
+    The result is float32 [80, len(pcm) // 160].
+    """
     filters, window = _filters()
     padded = np.pad(np.pad(pcm.astype(np.float32), (0, 160)), 200, mode="reflect")
     frames = np.lib.stride_tricks.sliding_window_view(padded, 400)[::160][:-1]
@@ -81,13 +87,16 @@ def features(pcm: np.ndarray) -> np.ndarray:
 
 
 def sentence(rng: random.Random) -> str:
-    """What a training voice says."""
+    """Draw a sentence for a training voice."""
     return salad(rng) if rng.random() < 0.13 else utterance(rng)
 
 
 def spliced(rng: random.Random) -> str:
-    """Pieces of sentences that do not belong together, so that what is heard decides and not what
-    usually follows: without these the decoder learns the training's sentences by heart."""
+    """Draw pieces of unrelated sentences, joined to one.
+
+    Without these the decoder would learn the training sentences by heart, and follow the usual
+    continuation instead of the sound.
+    """
     words: list[str] = []
     for _ in range(rng.randint(2, 4)):
         source = utterance(rng).split()
@@ -101,8 +110,10 @@ def spliced(rng: random.Random) -> str:
 
 
 def cut(rng: random.Random, text: str, speech: Speech) -> tuple[str, np.ndarray] | None:
-    """The audio up to a random moment and the words finished by then, without a final mark. None
-    where nothing is missing or the times of the words are unknown."""
+    """Cut the audio at a random moment. Return the words that are finished there, and the audio.
+
+    The words have no final mark. None if no word is missing, or if the times of words are unknown.
+    """
     if speech.ends is None:
         return None
     at = rng.uniform(0.2, speech.ends[-1])
@@ -118,7 +129,7 @@ def cut(rng: random.Random, text: str, speech: Speech) -> tuple[str, np.ndarray]
 def examples(
     rng: random.Random, augmenter: Augmenter, sentence: Callable[[random.Random], str]
 ) -> Iterator[Example]:
-    """The copies of one random utterance, each warped, cut and augmented by itself."""
+    """Yield the copies of one random utterance, each warped, cut and augmented on its own."""
     kind = rng.choices([k for k, _ in MIX], [w / COPIES.get(k, 1) for k, w in MIX])[0]
     if kind == "nothing":
         yield Example.of(augmenter.nothing(rng.uniform(0.4, 5.0)), "")
@@ -140,15 +151,20 @@ def examples(
 
 
 def easy_example(rng: random.Random, noise: np.random.Generator) -> Example:
-    """A whole sentence by one of a few voices in a quiet room: with these a fresh model finds out
-    in minutes what hearing is, for which the full variety takes it an hour."""
+    """Draw a whole sentence in one of a few voices in a quiet room.
+
+    With these a fresh model makes its first progress within minutes. The full variety takes an
+    hour.
+    """
     text = utterance(rng)
     return Example.of(mild(noise, render(text, Voice(*rng.choice(EASY_VOICES)))), text)
 
 
 def make_shard(seed: int, kind: str, index: int) -> list[Example]:
-    """Shard `index` of kind "easy", "shard" (all variety) or "spliced" (the same of spliced
-    sentences): always the same examples."""
+    """Make shard `index` of a kind; it always has the same examples.
+
+    The kinds are "easy", "shard" (all variety) and "spliced" (all variety of spliced sentences).
+    """
     rng = random.Random(f"{seed}-{kind}-{index}")
     noise = np.random.default_rng([seed, index, len(kind)])
     if kind == "easy":
@@ -175,7 +191,7 @@ def save(path: Path, shard: list[Example]) -> None:
 
 
 def load(path: Path) -> list[Example]:
-    """The inverse of `save`."""
+    """Load the examples that `save` has written."""
     with np.load(path) as data:
         parts = np.split(data["mel"], np.cumsum(data["lengths"])[:-1])
         rows = zip(parts, data["tops"], data["texts"], strict=True)
@@ -199,7 +215,7 @@ def make(folder: Path, seed: int, kind: str, shards: int) -> None:
 
 
 def test_sets(seed: int, size: int) -> Iterator[tuple[str, Callable[[], list[Example]]]]:
-    """(name, maker) of every test set; each is the same at every call."""
+    """Yield the name of every test set and a function that makes it, always the same."""
 
     def clean(name: str, count: int, voice: Callable[[random.Random], Voice]) -> list[Example]:
         rng = random.Random(f"{seed}-{name}")
@@ -245,7 +261,7 @@ def _seen(rng: random.Random) -> Voice:
 
 
 def mild(rng: np.random.Generator, speech: Speech, trail: float = 0.3) -> np.ndarray:
-    """A quiet room and a good microphone."""
+    """Simulate a quiet room and a good microphone; `trail` seconds of silence follow."""
     pcm = warp(speech.pcm, speech.rate, 1.0)
     pcm = np.pad(pcm, (int(0.2 * RATE), int(trail * RATE))) * rng.uniform(0.3, 1.0)
     return (pcm + coloured(rng, len(pcm)) * 10 ** rng.uniform(-4, -2.7)).astype(np.float32)

@@ -1,7 +1,7 @@
-"""From training weights to what faster-whisper loads, and the measurements on it.
+"""Exports training weights as a model for faster-whisper, and measures it.
 
-Everything is measured on the exported int8 model through CTranslate2, greedy, unpadded: the very
-path that runs in the assistant.
+Measurements run the exported int8 model in CTranslate2, greedy and without padding, as the
+assistant does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FILES = ("tokenizer.json", "preprocessor_config.json")
 
 
 def export(weights: dict[str, torch.Tensor], tokenizer_folder: Path, out: Path) -> None:
-    """Write an int8 CTranslate2 model to `out`, with the files faster-whisper wants beside it.
+    """Write an int8 CTranslate2 model to `out`, with the other files that faster-whisper needs.
 
     `weights` is the state of a `WhisperForConditionalGeneration`."""
     tokenizer = asr_tokenizer.load(tokenizer_folder)
@@ -51,17 +51,17 @@ def export(weights: dict[str, torch.Tensor], tokenizer_folder: Path, out: Path) 
         model.save_pretrained(folder)
         PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
         WhisperFeatureExtractor(feature_size=80).save_pretrained(folder)
-        # CTranslate2 takes the vocabulary and the mel filters are computed: plain files suffice
+        # These plain files suffice: the mel filters are computed.
         tokenizer.save(f"{folder}/tokenizer.json", pretty=False)
         converter = TransformersConverter(folder, copy_files=list(FILES))
         with tempfile.TemporaryDirectory() as converted:
-            # the few weights that int8 leaves alone (positions) are stored in half precision
+            # The few weights that int8 does not cover (positions) are stored in half precision.
             converter.convert(converted, quantization="int8_float16", force=True)
             settings = Path(converted) / "config.json"
             known = json.loads(settings.read_text())
             known["lang_ids"] = [tokenizer.token_to_id("<|en|>")]  # the converter finds none
             settings.write_text(json.dumps(known, indent=1) + "\n")
-            # what the engine is to know: utterances were never padded
+            # The engine has to know that utterances were never padded.
             windows = {"longest_s": LONGEST_S, "any_length": True}
             (Path(converted) / "windows.json").write_text(json.dumps(windows) + "\n")
             out.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def export(weights: dict[str, torch.Tensor], tokenizer_folder: Path, out: Path) 
 
 
 class Decoder:
-    """Greedy transcription of features by an exported model."""
+    """A greedy decoder of features with an exported model."""
 
     def __init__(self, folder: Path) -> None:
         self.model = Whisper(str(folder), compute_type="int8", intra_threads=1)
@@ -78,9 +78,9 @@ class Decoder:
         self.prompt = [self.tokenizer.token_to_id(token) for token in asr_tokenizer.PROMPT]
 
     def __call__(self, features: np.ndarray) -> str:
-        """`features` float32 (80, frames) to text."""
+        """Return the text of `features`, float32 [80, frames]."""
         if (features.shape[1] + 1) // 2 == len(features):
-            # CTranslate2 takes as many states as there are bands for features, and encodes them.
+            # CTranslate2 would take as many states as mel bands for features.
             features = np.pad(features, ((0, 0), (0, 2)), mode="edge")
         states = self.model.encode(StorageView.from_array(np.ascontiguousarray(features[None])))
         limit = len(self.prompt) + 12 + features.shape[1] // 6
@@ -96,8 +96,12 @@ class Decoder:
 
 
 def measure(decode: Decoder, examples: Sequence[Example]) -> dict[str, float]:
-    """Word error rate over normalised words; where nothing was said, the share of clips that gave
-    text nevertheless; share of transcripts whose final mark is as written."""
+    """Return figures by name.
+
+    `wer` is the word error rate of normalised words, `exact` the share of clips without an error,
+    `mark` the share with the right final mark, and `false_text` the share of clips without speech
+    that gave text.
+    """
     heard = [decode(example.features()) for example in examples]
     said = [example.text for example in examples]
     pairs = [(normalise(s), normalise(h)) for s, h in zip(said, heard, strict=True)]
@@ -119,13 +123,13 @@ def measure(decode: Decoder, examples: Sequence[Example]) -> dict[str, float]:
 
 
 def normalise(text: str) -> str:
-    """Lower case, no punctuation, numbers in words."""
+    """Normalise text: lower case, no punctuation, numbers as words."""
     text = re.sub(r"\d+", lambda m: f" {num2words(int(m[0]))} ", text.lower())
     return " ".join(re.sub(r"[^a-z' ]", " ", text.replace("-", " ")).split())
 
 
 def mistakes(decode: Decoder, examples: Sequence[Example], count: int) -> Iterator[str]:
-    """Some wrong transcripts, to read."""
+    """Yield up to `count` wrong transcripts, each with the right text."""
     for example in examples:
         heard = decode(example.features())
         if normalise(heard) != normalise(example.text):
@@ -136,13 +140,13 @@ def mistakes(decode: Decoder, examples: Sequence[Example], count: int) -> Iterat
 
 
 def report(folder: Path, sets: dict[str, Sequence[Example]]) -> dict[str, dict[str, float]]:
-    """`measure` on every set, as JSON-ready figures."""
+    """Return the figures of `measure` for every set, by name."""
     decode = Decoder(folder)
     return {name: measure(decode, examples) for name, examples in sets.items()}
 
 
 def table(figures: dict[str, dict[str, float]]) -> str:
-    """The figures in Markdown, as the model card shows them."""
+    """Return the figures as the Markdown table of the model card."""
     columns = {"wer": "WER", "exact": "exact", "mark": "mark", "false_text": "false text"}
     lines = [f"| test set | clips | {' | '.join(columns.values())} |", "|---|" + "---:|" * 5]
     for name, row in figures.items():
@@ -152,7 +156,7 @@ def table(figures: dict[str, dict[str, float]]) -> str:
 
 
 def write(figures: dict[str, dict[str, float]], path: Path, card: Path) -> None:
-    """JSON to `path`, and the table between the marks of the model card."""
+    """Write the figures as JSON to `path`, and as a table between the marks of the model card."""
     path.write_text(json.dumps(figures, indent=1) + "\n")
     if card.exists():
         head, _, rest = card.read_text().partition("<!-- figures -->\n")

@@ -1,8 +1,8 @@
-"""Training weights back from an exported recogniser, for where only the export was kept.
+"""Reads training weights back from an exported recogniser.
 
-Reads CTranslate2's file format, version 6 (`ctranslate2/specs/model_spec.py`), and undoes what its
-converter does to Whisper: eight-bit rows with a scale each, and projections joined. What int8
-rounded stays rounded; training takes it from there.
+It reads CTranslate2's file format, version 6 (`ctranslate2/specs/model_spec.py`), and reverses the
+converter: it scales rows of 8 bits, and splits joined projections. The weights stay rounded to
+int8; training goes on from there.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ NAMES = (
     (r"\.gamma$", ".weight"),
     (r"\.beta$", ".bias"),
 )
-"""What CTranslate2 calls a variable, and transformers; tried in this order, all that match."""
+"""Patterns of CTranslate2's names, and the names in transformers. All are applied, in order."""
 
 
 def variables(path: Path) -> dict[str, np.ndarray]:
-    """The variables of a CTranslate2 `model.bin`, as stored. ValueError for another version."""
+    """Read the variables of a CTranslate2 `model.bin`. Raises ValueError for another version."""
     data = path.read_bytes()
     at = 0
 
@@ -68,8 +68,10 @@ def variables(path: Path) -> dict[str, np.ndarray]:
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    """The float32 state of a `WhisperForConditionalGeneration` from the exported `folder`, less
-    `proj_out`, which is tied, and the biases that Whisper does not have."""
+    """Return the float32 state of a `WhisperForConditionalGeneration` from an exported `folder`.
+
+    It lacks `proj_out`, which is tied, and the biases of `k_proj`, which Whisper does not have.
+    """
     stored = variables(folder / "model.bin")
     state = {}
     for name, value in stored.items():

@@ -1,8 +1,8 @@
-"""The small Whisper and how one step trains it.
+"""The small Whisper, its loss and its optimiser.
 
 The network is transformers' `WhisperForConditionalGeneration`, run without its 30 s window: the
-encoder sees the utterance and nothing else, as inference does. Matrix products are bfloat16; the
-weights the optimiser moves are float32. Nothing here knows where examples come from.
+encoder sees only the utterance, as it does in the assistant. Matrix products are in bfloat16; the
+optimiser updates weights in float32. This module does not know where examples come from.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from torch.nn import functional as F
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 LETTERS = " abcdefghijklmnopqrstuvwxyz'0123456789"
-"""What the CTC head on the encoder spells; index 0 is the blank."""
+"""The characters of the CTC head on the encoder; label 0 is the blank, the others count from 1."""
 AVERAGE_EVERY = 8
 LOCAL = 1.3
-"""How sharply a fresh encoder's heads look at their place: about five positions wide."""
+"""Gain of queries and keys in a fresh encoder; its heads attend to about five positions."""
 
 
 def config(tokenizer: Tokenizer) -> WhisperConfig:
-    """7 M parameters, of which the encoder has half."""
+    """Return the configuration of the model: 7 M parameters, half of them in the encoder."""
     size = tokenizer.get_vocab_size()
     eot = tokenizer.token_to_id("<|endoftext|>")
     return WhisperConfig(
@@ -50,12 +50,11 @@ def config(tokenizer: Tokenizer) -> WhisperConfig:
 
 
 def initialise(whisper: WhisperForConditionalGeneration) -> None:
-    """Let the encoder begin as a stack of local filters, which saves it the long plateau in which
-    it finds out that neighbours matter.
+    """Initialise the encoder as a stack of local filters, which avoids a long plateau of the loss.
 
-    Sinusoids can be shifted by a linear map (Vaswani et al. 2017, section 3.5), so queries and
-    keys exist under which a head attends to the position `shift` away. The convolutions start
-    strong enough to be heard beside the positions.
+    A linear map can shift sinusoids (Vaswani et al. 2017, section 3.5), so there are queries and
+    keys with which a head attends to the position `shift` away. The convolutions get weights large
+    enough beside the position embeddings.
     """
     encoder = whisper.model.encoder
     size = whisper.config.d_model
@@ -71,7 +70,7 @@ def initialise(whisper: WhisperForConditionalGeneration) -> None:
             if isinstance(module, nn.Linear) and module is not whisper.proj_out:
                 nn.init.xavier_uniform_(module.weight)
         for layer in (*encoder.layers, *whisper.model.decoder.layers):
-            layer.fc2.weight.mul_(0.3)  # quiet branches: positions stay audible to the top
+            layer.fc2.weight.mul_(0.3)  # small, so positions reach the top layer
         for layer in encoder.layers:
             layer.self_attn.out_proj.weight.mul_(0.3)
         for depth, layer in enumerate(encoder.layers):
@@ -91,9 +90,12 @@ def initialise(whisper: WhisperForConditionalGeneration) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Padded examples. `mel` float32 (n, 80, frames) with `frames` (n,) valid ones; `tokens` (n,
-    length) from start-of-transcript on, -100 behind the end; `letters` (total,) and `spelled` (n,)
-    for CTC."""
+    """A batch of n padded examples.
+
+    `mel` is float32 [n, 80, frames], of which `frames` [n] are valid. `tokens` [n, length] begin
+    with start-of-transcript and are -100 after the end. `letters` [total] are the labels of CTC for
+    all examples, `spelled` [n] the number for each.
+    """
 
     mel: Tensor
     frames: Tensor
@@ -103,7 +105,7 @@ class Batch:
 
 
 class Recogniser(nn.Module):
-    """Whisper plus a CTC head, which teaches the encoder to keep time and is not exported."""
+    """Whisper with a CTC head, which is not exported: it teaches the encoder the times of words."""
 
     def __init__(self, whisper: WhisperForConditionalGeneration, no_speech: int) -> None:
         super().__init__()
@@ -112,12 +114,14 @@ class Recogniser(nn.Module):
         self.ctc = nn.Linear(whisper.config.d_model, len(LETTERS) + 1)
 
     def encode(self, mel: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
-        """Encoder states (n, positions, d) of padded features, and a bool mask (n, positions) of
-        the valid ones. Each example comes out as it would alone."""
+        """Return encoder states [n, positions, d] of padded features, and a mask of valid ones.
+
+        The mask is bool [n, positions]. Each example has the same states as it would have alone.
+        """
         encoder = self.whisper.model.encoder
         inside = torch.arange(mel.shape[-1]) < frames[:, None]
         x = mel.to(encoder.conv1.weight.dtype) * inside[:, None]
-        # the second convolution must see zeros beyond the end, as it does at a real border
+        # After the end the second convolution must see zeros, as it would without padding.
         x = F.gelu(encoder.conv1(x)) * inside[:, None]
         x = F.gelu(encoder.conv2(x)).transpose(1, 2)
         x = x + encoder.embed_positions.weight[: x.shape[1]]
@@ -128,7 +132,7 @@ class Recogniser(nn.Module):
         return encoder.layer_norm(x), valid
 
     def loss(self, batch: Batch, smoothing: float = 0.05) -> tuple[Tensor, Tensor]:
-        """(attention loss per token, CTC loss per letter), scalars in float32."""
+        """Return the attention loss per token and the CTC loss per letter, scalars in float32."""
         states, valid = self.encode(batch.mel, batch.frames)
         inputs = batch.tokens[:, :-1].clamp_min(0)
         decoder = self.whisper.model.decoder
@@ -168,15 +172,20 @@ class Recogniser(nn.Module):
 
 
 def _additive(allowed: Tensor, dtype: torch.dtype) -> Tensor:
-    """Bool (n, keys) or (n, queries, keys) to what attention adds to scores, (n, 1, .., keys)."""
+    """Turn a bool mask into one to add to attention scores: -1e4 where it is False.
+
+    `allowed` is [n, keys] or [n, queries, keys]; the result is [n, 1, 1 or queries, keys].
+    """
     mask = torch.zeros(allowed.shape, dtype=dtype).masked_fill(~allowed, -1e4)
     return mask[:, None] if mask.dim() == 3 else mask[:, None, None]
 
 
 class Optimiser:
-    """Muon (Jordan 2024) on the matrices of the layers, AdamW on the rest, one learning rate for
-    both: float32 masters, bfloat16 working weights, each one vector, and an exponential average of
-    the masters, which is what is evaluated and shipped."""
+    """Muon (Jordan 2024) on the matrices of the layers, AdamW on the rest, with one learning rate.
+
+    It holds master weights in float32 and working weights in bfloat16, each in one vector, and an
+    exponential average of the masters. The average is evaluated and exported.
+    """
 
     def __init__(self, model: nn.Module, decay: float = 0.05) -> None:
         def kind(named: tuple[str, nn.Parameter]) -> int:
@@ -219,7 +228,7 @@ class Optimiser:
         )
 
     def step(self, rate: float, clip: float = 1.0) -> float:
-        """Apply and clear the gradients; returns their norm."""
+        """Apply and clear the gradients, and return their norm."""
         self.steps += 1
         self.wide.copy_(self.grad)
         self.grad.zero_()
@@ -238,7 +247,7 @@ class Optimiser:
         return norm
 
     def state(self) -> dict[str, object]:
-        """All that a resumed run needs."""
+        """Return the state for `restore`."""
         return {
             "master": self.master,
             "average": self.average,
@@ -247,7 +256,7 @@ class Optimiser:
         }
 
     def restore(self, state: dict) -> None:
-        """The inverse of `state`."""
+        """Continue from a state that `state` has returned."""
         self.master.copy_(state["master"])
         self.average.copy_(state["average"])
         self.steps = state["steps"]
@@ -256,10 +265,10 @@ class Optimiser:
         self.work.copy_(self.master)
 
     def averaged(self) -> dict[int, Tensor]:
-        """The averaged weights in float32, by `id` of the parameter."""
+        """Return the averaged weights in float32, by `id` of the parameter."""
         return {key: self.average[span].view(shape) for key, (span, shape) in self.spans.items()}
 
 
 def spell(text: str) -> list[int]:
-    """A transcript as the CTC head's labels."""
+    """Return the labels of a transcript for the CTC head."""
     return [LETTERS.index(c) + 1 for c in text.lower() if c in LETTERS]

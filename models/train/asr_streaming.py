@@ -1,6 +1,6 @@
-"""What streaming costs: utterances heard as a live stream, and decoded once at their end.
+"""Measures the cost of streaming: word error rates with partial decodes, and with one decode.
 
-Both go through voiceloop's own turn-taking and recogniser, on the exported model.
+Both use voiceloop's own turn-taking and recogniser, on the exported model.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ BLOCK = RATE // 50
 
 
 def streaming(model: Path, count: int, seed: int) -> dict[str, float]:
-    """Word error rates of `count` held-out sentences, half of them in voices never trained on.
+    """Return word error rates of `count` held-out sentences, half of them in unseen voices.
 
-    `one_shot` decodes a turn once, `streaming` has partials run before it; `differ` is the share of
-    sentences whose two transcripts differ.
+    `one_shot` decodes a turn once, at its end; `streaming` runs partial decodes before. `differ` is
+    the share of sentences with two different transcripts.
     """
     rng, noise = random.Random(f"{seed}-streaming"), np.random.default_rng(seed)
     asr = whisper(AsrConfig(model=str(model)))

@@ -1,7 +1,7 @@
 """The recogniser's tokenizer: byte-level BPE with Whisper's special tokens in Whisper's order.
 
-Digits are single tokens, so that a number never seen is spelled like any other. faster-whisper
-and CTranslate2 find their way by the specials' names and by the empty token that precedes them.
+Digits are single tokens, so unseen numbers are spelled like any other. faster-whisper and
+CTranslate2 recognise the special tokens by name, and the model by the empty token before them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROMPT = ("<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>
 
 
 def build(seed: int) -> Tokenizer:
-    """Train on a sample of the domain and on common English words."""
+    """Train the tokenizer on a sample of the domain and on common English words."""
     from models.train.domain import utterance
     from models.train.words import WORDS, salad
 
@@ -58,20 +58,22 @@ def build(seed: int) -> Tokenizer:
     tokenizer.train_from_iterator(sample(), trainer)
     state = json.loads(tokenizer.to_str())
     vocab = state["model"]["vocab"]
-    vocab[""] = len(vocab)  # multilingual Whispers have it, and are recognised by it
+    vocab[""] = len(vocab)  # marks a multilingual Whisper
     tokenizer = Tokenizer.from_str(json.dumps(state))
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in SPECIALS])
     return tokenizer
 
 
 def load(folder: Path) -> Tokenizer:
-    """The tokenizer that `build` made, from `folder`/tokenizer.json."""
+    """Load the tokenizer from `folder`/tokenizer.json."""
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 def targets(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The whole decoder sequence of a transcript, from start-of-transcript to end-of-text. Speech
-    is written with the leading space that Whisper gives it."""
+    """Return the decoder's token ids for a transcript, from start-of-transcript to end-of-text.
+
+    As in Whisper, text has a leading space.
+    """
     prompt = [tokenizer.token_to_id(token) for token in PROMPT]
     words = tokenizer.encode(f" {text}", add_special_tokens=False).ids if text else []
     return [*prompt, *words, tokenizer.token_to_id("<|endoftext|>")]

@@ -1,8 +1,8 @@
-"""Makes a clean synthetic utterance sound as if a cheap microphone had heard it in a room.
+"""Makes clean synthetic speech sound as if a cheap microphone had recorded it in a room.
 
-Everything is drawn from one `numpy.random.Generator`, works on float32 mono at 16 kHz and takes a
-few milliseconds: equalisation, band limits and reverberation are one product in the frequency
-domain. Nothing here knows of text or of synthesizers.
+Everything is drawn from one `numpy.random.Generator` and works on float32 mono at 16 kHz. It takes
+a few milliseconds, since equalisation, band limits and reverberation are one product in the
+frequency domain. This module knows neither text nor synthesizers.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ import soxr
 
 RATE = 16_000
 fft: Any = scipy.fft
-"""Its own types name what its dispatcher takes, not what it returns."""
+"""`scipy.fft` without its stubs, which describe the arguments of its dispatcher, not results."""
 
 
 def warp(pcm: np.ndarray, rate: int, factor: float) -> np.ndarray:
-    """Resample to 16 kHz and play `factor` times faster: pitch, vocal tract and tempo move
-    together, which turns one speaker into another. A time t of `pcm` comes to t / factor."""
+    """Resample to 16 kHz and play `factor` times faster.
+
+    Pitch, vocal tract and tempo change together, which makes another speaker. The moment t of `pcm`
+    moves to t / factor.
+    """
     return soxr.resample(pcm, rate * factor, RATE, quality="MQ").astype(np.float32)
 
 
 def spectrum(rng: np.random.Generator, bins: int) -> np.ndarray:
-    """A random microphone: float32 gains (bins,) of smooth ups and downs, a tilt, band limits."""
+    """Draw the gains of a random microphone, float32 [bins]: smooth curve, tilt, band limits."""
     hz = np.linspace(0, RATE / 2, bins, dtype=np.float32)
     octave = np.log2(np.maximum(hz, 40) / 1000)
     knots = np.linspace(-5, 3, 7)
@@ -40,7 +43,7 @@ def spectrum(rng: np.random.Generator, bins: int) -> np.ndarray:
 
 
 def room(rng: np.random.Generator) -> np.ndarray:
-    """An impulse response: the direct sound, a few echoes, an exponentially decaying tail."""
+    """Draw an impulse response: direct sound, a few echoes, and an exponentially decaying tail."""
     t60 = rng.uniform(0.08, 0.6)
     n = int(t60 * RATE)
     t = np.arange(n, dtype=np.float32) / RATE
@@ -54,7 +57,7 @@ def room(rng: np.random.Generator) -> np.ndarray:
 
 
 def coloured(rng: np.random.Generator, n: int) -> np.ndarray:
-    """`n` samples of noise of unit power, white to brown, with a random microphone's spectrum."""
+    """Draw `n` samples of noise of unit power, with a random spectrum between white and brown."""
     size = fft.next_fast_len(n, real=True)
     bins = size // 2 + 1
     shape = np.linspace(1 / bins, 1, bins, dtype=np.float32) ** -rng.uniform(0, 1.0)
@@ -63,7 +66,7 @@ def coloured(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def hum(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Mains or fan: a few harmonics of a low tone."""
+    """Draw the hum of mains or a fan: a few harmonics of a low tone."""
     t = np.arange(n, dtype=np.float32) / RATE
     base = rng.choice([50, 60, rng.uniform(80, 300)]) * 2 * np.pi
     harmonics = range(1, rng.integers(2, 8))
@@ -72,7 +75,7 @@ def hum(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def bursts(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Coughs, claps, clicks, breaths, knocks: short shaped noises at random moments."""
+    """Draw short noises at random moments: coughs, claps, clicks, breaths and knocks."""
     out = np.zeros(n, np.float32)
     for _ in range(rng.integers(1, 6)):
         length = int(RATE * np.exp(rng.uniform(np.log(0.003), np.log(0.5))))
@@ -92,7 +95,7 @@ def bursts(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def formants(rng: np.random.Generator, bins: int) -> np.ndarray:
-    """Two or three resonances, float32 gains (bins,)."""
+    """Draw the gains of two or three resonances, float32 [bins]."""
     hz = np.linspace(0, RATE / 2, bins, dtype=np.float32)
     gains = (
         1 / (1 + ((hz - rng.uniform(200, 3500)) / rng.uniform(40, 300)) ** 2)
@@ -102,7 +105,7 @@ def formants(rng: np.random.Generator, bins: int) -> np.ndarray:
 
 
 def tones(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Music-like: notes of random harmonics, with decays."""
+    """Draw a sound like music: decaying notes with random harmonics."""
     out = np.zeros(n, np.float32)
     step = int(RATE * rng.uniform(0.1, 0.6))
     for at in range(0, n, step):
@@ -114,19 +117,19 @@ def tones(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def unit(x: np.ndarray) -> np.ndarray:
-    """Scaled to unit power."""
+    """Scale to unit power."""
     return (x / (np.sqrt(np.mean(x * x)) + 1e-6)).astype(np.float32)
 
 
 class Augmenter:
-    """Keeps the latest clean utterances: babble is made of them."""
+    """A simulator of rooms and microphones. It keeps the latest utterances to make babble."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
         self.heard: deque[np.ndarray] = deque(maxlen=40)
 
     def babble(self, n: int) -> np.ndarray:
-        """Several earlier utterances at once."""
+        """Mix several earlier utterances."""
         out = np.zeros(n, np.float32)
         for _ in range(self.rng.integers(2, 7)):
             if not self.heard:
@@ -136,7 +139,7 @@ class Augmenter:
         return unit(out)
 
     def noise(self, n: int) -> np.ndarray:
-        """One kind of background, unit power."""
+        """Draw one kind of background noise of unit power."""
         rng = self.rng
         kind = rng.random()
         if kind < 0.6:
@@ -148,8 +151,11 @@ class Augmenter:
         return bursts(rng, n) if kind < 0.95 else tones(rng, n)
 
     def __call__(self, speech: np.ndarray, lead: float, trail: float) -> np.ndarray:
-        """`speech` float32 at 16 kHz with `lead` and `trail` seconds of silence around it, through
-        a random room, microphone and background. float32 in [-1, 1]."""
+        """Put `speech` into a random room, with a random microphone and background.
+
+        `speech` is float32 at 16 kHz. `lead` seconds of silence come before it and `trail` after
+        it. The result is float32 in [-1, 1].
+        """
         rng = self.rng
         self.heard.append(speech)
         level = np.sqrt(np.mean(speech * speech)) + 1e-4
@@ -175,7 +181,7 @@ class Augmenter:
         return finish(rng, clean)
 
     def nothing(self, seconds: float) -> np.ndarray:
-        """A stretch without speech: silence, backgrounds, coughs, knocks, tones."""
+        """Draw audio without speech: silence, backgrounds, coughs, knocks or tones."""
         rng = self.rng
         n = int(seconds * RATE)
         out = coloured(rng, n) * 10 ** rng.uniform(-4.5, -1)
@@ -192,7 +198,7 @@ class Augmenter:
 
 
 def finish(rng: np.random.Generator, pcm: np.ndarray) -> np.ndarray:
-    """The sound card: gain, clipping, companding, 16 bits."""
+    """Simulate a sound card: gain, clipping, companding, 16 bits."""
     peak = float(np.abs(pcm).max()) + 1e-6
     if peak > 1e-3:
         pcm = pcm * (10 ** (-abs(rng.normal(0, 12)) / 20) / peak)

@@ -1,10 +1,10 @@
-"""The starter language models: tokenizer, target, draft.
+"""Trains the starter language models: tokenizer, target and draft.
 
     python -m models.train.llm STAGE [--work DIR] [--seconds N] [--seed N] [--start DIR --rate R]
 
 Stages, in order: `tokenizer`, `target`, `distill`, `export`, `evaluate`. Everything but the
-exported models stays in the work folder; `target` and `distill` resume where they were stopped,
-and with `--start` they begin with exported models instead of chance.
+exported models stays in the work folder. `target` and `distill` resume where they were stopped.
+With `--start` they begin with exported models instead of random weights.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from models.train.llm_model import (
 TARGET = Shape(vocab=0, width=512, layers=5, heads=8, ff=1024)
 DRAFT = Shape(vocab=0, width=128, layers=2, heads=4, ff=384)
 TOKENS = 4096
-"""Tokens in a batch of the target; the draft has half as many, and so more steps."""
+"""Tokens in a batch of the target. A batch of the draft has half as many, so it has more steps."""
 
 
 class Optimizer:
@@ -65,7 +65,7 @@ class Optimizer:
             part.zero_grad(set_to_none=True)
 
     def state(self) -> list[Any]:
-        """What `restore` takes."""
+        """Return the state for `restore`."""
         return [part.state_dict() for part in self.parts]
 
     def restore(self, state: list[Any]) -> None:
@@ -75,7 +75,7 @@ class Optimizer:
 
 
 def save(path: Path, value: object) -> None:
-    """Write so that a reader, or a crash, never sees half a file."""
+    """Save `value` atomically: a reader sees a whole file or none, also after a crash."""
     torch.save(value, path.with_suffix(".part"))
     os.replace(path.with_suffix(".part"), path)
 
@@ -83,7 +83,10 @@ def save(path: Path, value: object) -> None:
 def gradients(
     weights: Weights, shape: Shape, batch: Batch, pieces: Pieces, step: int
 ) -> torch.Tensor:
-    """Leave each weight with its gradient, computed in bfloat16; the losses by kind of token."""
+    """Set the gradient of each weight, computed in bfloat16, and return the loss of each position.
+
+    Raises FloatingPointError if the loss is not finite.
+    """
     copies = {key: w.detach().bfloat16().requires_grad_() for key, w in weights.items()}
     states = hidden(copies, shape, batch.ids, pieces)[batch.where]
     embedding = copies["model.embed_tokens.weight"]
@@ -106,7 +109,10 @@ def train(
     rate: float,
     pieces: Pieces,
 ) -> Weights:
-    """Train `name` for `args.seconds` of running time, from its checkpoint where there is one."""
+    """Train the model `name` for `args.seconds` of running time, and return its weights.
+
+    It resumes from its checkpoint if there is one; earlier runs count towards the time.
+    """
     path = Path(args.work) / f"{name}.pt"
     if args.start:
         weights, _ = llm_export.read(args.start / f"llm-{name}")
@@ -130,7 +136,7 @@ def train(
         plain = {key: weight.detach() for key, weight in weights.items()}
         progress = {"step": step, "tokens": tokens, "elapsed": elapsed}
         save(path, {"weights": plain, "optimizer": optimizer.state(), **progress})
-        if sys.platform == "linux":  # batches of many shapes leave gigabytes of holes in the heap
+        if sys.platform == "linux":  # batches of many shapes leave gigabytes of unused heap
             ctypes.CDLL(None).malloc_trim(0)
 
     while elapsed < args.seconds:
@@ -138,7 +144,7 @@ def train(
         losses = gradients(weights, shape, batch, pieces, step)
         fraction = elapsed / args.seconds
         warm = min(1.0, (step + 1) / 100)
-        # One bad step in bfloat16 would otherwise be the last: its NaN spreads to every weight.
+        # A single NaN in a gradient would spread to every weight.
         if not all(w.grad.isfinite().all() for w in weights.values() if w.grad is not None):
             say(f"{name} step {step}: a gradient is not finite, the batch is skipped")
             for weight in weights.values():
@@ -167,7 +173,7 @@ def train(
 
 
 def say(text: str) -> None:
-    """One line of the log."""
+    """Print one line of the log."""
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
@@ -211,7 +217,7 @@ def run_target(args: argparse.Namespace, encoder: Encoder, target: Shape, _: Sha
 
 
 def run_distill(args: argparse.Namespace, encoder: Encoder, target: Shape, draft: Shape) -> None:
-    """Train the draft on what the target says; 35 % of the time go into asking it."""
+    """Train the draft on replies of the target, which take 35 % of the time to generate."""
     path = args.work / "lessons.pt"
     if not path.exists():
         weights = torch.load(args.work / "target.pt")["weights"]
@@ -240,7 +246,7 @@ def run_export(args: argparse.Namespace, encoder: Encoder, target: Shape, draft:
 
 
 def run_evaluate(args: argparse.Namespace, encoder: Encoder, *_: Shape) -> None:
-    """Measure the exported models; print the figures, keep them, fill them into the model cards."""
+    """Measure the exported models. Print the figures, save them, and put them into model cards."""
     draft = args.starter / "llm-draft"
     figures = llm_eval.evaluate(
         llm_export.read(args.starter / "llm-target"),

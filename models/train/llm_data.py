@@ -1,6 +1,6 @@
 """Dialogues as token ids: the tokenizer, the chat template, loss weights, and batches.
 
-Knows the domain's `Message`s and the tokenizer; knows nothing of models.
+This module knows the domain's `Message`s and the tokenizer, but no model.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from models.train.domain import QUOTING, Message, dialogue
 VOCABULARY = 4096
 CONTEXT = 2048
 LONGEST = 1024
-"""Tokens in the longest training row."""
+"""Most tokens of a training row."""
 
 END = "<|im_end|>"
 PAD = "<|endoftext|>"
 SPECIAL = (PAD, "<|im_start|>", END)
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 
-# A role with its line end is one token at the start of a message; digits stand alone.
+# A role with its line end is one piece at the start of a message; each digit is a piece.
 PIECES = (
     r"\A(?:system|user|assistant)\n|'(?:[sdmt]|ll|ve|re)"
     r"| ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -91,7 +91,7 @@ TOOLS = (
 
 
 def train_tokenizer(folder: Path, seed: int, dialogues: int = 60_000) -> PreTrainedTokenizerFast:
-    """Learn the byte-level BPE from a sample of the domain and save it."""
+    """Train the byte-level BPE on a sample of the domain, and save it in `folder`."""
     rng = random.Random(f"tokenizer {seed}")
 
     def sample() -> Iterator[str]:
@@ -132,28 +132,29 @@ def train_tokenizer(folder: Path, seed: int, dialogues: int = 60_000) -> PreTrai
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
-    """The tokenizer that `train_tokenizer` saved."""
+    """Load the tokenizer that `train_tokenizer` saved."""
     return PreTrainedTokenizerFast.from_pretrained(folder)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class Row:
-    """Token ids and, for each, how much predicting it counts and as what."""
+    """Token ids with the weight and the kind of each token's loss."""
 
     ids: list[int]
     weights: list[float]
     kinds: list[int]
-    """0: no loss; 1: a user's words; 2: a user's end of turn; 3: the assistant."""
+    """Indices into `KINDS`. 0: no loss; 1: the user's words; 2: the end of the user's turn;
+    3: the assistant."""
 
 
 KINDS = ("none", "user", "end of turn", "assistant")
-# A user's words count little, since what a person says next is mostly noise, and their end of turn
-# counts the same, or P(end of turn) would be biased.
+# The user's words have a low weight, since they are mostly unpredictable. The end of their turn
+# has the same weight, or P(end of turn) would be biased.
 WEIGHTS = (0.0, 0.15, 0.15, 1.0)
 
 
 class Encoder:
-    """Writes messages as the chat template does, with loss weights."""
+    """An encoder of messages, in the format of the chat template and with loss weights."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self.tokenizer = tokenizer
@@ -163,18 +164,18 @@ class Encoder:
         self.tools = self.encode(self._tools_message(None))
 
     def encode(self, text: str) -> list[int]:
-        """Plain encoding."""
+        """Encode plain text."""
         return self.tokenizer.encode(text, add_special_tokens=False)
 
     def _tools_message(self, system: str | None) -> str:
-        """The rendered system message that lists the tools."""
+        """Render the system message that lists the tools, after the text `system` if any."""
         chat = [{"role": "system", "content": system}] if system else []
         chat.append({"role": "user", "content": ""})
         text = self.tokenizer.apply_chat_template(chat, tools=list(TOOLS), tokenize=False)
         return str(text).partition("<|im_start|>user")[0]
 
     def message(self, message: Message) -> Row:
-        """One message as the template writes it."""
+        """Encode one message as the template writes it."""
         role, text = message.role, message.text
         if role == "tool":
             role, text = "user", f"<tool_response>\n{text}\n</tool_response>"
@@ -188,12 +189,12 @@ class Encoder:
         return Row(ids, [WEIGHTS[kind] for kind in kinds], kinds)
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """The ids after which the assistant's reply to `messages` begins."""
+        """Return the ids after which the assistant's reply to `messages` begins."""
         ids = [token for message in messages for token in self.message(message).ids]
         return [*ids, self.start, *self.roles["assistant"]]
 
     def dialogue(self, messages: Sequence[Message], *, tools: bool = False) -> Row:
-        """A whole dialogue; with `tools` the system message lists them."""
+        """Encode a whole dialogue; with `tools` the system message lists them."""
         row = Row([], [], [])
         if tools:
             system = messages[0].text if messages[0].role == "system" else None
@@ -204,7 +205,7 @@ class Encoder:
 
 
 def join(rows: Sequence[Row]) -> Row:
-    """Rows one after the other."""
+    """Concatenate rows."""
     return Row(
         [token for row in rows for token in row.ids],
         [weight for row in rows for weight in row.weights],
@@ -222,10 +223,10 @@ def _in_signs(text: str, rng: random.Random) -> str:
 
 
 def as_written(messages: list[Message], rng: random.Random) -> list[Message]:
-    """`messages` as recognisers write them and people type them.
+    """Return `messages` with variations of spelling, as recognisers write and people type.
 
-    At times without marks, at times without capitals too, and sums at times in signs. The
-    end-of-turn probability is read after a transcript without its final mark.
+    Some have no final mark, some have neither marks nor capitals, and some have sums in signs. The
+    assistant reads P(end of turn) after a transcript without its final mark.
     """
     bare = rng.random() < 0.2
     signs = rng.random() < (0.5 if bare else 0.15)
@@ -249,7 +250,7 @@ def as_written(messages: list[Message], rng: random.Random) -> list[Message]:
 
 
 def draw_row(encoder: Encoder, rng: random.Random) -> Row:
-    """One dialogue, or several one after the other up to a drawn length."""
+    """Draw a row: one dialogue, or several in sequence up to a random length."""
     shortest, longest = rng.choices(((0, 0), (100, 256), (256, LONGEST)), (62, 35, 3))[0]
     budget = rng.randint(shortest, longest)
     rows: list[Row] = []
@@ -275,29 +276,29 @@ def draw_row(encoder: Encoder, rng: random.Random) -> Row:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of about one length, padded on the right."""
+    """A batch of rows of similar length, padded on the right."""
 
     ids: Tensor
     """[rows, length]"""
     rows: list[Row]
     where: Tensor
-    """Flat positions whose next token counts."""
+    """Flat positions with a loss for their next token, [positions]."""
     targets: Tensor
-    """The next tokens there, [positions, k]."""
+    """The k possible next tokens of each, [positions, k]."""
     shares: Tensor
-    """The probability of each."""
+    """The probability of each target, [positions, k]."""
     weights: Tensor
     kinds: Tensor
 
 
 def bucket(length: int) -> int:
-    """The padded length: steps are wider where rows are longer, so that shapes stay few."""
+    """Return the padded length of a row. Longer rows have wider steps, so there are few shapes."""
     step = 16 if length <= 160 else 32 if length <= 256 else 128
     return -(-length // step) * step
 
 
 def collate(rows: list[Row], length: int) -> Batch:
-    """A batch of rows no longer than `length`."""
+    """Make a batch of rows, none longer than `length`."""
     ids = torch.zeros(len(rows), length, dtype=torch.long)
     weights = torch.zeros(len(rows), length)
     kinds = torch.zeros(len(rows), length, dtype=torch.long)
@@ -313,7 +314,7 @@ def collate(rows: list[Row], length: int) -> Batch:
 
 
 def batches(encoder: Encoder, rng: random.Random, tokens: int) -> Iterator[Batch]:
-    """Endless batches of `tokens` tokens, padding included, in random order of length."""
+    """Yield endless batches of up to `tokens` tokens with padding, in random order of length."""
     waiting: dict[int, list[Row]] = {}
     while True:
         ready: list[Batch] = []

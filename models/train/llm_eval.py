@@ -1,6 +1,6 @@
 """Measures the language models: exact replies, declines, acceptance, end of turn, perplexity.
 
-Works on weights and the domain's held-out split; knows nothing of training.
+This module needs only weights and the domain's held-out split; it knows nothing of training.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SHARES = ("exact", "contrast_pairs", "declined", "acceptance")
 
 
 def replies(model: Model, encoder: Encoder, questions: Sequence[str]) -> list[str]:
-    """Greedy replies to questions asked first in a conversation."""
+    """Return the greedy reply to each question, each as the first in a conversation."""
     found: list[str] = []
     for i in range(0, len(questions), 64):
         prompts = [encoder.prompt([Message("user", text)]) for text in questions[i : i + 64]]
@@ -53,35 +53,35 @@ def replies(model: Model, encoder: Encoder, questions: Sequence[str]) -> list[st
     return found
 
 
-def exact(model: Model, encoder: Encoder, asked: Sequence[tuple[str, str]]) -> float:
-    """Share of questions answered in exactly the right words."""
-    got = replies(model, encoder, [question for question, _ in asked])
-    return sum(one == right for one, (_, right) in zip(got, asked, strict=True)) / len(asked)
+def exact(model: Model, encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> float:
+    """Return the share of questions that are answered in exactly the right words."""
+    got = replies(model, encoder, [question for question, _ in pairs])
+    return sum(one == right for one, (_, right) in zip(got, pairs, strict=True)) / len(pairs)
 
 
 def both_right(model: Model, encoder: Encoder) -> float:
-    """Share of contrast pairs of which both questions are answered exactly."""
-    asked = [question for pair in contrast_pairs() for question in pair]
-    got = replies(model, encoder, [question for question, _ in asked])
-    right = [one == reply for one, (_, reply) in zip(got, asked, strict=True)]
+    """Return the share of contrast pairs with exact answers to both questions."""
+    questions = [question for pair in contrast_pairs() for question in pair]
+    got = replies(model, encoder, [question for question, _ in questions])
+    right = [one == reply for one, (_, reply) in zip(got, questions, strict=True)]
     return sum(a and b for a, b in zip(right[::2], right[1::2], strict=True)) / (len(right) / 2)
 
 
 def declined(model: Model, encoder: Encoder) -> float:
-    """Share of out-of-domain questions that get one of the declining replies."""
+    """Return the share of out-of-domain questions that get one of the declining replies."""
     got = replies(model, encoder, out_of_domain("heldout"))
     return sum(reply in DECLINES for reply in got) / len(got)
 
 
 def held_out_dialogues(count: int) -> list[list[Message]]:
-    """The same dialogues every time."""
+    """Return held-out dialogues, the same at every call."""
     rng = random.Random("held-out dialogues")
     return [dialogue(rng, "heldout") for _ in range(count)]
 
 
 @torch.no_grad()
 def next_logits(model: Model, rows: Sequence[Row]) -> list[torch.Tensor]:
-    """For each row the logits [length, vocab] of what follows each of its tokens."""
+    """Return for each row the logits [length, vocab] of the token after each of its tokens."""
     weights, shape = model
     found: list[torch.Tensor] = []
     for i in range(0, len(rows), 32):
@@ -96,11 +96,11 @@ def next_logits(model: Model, rows: Sequence[Row]) -> list[torch.Tensor]:
 def acceptance(
     target: Model, draft: Model, encoder: Encoder, *, length: int = 4, dialogues: int = 150
 ) -> Figures:
-    """Greedy speculative decoding on held-out dialogues, counted.
+    """Return acceptance and tokens per round of greedy speculative decoding, without running it.
 
-    Given the target's own tokens the draft's proposals are its likeliest next tokens, so one pass
-    over each finished reply tells which would have been accepted. The first token of a reply comes
-    from the prefill and is not drafted; the token that ends the reply is.
+    After the target's own tokens the draft proposes its likeliest next tokens. So one pass of the
+    draft over each reply of the target shows which would have been accepted. The first token of a
+    reply comes from the prefill and is not drafted; the token that ends the reply is.
     """
     prompts = [
         encoder.prompt(messages[:i])
@@ -132,7 +132,7 @@ def acceptance(
 
 
 def perplexity(model: Model, encoder: Encoder, dialogues: int = 200) -> Figures:
-    """Perplexity of held-out dialogues, by what is predicted."""
+    """Return the perplexity on held-out dialogues, for each kind of token."""
     rows = [encoder.dialogue(messages) for messages in held_out_dialogues(dialogues)]
     sums, counts = [0.0] * len(KINDS), [0] * len(KINDS)
     for row, logits in zip(rows, next_logits(model, rows), strict=True):
@@ -149,11 +149,11 @@ def perplexity(model: Model, encoder: Encoder, dialogues: int = 200) -> Figures:
 
 
 def end_of_turn(model: Model, encoder: Encoder, count: int = 400) -> Figures:
-    """How well finished questions are told from unfinished ones: area under the ROC curve.
+    """Return areas under the ROC curve for the detection of finished questions.
 
-    Finished: held-out utterances without their final mark. Unfinished: the same, cut after a
-    random word. Scored by the probability of the end-of-turn token alone, and together with that
-    of a final mark.
+    Finished questions are held-out utterances without their final mark. Unfinished ones are the
+    same utterances, cut after a random word. They are scored by the probability of the end-of-turn
+    token, alone and with that of a final mark.
     """
     rng = random.Random("end of turn")
     texts: list[str] = []
@@ -174,13 +174,13 @@ def end_of_turn(model: Model, encoder: Encoder, count: int = 400) -> Figures:
 
 
 def auc(high: Sequence[float], low: Sequence[float]) -> float:
-    """Probability that one of `high` exceeds one of `low`; ties count half."""
+    """Return the probability that one of `high` exceeds one of `low`; ties count half."""
     wins = sum((a > b) + 0.5 * (a == b) for a in high for b in low)
     return wins / (len(high) * len(low))
 
 
 def evaluate(target: Model, draft: Model | None, encoder: Encoder) -> dict[str, Figures]:
-    """All figures of the model cards, by the name of the model."""
+    """Return all figures of the model cards, by the name of the model."""
     figures = {
         "llm-target": {
             "exact": exact(target, encoder, factual("heldout")),
@@ -200,7 +200,7 @@ def evaluate(target: Model, draft: Model | None, encoder: Encoder) -> dict[str, 
 
 
 def table(figures: Figures) -> str:
-    """The figures as a Markdown table."""
+    """Return the figures as a Markdown table."""
     lines = ["| measured on held-out data | |", "|---|---|"]
     for name, value in figures.items():
         text = f"{value:.1%}" if name in SHARES else f"{value:.3f}"

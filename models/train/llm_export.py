@@ -1,6 +1,7 @@
-"""Writes trained weights as folders that transformers loads, and their model cards.
+"""Exports trained weights as folders that transformers loads, and reads them back.
 
-Also reads them back, for the evaluation measures what is shipped. Knows nothing of training.
+The evaluation reads them back, so that it measures what is shipped. This module knows nothing of
+training.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from models.train.llm_model import EPS, THETA, Shape, Weights, hidden
 
 
 def export(weights: Weights, shape: Shape, tokenizer_folder: Path, folder: Path) -> float:
-    """Save as float16 in shards below 8 MiB.
+    """Save the weights as float16 in shards below 8 MiB.
 
-    Returns the largest difference, in logits, between transformers and the lean forward pass on
-    the weights as saved; raises ValueError where it is not negligible.
+    Returns the largest difference of logits between transformers and `llm_model.hidden` on the
+    saved weights. Raises ValueError if it exceeds 0.01, or if the weights do not fit.
     """
     tokenizer = load_tokenizer(tokenizer_folder)
     end, pad = (tokenizer.encode(mark)[0] for mark in (END, PAD))
@@ -53,7 +54,7 @@ def export(weights: Weights, shape: Shape, tokenizer_folder: Path, folder: Path)
     tokenizer.save_pretrained(folder)
     tokenizer.backend_tokenizer.save(f"{folder}/tokenizer.json", pretty=False)
     for file in folder.iterdir():
-        file.chmod(0o644)  # safetensors writes for the owner alone
+        file.chmod(0o644)  # safetensors makes files readable by the owner alone
 
     ids = torch.randint(0, shape.vocab, (2, 50), generator=torch.Generator().manual_seed(0))
     plain, _ = read(folder)
@@ -68,7 +69,7 @@ def export(weights: Weights, shape: Shape, tokenizer_folder: Path, folder: Path)
 
 
 def read(folder: Path) -> tuple[Weights, Shape]:
-    """Float32 weights and the shape of an exported model."""
+    """Return the float32 weights and the shape of an exported model."""
     weights: Weights = {}
     for path in sorted(folder.glob("*.safetensors")):
         weights |= {name: tensor.float() for name, tensor in load_file(path).items()}

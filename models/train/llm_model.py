@@ -1,8 +1,8 @@
 """A lean Llama: the architecture that transformers loads, written for training on one CPU core.
 
-The weights are a flat dictionary under transformers' own names, so that exporting is saving. The
-forward pass differs from `LlamaForCausalLM` in arrangement only (fused projections, loss without
-the whole logits, elementwise work compiled); `llm.py export` compares the two. This module knows
+The weights are a flat dictionary with transformers' names, so an export only has to save them. The
+forward pass computes the same as `LlamaForCausalLM`, but with fused projections, a loss without the
+whole logits, and compiled elementwise work. `llm.py export` compares the two. This module knows
 nothing of the domain, of tokenizers or of files.
 """
 
@@ -22,7 +22,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a model; `vocab` rows of the embedding are the output layer too."""
+    """The sizes of a model. The embedding of `vocab` rows is the output layer too."""
 
     vocab: int
     width: int
@@ -32,12 +32,12 @@ class Shape:
 
     @property
     def head(self) -> int:
-        """Width of one attention head."""
+        """Return the width of one attention head."""
         return self.width // self.heads
 
 
 def initial(shape: Shape, seed: int) -> Weights:
-    """Fresh float32 weights; projections into the residual stream are scaled down by depth."""
+    """Draw float32 weights; projections into the residual stream are scaled down by depth."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*size: int, scale: float = 0.02) -> Tensor:
@@ -63,7 +63,7 @@ def initial(shape: Shape, seed: int) -> Weights:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer's weights with the projections that share an input fused."""
+    """The weights of one layer. Projections with the same input are fused."""
 
     norm1: Tensor
     qkv: Tensor
@@ -74,7 +74,7 @@ class Layer:
 
 
 def fused(weights: Weights, layers: int) -> list[Layer]:
-    """The layers of `weights`; differentiable."""
+    """Return the layers of `weights`, with fused projections; this is differentiable."""
     found: list[Layer] = []
     for i in range(layers):
         at = f"model.layers.{i}."
@@ -94,21 +94,21 @@ def fused(weights: Weights, layers: int) -> list[Layer]:
 
 
 def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
-    """Root-mean-square normalisation, in float32 inside."""
+    """Apply root-mean-square normalisation, computed in float32."""
     wide = x.float()
     wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPS)
     return wide.to(x.dtype) * weight
 
 
 def angles(start: int, length: int, head: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of the rotary embedding, each [length, head / 2]."""
+    """Return cosine and sine of the rotary embedding, each [length, head / 2]."""
     rates = THETA ** (-torch.arange(0, head, 2) / head)
     turn = torch.arange(start, start + length)[:, None].float() * rates
     return turn.cos().to(dtype), turn.sin().to(dtype)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """`x` [..., length, head] turned by its positions."""
+    """Rotate `x` [..., length, head] by the angles of its positions."""
     one, two = x.chunk(2, -1)
     return torch.cat((one * cos - two * sin, two * cos + one * sin), -1)
 
@@ -123,7 +123,10 @@ def before_attention(
     length: int,
     head: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values, each [rows, heads, length, head], from x [rows * length, width]."""
+    """Compute queries, keys and values from `x` [rows * length, width].
+
+    Each is [rows, heads, length, head].
+    """
     split = F.linear(rms_norm(x, norm), qkv).view(rows, length, 3, -1, head).permute(2, 0, 3, 1, 4)
     query, key = rotate(split[0], cos, sin), rotate(split[1], cos, sin)
     return query.contiguous(), key.contiguous(), split[2].contiguous()
@@ -132,16 +135,16 @@ def before_attention(
 def after_attention(
     x: Tensor, mixed: Tensor, out: Tensor, norm: Tensor, gate_up: Tensor, down: Tensor
 ) -> Tensor:
-    """The rest of a layer: output projection, feed-forward, residuals."""
+    """Compute a layer after its attention: output projection, feed-forward, residuals."""
     x = x + F.linear(mixed, out)
     gate, up = F.linear(rms_norm(x, norm), gate_up).chunk(2, -1)
     return x + F.linear(F.silu(gate) * up, down)
 
 
 def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Attention over [rows, heads, length, head], the mask causal.
+    """Compute causal attention over [rows, heads, length, head].
 
-    Up to 256 tokens two plain products beat the flash kernel's backward pass on a CPU.
+    Up to 256 tokens, two plain products are faster on a CPU than the flash kernel's backward pass.
     """
     rows, heads, length, head = query.shape
     if length > 256:
@@ -159,7 +162,7 @@ def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Pieces:
-    """The two halves of a layer, plain or compiled."""
+    """The functions for the two halves of a layer, plain or compiled."""
 
     before: Callable[..., tuple[Tensor, Tensor, Tensor]] = before_attention
     after: Callable[..., Tensor] = after_attention
@@ -169,7 +172,10 @@ PLAIN = Pieces()
 
 
 def compiled() -> Pieces:
-    """Both halves compiled once for each batch shape (needs a C++ compiler): twice as fast."""
+    """Return both halves compiled, once for each batch shape. They are twice as fast.
+
+    This needs a C++ compiler.
+    """
     torch._dynamo.config.recompile_limit = 256
     return Pieces(
         torch.compile(before_attention, dynamic=False),
@@ -178,7 +184,10 @@ def compiled() -> Pieces:
 
 
 def hidden(weights: Weights, shape: Shape, ids: Tensor, pieces: Pieces = PLAIN) -> Tensor:
-    """Last hidden states [rows * length, width] of ids [rows, length], padded on the right."""
+    """Return the last hidden states [rows * length, width] of `ids` [rows, length].
+
+    Shorter rows are padded on the right.
+    """
     rows, length = ids.shape
     embedding = weights["model.embed_tokens.weight"]
     cos, sin = angles(0, length, shape.head, embedding.dtype)
@@ -191,9 +200,9 @@ def hidden(weights: Weights, shape: Shape, ids: Tensor, pieces: Pieces = PLAIN) 
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Weighted cross entropy through the output layer, a thousand positions at a time.
+    """Weighted cross entropy through the output layer, for 1024 positions at a time.
 
-    The gradients are made in the forward pass, so the logits never exist all at once.
+    The forward pass computes the gradients too, so the whole logits never exist at once.
     """
 
     @staticmethod
@@ -221,10 +230,11 @@ class _CrossEntropy(torch.autograd.Function):
 def cross_entropy(
     states: Tensor, embedding: Tensor, ids: Tensor, probabilities: Tensor, weights: Tensor
 ) -> Tensor:
-    """Losses [positions] against sparse distributions: `ids` and `probabilities` [positions, k].
+    """Return the losses [positions] against sparse distributions.
 
-    Its gradient is that of the mean weighted by `weights` [positions], whatever is done with the
-    result: call `.sum().backward()`. The probabilities of a position sum to 1.
+    `ids` and `probabilities` are [positions, k]; the probabilities of a position sum to 1. The
+    gradient is always that of the mean, weighted by `weights` [positions]. So call
+    `.sum().backward()` on the result.
     """
     return _CrossEntropy.apply(states, embedding, ids, probabilities, weights)  # type: ignore[no-any-return]
 
@@ -239,9 +249,9 @@ def generate(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[list[int]]:
-    """Replies to prompts of any lengths, all at once; the `stop` token is not included.
+    """Generate replies to prompts of any lengths, all at once, without the `stop` token.
 
-    Prompts are padded on the left; rotary positions are relative, so the shift changes nothing.
+    Prompts are padded on the left. Rotary positions are relative, so the shift changes nothing.
     """
     generator = torch.Generator().manual_seed(seed)
     embedding = weights["model.embed_tokens.weight"]
@@ -254,13 +264,13 @@ def generate(
         visible[row, :, :, : width - len(prompt)] = False
     empty = torch.zeros(rows, shape.heads, width + limit, shape.head, dtype=embedding.dtype)
     caches = [(empty, empty.clone())] + [(empty.clone(), empty.clone()) for _ in layers[1:]]
-    said = torch.full((rows, limit), stop)
-    live = torch.arange(rows)  # which prompt each row of the caches belongs to
+    chosen = torch.full((rows, limit), stop)
+    live = torch.arange(rows)  # the prompt of each row of the caches
     start, end = 0, width
     for step in range(limit):
         cos, sin = angles(start, end - start, shape.head, embedding.dtype)
         here = torch.arange(start, end)[:, None]
-        # A padded position attends to itself, or its softmax would have nothing to share out.
+        # A padded position attends to itself, or its softmax would be over nothing.
         mask = visible[..., :end] & (torch.arange(end) <= here) | (torch.arange(end) == here)
         x = F.embedding(ids.reshape(-1), embedding)
         for layer, (keys, values) in zip(layers, caches, strict=True):
@@ -276,16 +286,16 @@ def generate(
         last = x.view(len(live), end - start, -1)[:, -1]
         logits = F.linear(rms_norm(last, weights["model.norm.weight"]), embedding).float()
         if temperature:
-            heat = torch.softmax(logits / temperature, -1)
-            ids = torch.multinomial(heat, 1, generator=generator)
+            probabilities = torch.softmax(logits / temperature, -1)
+            ids = torch.multinomial(probabilities, 1, generator=generator)
         else:
             ids = logits.argmax(-1, keepdim=True)
-        said[live, step] = torch.where((said[live] == stop)[:, :step].any(-1), stop, ids[:, 0])
-        going = said[live, step] != stop
+        chosen[live, step] = torch.where((chosen[live] == stop)[:, :step].any(-1), stop, ids[:, 0])
+        going = chosen[live, step] != stop
         if not going.any():
             break
-        if going.sum() <= 0.7 * len(live):  # the rows that have ended cost as much as the others
+        if going.sum() <= 0.7 * len(live):  # drop ended rows, which cost as much as others
             live, ids, visible = live[going], ids[going], visible[going]
             caches = [(keys[going], values[going]) for keys, values in caches]
         start, end = end, end + 1
-    return [row[: row.index(stop)] if stop in row else row for row in said.tolist()]
+    return [row[: row.index(stop)] if stop in row else row for row in chosen.tolist()]

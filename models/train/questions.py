@@ -1,8 +1,8 @@
-"""Spoken questions for measuring: `python -m models.train.questions OUT.wav [--count N]`.
+"""Makes spoken questions for measurements: `python -m models.train.questions OUT.wav [--count N]`.
 
-One recording with held-out sentences of the domain, spoken by espeak-ng in the accents that the
-recogniser knows, with silence in between that is long enough for any endpoint. The written form of
-each goes to stdout, one line a question.
+The recording has held-out questions of the domain, spoken by espeak-ng in accents that the
+recogniser knows. The silence between them is long enough for any endpoint. Each question is also
+printed on stdout, one per line.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ ACCENTS = ("en-us", "en", "en-gb-x-rp", "en-gb-scotland")
 
 
 def spoken(text: str, voice: Voice) -> np.ndarray:
-    """`text` as float32 samples at 16 kHz, at a moderate level."""
+    """Speak `text` as float32 samples at 16 kHz, at a moderate level."""
     speech = render(text, voice)
     pcm = soxr.resample(speech.pcm, speech.rate, RATE) if speech.rate != RATE else speech.pcm
     return (0.4 * pcm / max(1e-6, float(np.abs(pcm).max()))).astype(np.float32)
 
 
 def main() -> None:
-    """Write the recording."""
+    """Write the recording and print the questions."""
     parser = argparse.ArgumentParser(prog="models.train.questions", description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--count", type=int, default=50)

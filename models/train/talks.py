@@ -1,7 +1,7 @@
-"""Follow-ups for measuring: `python -m models.train.talks [--count N] [--seed S]`.
+"""Prints follow-ups for measurements: `python -m models.train.talks [--count N] [--seed S]`.
 
-Each line on stdout is a question and what is said after its answer, with a tab between them, both
-from the held-out side. On stderr come the follow-ups that are commonest on the training side.
+Each line on stdout has a question and the user's next words after its answer, with a tab between
+them, both from the held-out split. The commonest follow-ups of the training split go to stderr.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from models.train.domain.dialogues import talk
 
 DRAWN = 20_000
-"""Talks of which the commonest follow-ups are counted."""
+"""Number of talks in which follow-ups are counted."""
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """Speech synthesizers behind one function: `render(text, voice) -> Speech`.
 
-Three engines whose errors have little in common: espeak-ng (formants and klatt, many accents and
-variants), flite (diphones and clustergen voices made from human recordings) and festival
-(diphones, HMM). Every rendering carries the time at which each written word ends, so that audio
-cut short still has an exact transcript. This module knows nothing of augmentation or of models.
+The three engines make different errors: espeak-ng (formants and klatt, many accents and variants),
+flite (diphones and clustergen voices made from human recordings) and festival (diphones, HMM).
+Every rendering has the time at which each written word ends, so audio that is cut off still has an
+exact transcript. This module knows nothing of augmentation or of models.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ TEST_VOICES = (("flite", "awb"), ("festival", "ked_diphone"))
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """A synthesizer's voice. `rate` multiplies the tempo, `pitch` the fundamental, `spread` the
-    liveliness of the intonation; 1.0 is the voice's own."""
+    """A synthesizer's voice with factors for its prosody; 1.0 is the voice's own.
+
+    `rate` multiplies the tempo, `pitch` the fundamental, `spread` the range of the intonation.
+    """
 
     engine: str
     name: str
@@ -55,8 +57,11 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """`pcm` float32 mono in [-1, 1]; `ends[i]` is the second at which word `i` of
-    `text.split()` ends, or `ends` is None where the engine's words do not match the text's."""
+    """Synthesised speech: `pcm` is float32 mono in [-1, 1], at `rate` Hz.
+
+    `ends[i]` is the second at which word `i` of `text.split()` ends. `ends` is None if the words of
+    the engine do not match those of the text.
+    """
 
     pcm: np.ndarray
     rate: int
@@ -64,12 +69,12 @@ class Speech:
 
 
 def render(text: str, voice: Voice) -> Speech:
-    """Speak `text`. Raises RuntimeError where the engine refuses the voice."""
+    """Speak `text`. Raises RuntimeError if the engine does not have the voice or says nothing."""
     return {"espeak": _espeak, "flite": _flite, "festival": _festival}[voice.engine](text, voice)
 
 
 def training_voice(rng: random.Random, engine: str) -> Voice:
-    """A random voice of `engine` ("espeak", "flite" or "festival") for training."""
+    """Draw a voice of `engine` ("espeak", "flite" or "festival") for training."""
     match engine:
         case "espeak":
             accent = rng.choice(ACCENTS[:2] if rng.random() < 0.5 else ACCENTS)
@@ -82,8 +87,11 @@ def training_voice(rng: random.Random, engine: str) -> Voice:
 
 
 def unseen_voice(rng: random.Random, kind: str) -> Voice:
-    """A voice that training never uses: kind "espeak" (held-out variants and accents) or "human"
-    (`TEST_VOICES`, at their own rate and pitch)."""
+    """Draw a voice that training never uses.
+
+    The kind is "espeak" (held-out variants and accents) or "human" (`TEST_VOICES`, at their own
+    rate and pitch).
+    """
     if kind == "human":
         return Voice(*rng.choice(TEST_VOICES))
     if rng.random() < 0.5:
@@ -124,7 +132,7 @@ _RATE, _PITCH, _RANGE = 1, 3, 4
 
 
 class _Espeak:
-    """The library is a process-wide singleton: it keeps one voice and one callback."""
+    """The library espeak-ng, a process-wide singleton with one voice and one callback."""
 
     def __init__(self) -> None:
         self.lib = C.CDLL(espeakng_loader.get_library_path())
@@ -132,11 +140,11 @@ class _Espeak:
         self.rate = self.lib.espeak_Initialize(_SYNCHRONOUS, 0, data.encode(), 0)
         self.pcm: list[np.ndarray] = []
         self.words: list[tuple[int, float]] = []  # (1-based character position, seconds)
-        self.callback = _CALLBACK(self._heard)  # kept: the library holds a bare pointer
+        self.callback = _CALLBACK(self._heard)  # the library keeps only a pointer to it
 
     def _heard(self, wav, samples: int, events) -> int:
         if samples > 0:
-            # As an array it would be of a type of its own for each length; ctypes keeps those.
+            # A ctypes array would make a type for each length, and ctypes never frees those.
             self.pcm.append(np.frombuffer(C.string_at(wav, 2 * samples), np.int16))
         i = 0
         while events[i].type != _LIST_TERMINATED:
@@ -159,7 +167,7 @@ def _espeak(text: str, voice: Voice) -> Speech:
     engine.lib.espeak_SetParameter(_PITCH, min(99, max(0, round(50 * voice.pitch))), 0)
     engine.lib.espeak_SetParameter(_RANGE, min(99, max(0, round(50 * voice.spread))), 0)
     engine.pcm, engine.words = [], []
-    # Each time: voiceloop's own synthesizer may have spoken in this process meanwhile.
+    # Set it each time: voiceloop's own synthesizer in this process may have replaced it.
     engine.lib.espeak_SetSynthCallback(engine.callback)
     data = text.encode()
     engine.lib.espeak_Synth(data, C.c_size_t(len(data) + 1), 0, 1, 0, _UTF8, None, None)
@@ -172,8 +180,11 @@ def _espeak(text: str, voice: Voice) -> Speech:
 def _ends(
     text: str, starts: list[tuple[int, float]], pcm: np.ndarray, rate: int
 ) -> tuple[float, ...] | None:
-    """A word ends at the last sound before the next one starts; starts are (1-based character,
-    seconds)."""
+    """Find the end of each word in seconds: the last sound before the next word starts.
+
+    `starts` has the first character of words, counted from 1, and their seconds. None if the
+    engine's words do not match those of `text`.
+    """
     begin: list[float] = []
     at = 0
     for word in text.split():
@@ -212,10 +223,10 @@ class _FliteVoice(C.Structure):
     _fields_ = [("name", C.c_char_p), ("features", C.c_void_p)]
 
 
-# (mean, standard deviation) of each voice's fundamental in Hz
+# Mean and standard deviation of each voice's fundamental, in Hz.
 _F0 = {"kal": (95, 11), "kal16": (95, 11), "rms": (95, 15), "slt": (170, 25), "awb": (115, 15)}
-_END = "R:SylStructure.daughtern.daughtern.R:Segment.end"  # of a word
-# flite keeps the pointers of feature names: they must outlive the voices
+_END = "R:SylStructure.daughtern.daughtern.R:Segment.end"  # the feature for the end of a word
+# flite keeps the pointers to feature names, so these must outlive the voices.
 _STRETCH = C.c_char_p(b"duration_stretch")
 _MEAN, _DEVIATION = C.c_char_p(b"int_f0_target_mean"), C.c_char_p(b"int_f0_target_stddev")
 
@@ -285,8 +296,8 @@ class _Festival:
         self.process = subprocess.Popen(
             ["festival", "--pipe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        # a token is a root of its relation and its words are leaves; one line per utterance,
-        # and closing the descriptor is what flushes it
+        # A token is a root of its relation and its words are leaves. There is one line for each
+        # utterance, and only closing the descriptor flushes it.
         self.send(
             f"""(define (say text stretch)
               (Parameter.set 'Duration_Stretch stretch)

@@ -1,7 +1,7 @@
-"""General English: the vocabulary that keeps the recogniser from hearing only its own domain.
+"""General English vocabulary, so that the recogniser also understands words outside its domain.
 
-`salad(rng)` makes grammatical-looking nonsense for acoustic variety and `WORDS` also feeds the
-tokenizer. Nothing here knows of the assistant.
+`salad(rng)` makes grammatical nonsense for acoustic variety. `WORDS` also feeds the tokenizer. This
+module knows nothing of the assistant.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _FRAMES = (
 
 
 def salad(rng: random.Random) -> str:
-    """A sentence of common words in the written form of the domain: cased, marked, digits."""
+    """Draw a sentence of common words, written as in the domain: with capitals, marks, digits."""
     if rng.random() < 0.25:
         words = [rng.choice(WORDS) for _ in range(rng.randint(1, 9))]
         if rng.random() < 0.3:

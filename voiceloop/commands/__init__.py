@@ -1,1 +1,1 @@
-"""Commands of the terminal that no other part of voiceloop has: what they take and print."""
+"""Commands of the terminal that belong to no other package: their arguments and their output."""

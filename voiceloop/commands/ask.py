@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from voiceloop.audio.soundcard import SoundcardSpeaker
 
 SPEAKER_RATE = 24_000
-"""Hertz of what `ask` plays, whatever the synthesizer gives."""
+"""Sample rate of the replies without a sound card, in hertz."""
 
 
 class Ask(Command, frozen=True, kw_only=True):
@@ -34,24 +34,24 @@ class Ask(Command, frozen=True, kw_only=True):
     file: Annotated[Path, POSITIONAL, written("IN.wav")]
     """The recording: WAV, FLAC, OGG, AIFF or MP3; any rate from 8 to 192 kHz."""
     out: Annotated[Path | None, written("R.wav")] = None
-    """Write what the speaker plays."""
+    """Write the sound of the replies to this wav file."""
     play: bool = False
-    """Let the replies be heard, where there is a speaker."""
+    """Play the replies, if there is a speaker."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
     """Print one JSON object on one line for each turn."""
     pace: Literal["realtime", "max"] = "realtime"
-    """As time passes, or as fast as possible; then latencies are null, and turns may end
+    """In real time, or as fast as possible; then latencies are null, and turns may end
     elsewhere."""
     sequential: bool = False
-    """Run each stage after the last; the reference that overlap is measured against."""
+    """Run the stages one after the other; a reference to measure the gain from overlap."""
     full_duplex: bool = False
-    """Let the recording go on and interrupt replies."""
+    """Let the recording go on during replies and interrupt them."""
 
 
 def ask(command: Ask) -> int:
-    """`voiceloop ask`."""
+    """Run `voiceloop ask` and return the exit status."""
     from voiceloop.audio.devices import (
         Centred,
         FileMicrophone,
@@ -64,33 +64,35 @@ def ask(command: Ask) -> int:
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
     timed = command.pace == "realtime"
     with ExitStack() as stack:
-        # What can be wrong with the files is found before the models are loaded.
+        # Open the files first, so that mistakes show before the models are loaded.
         microphone = stack.enter_context(FileMicrophone(command.file, pace=command.pace))
         card, unheard = _card(command, stack)
         speaker: Speaker = card or NullSpeaker(SPEAKER_RATE, pace=command.pace)
         if command.out:
             file = stack.enter_context(WavSpeaker(command.out, speaker.rate, pace=command.pace))
             speaker = RecordedSpeaker(card, file) if card else file
-        conversing = conversation(
+        opened = conversation(
             command.settings, trace=command.trace, as_json=command.json, timed=timed
         )
-        asked = stack.enter_context(conversing)
+        terminal = stack.enter_context(opened)
         overlap = SEQUENTIAL if command.sequential else EVERYTHING
         try:
-            asked.run(
+            terminal.run(
                 Centred(microphone), speaker, full_duplex=command.full_duplex, overlap=overlap
             )
         except KeyboardInterrupt:
-            asked.note("interrupted: the files hold what had sounded and the turns that were over")
+            terminal.note(
+                "interrupted: the files hold what had sounded and the turns that were over"
+            )
             return signals.status()
         if microphone.info.warning:
-            asked.note(microphone.info.warning)
-        if all(trace.outcome == "abandoned" for trace in asked.traces):
-            asked.note(f"no speech was heard in {command.file}")
+            terminal.note(microphone.info.warning)
+        if all(trace.outcome == "abandoned" for trace in terminal.traces):
+            terminal.note(f"no speech was heard in {command.file}")
         if command.settings.asr.hears_no_people:
-            asked.note(STARTER_HEARS)
+            terminal.note(STARTER_HEARS)
     if timed and not command.json:
-        report(asked.traces)
+        report(terminal.traces)
     if unheard:
         file = f"open {command.out}" if command.out else "add --out reply.wav and open that file"
         why = f"nothing could be played here: {unheard.message}; {unheard.hint}"
@@ -99,7 +101,7 @@ def ask(command: Ask) -> int:
 
 
 def _card(command: Ask, stack: ExitStack) -> tuple[SoundcardSpeaker | None, DeviceError | None]:
-    """The speaker, if replies are to be heard, or why they cannot be."""
+    """Return the opened speaker if replies are to be played, or the error that prevents it."""
     from voiceloop.audio.soundcard import SoundcardSpeaker
 
     if not command.play:

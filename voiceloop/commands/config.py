@@ -13,7 +13,7 @@ from voiceloop.terminal import tell
 
 
 class ShowConfig(Command, frozen=True, kw_only=True):
-    """Show every setting, its value, and where that comes from."""
+    """Show every setting, its value, and the origin of the value."""
 
     uses = SECTIONS
     examples = ("voiceloop config --preset cpu", "voiceloop config --toml > mine.toml")
@@ -23,11 +23,11 @@ class ShowConfig(Command, frozen=True, kw_only=True):
 
 
 def show_config(command: ShowConfig) -> int:
-    """`voiceloop config`."""
+    """Run `voiceloop config` and return the exit status."""
     settings, origins = best_settings(command.settings, command.origins)
     if command.toml:
         text = settings_file(settings, origins)
-        sys.stdout.buffer.write(text.encode())  # TOML is UTF-8, whatever a terminal takes
+        sys.stdout.buffer.write(text.encode())  # TOML is always UTF-8, unlike some terminals
         return 0
     for key, value in flatten(settings).items():
         origin = origins.get(key, "default")

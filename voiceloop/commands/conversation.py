@@ -1,6 +1,6 @@
-"""A conversation that a command has: its engines loaded, its turns shown, its trace written.
+"""Runs a conversation in a command: loads its engines, shows its turns, writes its trace.
 
-Nothing heavy is imported before it begins.
+Heavy modules are imported only when it begins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TerminalConversation:
-    """A session with loaded engines, shown to the user; `traces` are its turns so far."""
+    """A session with loaded engines that is shown in the terminal; `traces` has its past turns."""
 
     def __init__(self, engines: Engines, settings: Config, view: View) -> None:
         self.traces: list[TurnTrace] = []
@@ -33,12 +33,12 @@ class TerminalConversation:
         self._settings = settings
         self._view = view
         self._end: Callable[[], None]
-        """Ends the conversation, while there is one."""
+        """Ends the conversation; set while it runs."""
         self._unshown: OSError | None = None
-        """Why nothing can be shown any more."""
+        """The error of the output, once showing an event has failed."""
 
     def note(self, text: str) -> None:
-        """Tell the user."""
+        """Show a notice to the user."""
         from voiceloop.types import Notice
 
         self._view.show(Notice(text))
@@ -46,8 +46,11 @@ class TerminalConversation:
     def run(
         self, microphone: Microphone, speaker: Speaker, *, lasts: bool = False, **options: Any
     ) -> None:
-        """Converse until the microphone has finished; `options` are the session's. One that
-        `lasts` has idle time, in which the language model is calibrated if it is not."""
+        """Converse until the microphone ends; `options` are those of `Session`.
+
+        With `lasts`, a goodbye ends the conversation, and the language model is calibrated in idle
+        time if it has no calibration.
+        """
         import anyio
 
         from voiceloop.calibration.idle import calibrate_in_idle_time
@@ -79,7 +82,7 @@ class TerminalConversation:
             self.traces.append(event)
         try:
             self._view.show(event)
-        except OSError as error:  # no fault of the turn's: whoever read the output has gone
+        except OSError as error:  # the reader of the output has gone, the turn did not fail
             self._unshown = error
             self._end()
 
@@ -88,8 +91,11 @@ class TerminalConversation:
 def conversation(
     settings: Config, *, trace: Path | None, as_json: bool, timed: bool
 ) -> Iterator[TerminalConversation]:
-    """Load the engines for a conversation, and show it; in the end its trace is written, also where
-    it fails after a turn: a sound card is unplugged."""
+    """Load the engines for a conversation and prepare its view; write its trace at the end.
+
+    The trace is also written if the conversation fails after a turn, for example because a sound
+    card was unplugged.
+    """
     from voiceloop.trace.record import to_perfetto
 
     failure: Exception | None = None
@@ -102,21 +108,21 @@ def conversation(
 
             engines = stack.enter_context(startup.settled(open_engines(settings)))
         with open_view(sys.stdout, sys.stderr, as_json=as_json, timed=timed) as view:
-            held = TerminalConversation(engines, settings, view)
+            terminal = TerminalConversation(engines, settings, view)
             try:
-                yield held
+                yield terminal
             except Exception as error:
-                if not held.traces:
+                if not terminal.traces:
                     raise
                 failure = error
         if trace_file:
-            trace_file.write(json.dumps(to_perfetto(held.traces)))
+            trace_file.write(json.dumps(to_perfetto(terminal.traces)))
     if failure:
         raise failure
 
 
 def report(traces: Sequence[TurnTrace]) -> None:
-    """Print where the time went: of one turn, or of the median one with the figures of all."""
+    """Print the latencies: a waterfall of the median turn, and figures over several turns."""
     from voiceloop.trace.record import Mark, endpoint_to_sound_ms, percentiles, voice_to_voice_ms
     from voiceloop.trace.waterfall import waterfall
 

@@ -1,4 +1,4 @@
-"""The command `voiceloop say`. Nothing heavy is imported before it runs."""
+"""The command `voiceloop say`. Heavy modules are imported only when it runs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Say(Command, frozen=True, kw_only=True):
     )
 
     text: Annotated[str, POSITIONAL, written("TEXT")]
-    """What to say."""
+    """The text to speak."""
     out: Annotated[Path | None, written("S.wav")] = None
-    """Write this file; none: the speaker plays it."""
+    """Write this file; without it the speaker plays the text."""
     output: Annotated[str | None, written("NAME")] = None
-    """The speaker, by a part of its name; none: the system's default."""
+    """The speaker, by a part of its name; without it the system's default."""
 
 
 def say(command: Say) -> int:
-    """`voiceloop say`."""
+    """Run `voiceloop say` and return the exit status."""
     from voiceloop import saying, startup
     from voiceloop.audio.files import check_wav
 
-    # What can be wrong with file or speaker is found before the voice is loaded.
+    # Check file and speaker first, so that mistakes show before the voice is loaded.
     if command.out:
         keep([command.config], {"--out": command.out})
         check_wav(command.out)

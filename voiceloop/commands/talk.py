@@ -22,11 +22,11 @@ class Talk(Choosing, frozen=True, kw_only=True):
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --headphones")
 
     input: Annotated[str | None, written("NAME")] = None
-    """The microphone by a part of its name, or `list`; none: the system's default."""
+    """The microphone by a part of its name, or `list`; without it the system's default."""
     output: Annotated[str | None, written("NAME")] = None
-    """The speaker by a part of its name, or `list`; none: the system's default."""
+    """The speaker by a part of its name, or `list`; without it the system's default."""
     headphones: bool = False
-    """Listen while it speaks, so that you can interrupt; a loudspeaker would do so too."""
+    """Listen during replies, so that you can interrupt; a loudspeaker would interrupt too."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
@@ -34,45 +34,45 @@ class Talk(Choosing, frozen=True, kw_only=True):
 
 
 def talk(command: Talk) -> int:
-    """`voiceloop talk`."""
+    """Run `voiceloop talk` and return the exit status."""
     from voiceloop.audio.devices import Centred
     from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
 
     keep([command.config], {"--trace": command.trace})
     if "list" in (command.input, command.output):
         return list_devices()
-    command, told = settle(command, looks=sys.stderr.isatty())
+    command, notice = settle(command, looks=sys.stderr.isatty())
     with (
         SoundcardMicrophone(command.input) as microphone,
         SoundcardSpeaker(command.output) as speaker,
         conversation(
             command.settings, trace=command.trace, as_json=command.json, timed=True
-        ) as talked,
+        ) as terminal,
     ):
-        talked.note(f"running {engine_names(command.settings)}")
-        for note in (*told.all(), *notes(command.settings)):
-            talked.note(note)
-        talked.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
+        terminal.note(f"running {engine_names(command.settings)}")
+        for note in (*notice.all(), *notes(command.settings)):
+            terminal.note(note)
+        terminal.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
         microphone.start()
         speaker.start()
         hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
-        talked.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
+        terminal.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
         silent = f"hearing only silence from '{microphone.name}': is it muted?"
         with suppress(KeyboardInterrupt):
-            heard = Centred(microphone, partial(talked.note, silent))
-            talked.run(heard, speaker, lasts=True, full_duplex=command.headphones)
+            centred = Centred(microphone, partial(terminal.note, silent))
+            terminal.run(centred, speaker, lasts=True, full_duplex=command.headphones)
         if lost := microphone.lost / microphone.device_rate:
-            talked.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
+            terminal.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:
-            talked.note(
+            terminal.note(
                 f"sound broke off {flaws} time{'s' * (flaws != 1)}: the machine was too busy"
             )
-        talked.note("goodbye")
+        terminal.note("goodbye")
     return 0
 
 
 def list_devices() -> int:
-    """Print the microphones and speakers that `talk` can be given."""
+    """Print the microphones and speakers that `talk` can use. Return the exit status."""
     from voiceloop.audio.portaudio import NAMES, names
 
     found = {kind: names(kind) for kind in NAMES}

@@ -1,4 +1,4 @@
-"""The command `voiceloop transcribe`. Nothing heavy is imported before it runs."""
+"""The command `voiceloop transcribe`. Heavy modules are imported only when it runs."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Transcribe(Command, frozen=True, kw_only=True):
     json: bool = False
     """Print one JSON object on one line for each file."""
     streaming: bool = False
-    """Recognise as a conversation is heard: with partial decodes, and a turn's end at each pause.
-    Otherwise a recording is decoded as a whole, in pieces between long rests."""
+    """Recognise as in a conversation: with partial decodes, and an end of turn at each pause.
+    Otherwise a recording is decoded as a whole, in pieces between long silences."""
 
 
 def transcribe(command: Transcribe) -> int:
-    """`voiceloop transcribe`."""
+    """Run `voiceloop transcribe` and return the exit status."""
     from voiceloop.audio.files import AudioFile
 
     refused, loaded = 0, None
@@ -62,7 +62,7 @@ def transcribe(command: Transcribe) -> int:
 
 
 def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
-    """What hears, loaded when there is a file to be heard."""
+    """Load the recogniser and the VAD. This is called once a file could be opened."""
     with loading(asr_name(settings.asr), sys.stderr):
         startup.configure(settings.threads)
         from voiceloop.loading import load_asr, load_vad
@@ -103,7 +103,7 @@ def _transcribe_file(file: AudioFile, asr: Asr, vad: Vad, command: Transcribe) -
 
 
 def _rounded(word: Word) -> dict[str, str | float]:
-    """A word's fields, its times to the millisecond."""
+    """Return the fields of a word, with numbers rounded to three decimals."""
     return {
         key: round(value, 3) if isinstance(value, float) else value
         for key, value in asdict(word).items()

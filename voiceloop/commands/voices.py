@@ -13,7 +13,7 @@ from voiceloop.terminal import tell
 
 
 class Voices(Command, frozen=True, kw_only=True):
-    """List the voices that are here, by language, and those that can be pulled."""
+    """List the voices on this machine, by language, and those that can be pulled."""
 
     uses = ("tts",)
     examples = ("voiceloop voices --preset cpu", "voiceloop voices --tts.engine espeak --json")
@@ -23,7 +23,7 @@ class Voices(Command, frozen=True, kw_only=True):
 
 
 def voices(command: Voices) -> int:
-    """`voiceloop voices`."""
+    """Run `voiceloop voices` and return the exit status."""
     settings, tts, absent = command.settings.tts, None, None
     with loading(tts_name(settings), sys.stderr):
         startup.configure(command.settings.threads)
@@ -33,7 +33,7 @@ def voices(command: Voices) -> int:
 
         try:
             tts = load_tts(command.settings)
-        except ModelNotFound as error:  # the list says how to get it, and what else there is
+        except ModelNotFound as error:  # the list shows how to pull it, and other voices
             absent = error
         found = listed(settings, tts)
     if command.json:
