@@ -1,4 +1,5 @@
-"""The gate that holds a reply back until the user has finished, and what else may stop it."""
+"""The gate that holds a reply back until the user has finished, and through which its work is
+paused or ended."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from voiceloop.runner import FIRST, LATER
 
 
 class Gate:
-    """What a reply may do by now. Its owner opens and shuts it at any time."""
+    """The latch that says what a reply may do. Its owner may change it at any time."""
 
     def __init__(self, *, urgent: bool) -> None:
         self.urgent = urgent
-        """The user has finished; until then what is done for them is a guess."""
+        """Whether the user has finished. Until then the reply's work is a guess."""
         self.ahead_s = 0
-        """Whole seconds of sound that there are to go on with."""
+        """Whole seconds of audio that wait to be played."""
         self.scope = anyio.CancelScope()
-        """Around all its work."""
+        """Cancel scope around all work of the reply."""
         self._committed = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
@@ -24,34 +25,36 @@ class Gate:
 
     @property
     def committed(self) -> bool:
-        """True once the reply may be seen and heard."""
+        """Whether the reply may be seen and heard."""
         return self._committed.is_set()
 
     def priority(self) -> int:
-        """A reply that nobody hears yet before those that have seconds of sound to go on with."""
+        """Return the priority of the reply's work. A committed reply is less urgent with each
+        second of audio that it has ready."""
         if self.committed:
             return min(FIRST + self.ahead_s, LATER - 1)
         return FIRST if self.urgent else LATER
 
     def commit(self) -> None:
-        """The user has finished, and said just what is answered."""
+        """Let the reply out: the user has finished, and said just what it answers."""
         self._committed.set()
 
     def drop(self) -> None:
-        """The guess was wrong: its work ends within one step of each model."""
+        """Cancel the reply, since the guess was wrong. Its work ends within one step of each
+        model."""
         self.scope.cancel()
 
     def hesitate(self, seconds: float) -> None:
-        """Think no further for so long or until `commit`: the guess is probably wrong."""
+        """Pause thinking for `seconds` or until `commit`, since the guess is probably wrong."""
         self._hesitates_s = seconds
 
     def suspend(self) -> None:
-        """Think and synthesise no more, but for the steps that run, until `resume`."""
+        """Pause thinking and synthesis until `resume`. Steps that run are finished."""
         if self._flowing.is_set():
             self._flowing = anyio.Event()
 
     def resume(self) -> None:
-        """Go on."""
+        """Go on after `suspend`."""
         self._flowing.set()
 
     async def opened(self) -> None:
@@ -59,7 +62,7 @@ class Gate:
         await self._committed.wait()
 
     async def resolved(self) -> None:
-        """Wait for as long as the reply is to hesitate."""
+        """Wait for as long as `hesitate` has requested."""
         if self._hesitates_s:
             with anyio.move_on_after(self._hesitates_s):
                 await self.opened()

@@ -1,4 +1,5 @@
-"""What stands before the next turn: the language model goes on from what the user has heard."""
+"""The history before the next turn. It is cut to what the user has heard, and the language model
+goes on from it."""
 
 from __future__ import annotations
 
@@ -23,26 +24,29 @@ logger = logging.getLogger(__name__)
 
 
 class History:
-    """The conversation as it was heard, of which each reply is a piece."""
+    """The history of a conversation, in which each reply is cut to what the user heard of it."""
 
     def __init__(self, resources: Resources) -> None:
         self.next: TurnTasks | None = None
-        """The turn that goes on with it, once that has begun."""
+        """Turn that continues the history, once it has begun."""
         self._runner = resources.engines.llm_runner
         self._conversation = conversation = resources.conversation
         self._player = resources.player
         self._scope = anyio.CancelScope()
-        """Of what is read before the next turn begins."""
+        """Cancel scope of the reading before the next turn begins."""
         self._read = conversation.tokens_read
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
-        """The calls that the last reply ended with, and the results that there are."""
+        """Tool calls with which the last reply ended, each with its result or None."""
         self._called_after = 0
-        """Tokens of the last reply: where it called somebody else's tool, those before the rest of
-        it."""
+        """Tokens of the last reply. If it called a client's tool, they precede those of its
+        continuation."""
 
     async def read(self, asked: actions.ReadOpening) -> Reports:
-        """Have the language model read what stands before the next turn, in time that nobody else
-        wants; or until `leave`. Where it fails, the next turn will tell why."""
+        """Have the language model read the history before the next turn, until `leave` is called.
+
+        This has idle priority until the next turn begins. A failure is only logged, because the
+        next turn will report it.
+        """
         rewritten: Any = asked.rewrite
         self._scope, self.next, seen = anyio.CancelScope(), None, None
         try:
@@ -61,14 +65,15 @@ class History:
         yield inputs.OpeningRead(seen)
 
     def leave(self) -> None:
-        """It is another by now: nothing is read on."""
+        """Stop reading, because the history has been replaced."""
         self._scope.cancel()
 
     def _priority(self) -> int:
         return idle() if self.next is None else self.next.priority()
 
     def settle(self, reply: Reply | None, finish: actions.Finish) -> tuple[Outcome, str]:
-        """Cut a reply to what was heard of it; how its turn ended, and the words."""
+        """Cut a reply to what was heard of it. Returns how its turn ended, and the words that were
+        heard."""
         if reply is None:
             return finish.outcome, ""
         outcome, heard = self._settled(reply, finish)
@@ -79,10 +84,10 @@ class History:
         outcome, goes_on, thinking = finish.outcome, bool(reply.asked.returned), reply.thinking
         done = outcome == "done"
         if thinking.answer is not None and not thinking.answer.text:
-            return outcome, ""  # the model was told nothing of it
+            return outcome, ""  # the model knows nothing of this turn
         if thinking.instead is not None:
             if not (thinking.called or goes_on):
-                self._conversation.heard(0)  # the model has said nothing of it
+                self._conversation.heard(0)  # the spoken text is not the model's
             return ("silent", thinking.instead) if done else (outcome, "")
         if done and not thinking.too_long:
             return outcome, thinking.said.strip()
@@ -96,8 +101,8 @@ class History:
         return outcome, heard
 
     def completed(self, returned: Sequence[Returned]) -> Sequence[Returned]:
-        """What came back for the calls of one reply, with what tools of ours that were called
-        beside them have returned already."""
+        """Return the results that a client brings, with those of our own tools that the same reply
+        called, in the order of the calls."""
         given = {call.call_id: result for call, result in returned}
         if not given.keys() <= {call.call_id for call, _ in self._called}:
             return tuple(returned)
@@ -105,6 +110,6 @@ class History:
         return tuple((call, result) for call, result in whole if result is not None)
 
     def newly_read(self) -> int:
-        """Tokens that the language model has read since this was asked last."""
+        """Return how many tokens the language model has read since the last call."""
         before, self._read = self._read, self._conversation.tokens_read
         return self._read - before

@@ -1,4 +1,4 @@
-"""Thinking: what the language model says in one reply, and the tools that it calls on the way."""
+"""Thinking: runs the language model for one reply, with the tools that it calls on the way."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from voiceloop.turn.resources import Resources
 from voiceloop.types import TokenBurst, ToolCall
 
 TOOL_ROUNDS = 4
-"""How often a reply may go on after calls of tools; a model that wants more is going in circles."""
+"""Most rounds of output in one reply; calls of tools end a round. A model that wants more is going
+in circles."""
 
 
 Thought = TokenBurst | ToolCall | inputs.ToolsCalled
 
 
 class Thinking:
-    """What is thought in one reply: `run` it once. Most of its attributes are what came of it."""
+    """The language model's work for one reply. Call `run` once. Most of its attributes are
+    results."""
 
     def __init__(
         self,
@@ -39,22 +41,24 @@ class Thinking:
         gate: Gate,
         answer: Answer | None = None,
     ) -> None:
-        """With an `answer` the model is not asked: that is what is thought."""
+        """Prepare the reply that is requested. If `answer` is given, it is the reply, and the model
+        generates none."""
         self.language = language(resources.engines.tts.language(asked.options.voice))
-        """What the reply's voice speaks."""
+        """Language that the reply's voice speaks."""
         self.said = ""
-        """What has been thought so far, as written."""
+        """Text of the reply so far, as written."""
         self.instead: str | None = None
-        """What is said because there is nothing in it to say; none where there is something."""
+        """Text that is said because the reply has nothing to say; None if it has something."""
         self.apology = ""
-        """What is said at the end because the language model failed."""
+        """Text that is said at the end because the language model failed."""
         self.failure: VoiceloopError | None = None
-        """Why it could not go on."""
+        """Error with which the language model failed, if it did."""
         self.too_long = False
-        """It would have had more tokens than it may."""
+        """Whether the reply was ended because it reached the requested number of tokens."""
         self._limited = False
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
-        """The calls that were made last, and what came back; None where somebody else runs it."""
+        """Newest tool calls, each with its result; None until there is one, or if a client runs the
+        tool."""
         self.counts: Counter[str] = Counter()
         self.answer = answer
         self._asked = asked
@@ -64,18 +68,19 @@ class Thinking:
 
     @property
     def tokens(self) -> int:
-        """Tokens that have been thought so far."""
+        """Number of tokens generated so far."""
         return self.counts["tokens"]
 
     def returned(self, call: ToolCall, result: str) -> None:
-        """A tool has returned."""
+        """Note the result of a tool call."""
         self.called = [(one, result if one is call else known) for one, known in self.called]
 
     async def run(self) -> AsyncGenerator[Thought, None]:
-        """What the model says and calls. After `Called`, results that `returned` gave are read.
+        """Yield the model's text and tool calls. After `ToolsCalled`, it goes on with the results
+        that `returned` was given.
 
-        Where it fails, the last burst is an apology, which is no part of the conversation; of a
-        guess nobody learns that until it is right.
+        If the model fails, the last burst is an apology, which is no part of the conversation. For
+        a guess, the apology waits until the guess has proved right.
         """
         try:
             async with aclosing(self._think()) as thoughts:
@@ -92,7 +97,8 @@ class Thinking:
 
     @property
     def limited(self) -> bool:
-        """It has had all tokens that it may have, by what was asked for or by the model's limit."""
+        """Whether the reply was ended by the requested number of tokens or by the model's own
+        limit."""
         return self.too_long or self._limited
 
     async def _think(self) -> AsyncGenerator[Thought, None]:
@@ -127,8 +133,8 @@ class Thinking:
         return begin(self._asked.text, turn)
 
     def _recited(self, reply: str) -> Steps[TokenBurst | ToolCall]:
-        """An answer that is known; while the user may go on, the model reads what it answers first,
-        to tell how likely they do."""
+        """Yield the steps of a known answer. While the user may go on, the model first reads their
+        words, to tell how likely that is."""
         conversation, turn = self._resources.conversation, self._recorder.turn
         if not self._gate.urgent:
             yield from conversation.prefill(bare(self._asked.text), turn)
@@ -138,7 +144,8 @@ class Thinking:
     async def _items(
         self, steps: Steps[TokenBurst | ToolCall]
     ) -> AsyncGenerator[TokenBurst | ToolCall, None]:
-        """What the model gives, as fast as the gate lets it and no more than was asked for."""
+        """Yield the model's output as fast as the gate allows, up to the requested number of
+        tokens."""
         most, begun = self._asked.options.most_tokens, anyio.current_time()
         runner = self._resources.engines.llm_runner
         async with aclosing(runner.stream(steps, priority=self._gate.priority)) as items:
@@ -162,7 +169,8 @@ class Thinking:
         return replace(call, client=client)
 
     def _says_something(self) -> bool:
-        """It has a word, waits for what others call for it, or is meant to say nothing."""
+        """Return whether the reply has a word, waits for a client's tool, or is meant to say
+        nothing."""
         if self.answer is not None and not self.answer.text:
             return True
         if any(result is None for _, result in self.called):
