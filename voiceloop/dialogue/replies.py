@@ -1,4 +1,5 @@
-"""What a reply reports: it sounds, calls tools, was heard to its end, was stopped, or failed."""
+"""Handles what a reply reports: it sounds, calls tools, was heard to its end, was stopped, or
+failed."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from voiceloop.dialogue.state import Phase
 
 
 def take(state: ConversationState, told: inputs.FromReply) -> None:
-    """Take note of it."""
+    """Apply a report of a reply to the state."""
     turn, over = state.turn(told.turn), isinstance(told, inputs.Failed | inputs.Stopped)
     if turn is None or (turn.phase is Phase.STOPPING and not over):
         return  # the turn is over, or will be once all of its work has stopped

@@ -1,4 +1,4 @@
-"""What the user does: they begin to speak, are understood, fall silent, go on and end."""
+"""Handles what the user does: they begin to speak, are understood, fall silent, go on and end."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from voiceloop.languages import AUTO, language
 from voiceloop.types import TurnHeard
 
 RESUMED_S = 1.5
-"""A user who goes on so soon after they fell silent cannot have listened to an answer: they paused,
-and however complete what they say next, they may pause again."""
+"""A user who goes on within this many seconds of falling silent cannot have listened to an answer.
+They had paused and, however complete their next words are, they may pause again."""
 
 
 def take(state: ConversationState, told: inputs.FromUser) -> None:
-    """Take note of what the microphone, the recogniser or the turn model reports."""
+    """Apply a report of the microphone, the recogniser or the turn model to the state."""
     match told:
         case inputs.Detected(SpeechStarted() as event):
             _begin(state, event, told.at)
@@ -43,14 +43,14 @@ def take(state: ConversationState, told: inputs.FromUser) -> None:
 
 
 def _judge(state: ConversationState, turn_id: int | None) -> None:
-    """Judge a turn anew, in which something has happened."""
+    """Judge a turn anew, after something has happened in it."""
     judge_guess(state, turn_id)
     weigh(state, turn_id)
     judge_end(state, turn_id)
 
 
 def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
-    """A turn of the user begins, perhaps into a reply; they have spoken since `at`."""
+    """Begin a turn of the user, perhaps during a reply. They have spoken since the time `at`."""
     rival = next((turn for turn in state.turns if turn.committed), None)
     spoken, paused = state.settings.language, state.fell_silent
     turn = state.add(
@@ -69,7 +69,7 @@ def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
 
 
 def _go_on(state: ConversationState, told: inputs.Detected) -> None:
-    """The user pauses, goes on, or has ended."""
+    """Note that the user pauses, goes on, or has ended."""
     event, turn = told.event, state.turn(state.listening)
     if isinstance(event, TurnEnded):
         state.listening, state.ending = None, False
@@ -90,7 +90,7 @@ def _go_on(state: ConversationState, told: inputs.Detected) -> None:
 
 
 def _end(state: ConversationState, turn: Turn, event: TurnEnded, told: inputs.Detected) -> None:
-    """The user has finished."""
+    """Note that the user has finished."""
     since = turn.silence.since if turn.silence else event.speech_end
     state.change(turn.id, ended=True, silence=Silence(since, told.at))
     if not turn.dismissed:
@@ -104,7 +104,7 @@ def _end(state: ConversationState, turn: Turn, event: TurnEnded, told: inputs.De
 
 
 def _understand(state: ConversationState, told: inputs.Recognised) -> None:
-    """A decode tells what the user has said."""
+    """Take the words of a decode."""
     turn = state.turn(told.turn)
     if turn is None:
         return
