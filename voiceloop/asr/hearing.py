@@ -64,10 +64,8 @@ class Hearing:
         self._forgotten = self.recent.end
 
     def judge(self, frame: AudioFrame) -> JudgedFrame:
-        """Compute the speech probabilities of the windows that `frame` completes.
-
-        It must be called once for each frame, in order, and never twice at the same time.
-        """
+        """Compute the speech probabilities of the windows that `frame` completes. It must be called
+        once for each frame, in order, and never twice at the same time."""
         windows = tuple(
             (window, self._vad.probability(window.pcm)) for window in self._framer.feed(frame.pcm)
         )
@@ -75,11 +73,8 @@ class Hearing:
 
     def feed(self, judged: JudgedFrame, arrived: float) -> Iterator[TurnEvent]:
         """Yield the events of a judged frame that `arrived` at that time, in seconds of the loop's
-        clock.
-
-        Each event must be handled before the next is requested, since the handler may call `end`.
-        Pauses and silences do not wait for a whole window.
-        """
+        clock. Each event must be handled before the next is requested, since the handler may call
+        `end`. Pauses and silences do not wait for a whole window."""
         self._arrivals.append((judged.frame.end, arrived))
         self.recent.append(judged.frame.pcm)
         for window, probability in judged.windows:

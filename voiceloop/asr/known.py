@@ -18,11 +18,9 @@ MULTILINGUAL = 51_865
 
 
 def check_recogniser(config: AsrConfig) -> None:
-    """Check the settings of Whisper; other engines check theirs when they are loaded.
-
-    Raises ConfigError for a language that the model does not know, EngineError for a device that is
-    missing, and the errors of `find`.
-    """
+    """Check the settings of Whisper; other engines check theirs when they are loaded. Raises
+    ConfigError for a language that the model does not know, EngineError for a device that is
+    missing, and the errors of `find`."""
     if config.engine != "whisper":
         return
     if config.device == "cuda":

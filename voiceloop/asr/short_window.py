@@ -113,11 +113,8 @@ class ShortEncoder:
 
 
 def _filled(own: Tensor, silent: Tensor, heard: int, at: Tensor, weights: Tensor) -> Tensor:
-    """Return the rows of a whole window.
-
-    The `heard` rows of speech and the pivots `at` come from `own`. All other rows are those of
-    `silent` plus their interpolated changes.
-    """
+    """Return the rows of a whole window. The `heard` rows of speech and the pivots `at` come from
+    `own`. All other rows are those of `silent` plus their interpolated changes."""
     whole = torch.empty_like(silent)
     whole[:heard] = own[:heard]
     changes = own[heard:] - silent[at]

@@ -155,10 +155,8 @@ class SpeechDetector:
             yield self._end(forced=True)
 
     def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
-        """Yield the events of `rest`, the beginning of the next window, by its loudness.
-
-        It may begin a pause or prolong a silence. It may be empty.
-        """
+        """Yield the events of `rest`, the beginning of the next window, by its loudness. It may
+        begin a pause or prolong a silence. It may be empty."""
         if not self._active:
             return
         if self._speech_end is None:

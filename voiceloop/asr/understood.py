@@ -38,10 +38,8 @@ class Understood:
 
     def whole(self, hypothesis: Sequence[Word] | None) -> tuple[Word, ...]:
         """Return all words, as the newest decode has them. It may spell and punctuate committed
-        words differently.
-
-        `hypothesis` is None if the window has not been decoded since words were last frozen.
-        """
+        words differently. `hypothesis` is None if the window has not been decoded since words were
+        last frozen."""
         return self._settled + tuple(self._unsettled if hypothesis is None else hypothesis)
 
     def fitted(self, words: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -34,8 +34,8 @@ tokens take, some of it may be without words."""
 LEAST_S = 0.2
 """Least seconds of sound on both sides of a silence that may divide two sentences."""
 NEAR = 10
-"""Greatest distance in steps between the end of a sentence and the moment at which the attention moves
-on."""
+"""Greatest distance in steps between the end of a sentence and the moment at which the attention
+moves on."""
 RUN = 3
 """Number of missing words in a row from which they count as left out and not as misheard."""
 

@@ -135,10 +135,8 @@ class Whisper(WindowedAsr):
         looks: int,
     ) -> _Reading:
         """Decode a window again if its `first` reading leaves much sound without words or lacks
-        `settled` words.
-
-        Returns the fullest reading. `looks` is how often the window may still be divided.
-        """
+        `settled` words. Returns the fullest reading. `looks` is how often the window may still be
+        divided."""
         whole, lost = first.found, gone(settled, first.texts)
         assert whole is not None, "it was decoded in one piece"
         if not looks or not (lost or first.moments or sound.spare(len(whole.tokens))):
@@ -163,10 +161,8 @@ class Whisper(WindowedAsr):
     def _divided(
         self, decoder: WhisperDecoder, pcm: Pcm, at: int, known: Sequence[str], looks: int
     ) -> _Reading:
-        """Decode a window before and after sample `at`, each part by itself.
-
-        A part that may be noise is left out, unless all of its words are `known`.
-        """
+        """Decode a window before and after sample `at`, each part by itself. A part that may be
+        noise is left out, unless all of its words are `known`."""
         words: list[Word] = []
         moments: list[float] = []
         for part, begin in ((pcm[:at], 0.0), (pcm[at:], at / SPEECH_RATE)):

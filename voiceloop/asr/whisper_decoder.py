@@ -132,11 +132,8 @@ class WhisperDecoder:
         self, found: Hypothesis, words: Sequence[Spelling], samples: int
     ) -> tuple[list[Word], list[float]]:
         """Return `words` with their times, and the times at which each of their tokens begins and
-        the last one ends.
-
-        A word begins when the attention moves on to it. The window has `samples` samples; times are
-        in seconds.
-        """
+        the last one ends. A word begins when the attention moves on to it. The window has `samples`
+        samples; times are in seconds."""
         tokens, states = found.tokens[: words[-1].last], found.states
         heard = min(math.ceil(samples / HOP), int(states.shape[1]) * FRAMES_PER_STATE)
         (aligned,) = self._model.align(states, self._tokenizer.sot_sequence, [tokens], heard)

@@ -147,9 +147,7 @@ def read_encoder(path: Path) -> WhisperEncoder:
 
 def encoder_bytes(path: Path, *, silence: bool) -> int:
     """Return the memory in bytes that the encoder of a file takes, or 0 if the file cannot be read.
-
-    With `silence`, the keys and values of a silent window are included.
-    """
+    With `silence`, the keys and values of a silent window are included."""
     try:
         shapes = read_shapes(path, PREFIX)
     except (OSError, ValueError):

@@ -83,10 +83,8 @@ def _loaded(name: str, folders: Iterable[Path], load: Callable[[str], object]) -
 
 
 def open_model(folder: Path, device: str, compute_type: str) -> WhisperModel:
-    """Load the model in `folder`, and prove by a short encode that its device works.
-
-    Raises ValueError if its tokenizer lacks a special token.
-    """
+    """Load the model in `folder`, and prove by a short encode that its device works. Raises
+    ValueError if its tokenizer lacks a special token."""
     from faster_whisper import WhisperModel  # slow to import, and some callers need only the device
 
     model = WhisperModel(

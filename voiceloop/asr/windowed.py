@@ -239,10 +239,7 @@ class WindowedSession:
 
     def accept(self, job: DecodeJob, words: Sequence[Word]) -> Transcript:
         """Take the `words` of `job`, and return the transcript. Their times count from the window's
-        first sample.
-
-        Raises ValueError if `job` is not the one that runs.
-        """
+        first sample. Raises ValueError if `job` is not the one that runs."""
         if job is not self._running:
             raise ValueError("a result for a decode that is not running")
         self._running = None

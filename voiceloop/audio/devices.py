@@ -215,10 +215,8 @@ class WavSpeaker(PacedSpeaker):
         return begin
 
     def cut(self, fade: int) -> int:
-        """Fade out the samples that are left to play, and return how many are discarded.
-
-        At most `fade` of them are left.
-        """
+        """Fade out the samples that are left to play, and return how many are discarded. At most
+        `fade` of them are left."""
         dropped = super().cut(fade)
         kept = self._held[: len(self._held) - dropped]
         self._held = fade_out(kept, min(unplayed(self.due(), self.rate), len(kept)))

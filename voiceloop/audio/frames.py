@@ -398,10 +398,8 @@ def levels(pcm: Pcm, step: int) -> npt.NDArray[np.float64]:
 
 
 def louder(pcm: Pcm, begin: float, end: float) -> Pcm:
-    """Return `pcm` multiplied by a gain that changes linearly from `begin` to `end`.
-
-    Amplitudes above `KNEE` are compressed by tanh, so that nothing is clipped at full scale.
-    """
+    """Return `pcm` multiplied by a gain that changes linearly from `begin` to `end`. Amplitudes
+    above `KNEE` are compressed by tanh, so that nothing is clipped at full scale."""
     if begin == end == 1.0:
         return pcm
     loud = pcm * np.linspace(begin, end, len(pcm), endpoint=False, dtype=np.float32)

@@ -103,9 +103,7 @@ class Player:
 
     async def drain(self) -> Heard:
         """Wait until the current reply, which gets no more chunks, has sounded or has been stopped.
-
-        Returns what was heard of it.
-        """
+        Returns what was heard of it."""
         playback = self._playback
         playback.finish()
         self._wake()

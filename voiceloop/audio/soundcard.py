@@ -220,10 +220,8 @@ class SoundcardSpeaker(_Card):
         return due
 
     def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples, and discard what comes after them.
-
-        Returns the number of discarded samples.
-        """
+        """Fade out over the next `fade` samples, and discard what comes after them. Returns the
+        number of discarded samples."""
         with self._lock:
             dropped = self._ring.cut(fade)
             self._count -= dropped

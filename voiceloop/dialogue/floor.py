@@ -22,10 +22,8 @@ turn was cut off."""
 
 
 def contest(state: ConversationState, turn: Turn, rival: Turn) -> None:
-    """Pause the reply to `rival`, if it may be heard, because of a sound of the user in `turn`.
-
-    The reply stays paused until it is decided what the sound is.
-    """
+    """Pause the reply to `rival`, if it may be heard, because of a sound of the user in `turn`. The
+    reply stays paused until it is decided what the sound is."""
     if not (state.settings.interruptible and rival.committed):
         return
     state.change(turn.id, contest=Contest(rival.id, state.now))

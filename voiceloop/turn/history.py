@@ -43,10 +43,8 @@ class History:
 
     async def read(self, asked: actions.ReadOpening) -> Reports:
         """Have the language model read the history before the next turn, until `leave` is called.
-
         This has idle priority until the next turn begins. A failure is only logged, because the
-        next turn will report it.
-        """
+        next turn will report it."""
         rewritten: Any = asked.rewrite
         self._scope, self.next, seen = anyio.CancelScope(), None, None
         try:
