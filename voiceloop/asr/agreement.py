@@ -84,7 +84,8 @@ class LocalAgreement:
 
     def freeze(self, cut: int) -> tuple[Word, ...]:
         """Take out and return the committed words that match the first `cut` words of the newest
-        hypothesis. `cut` is one of its `cuts`. Later hypotheses begin after these words."""
+        hypothesis. `cut` is one of `DividedWords.cuts`. Later hypotheses begin after these
+        words."""
         said = [normalise(word.text) for word in self.committed]
         count = cut if said == self._keys[: len(said)] else len(said)
         frozen, self.committed = self.committed[:count], self.committed[count:]

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FULL_WINDOW_S = 30.0
-"""Seconds in the windows that Whisper was trained on, which are the longest that its encoder
+"""Length in seconds of the windows that Whisper was trained on, the longest that its encoder
 takes."""
 SHORTEST_S = 0.5
-"""Seconds in the shortest window for a model that was trained on windows of any length."""
+"""Length in seconds of the shortest window for a model that was trained on windows of any
+length."""
 QUIET = -0.75
 """Value of the features of silence after speech at a usual level. Features are relative to the
 loudest sound."""
@@ -42,7 +43,7 @@ FRAMES_PER_STEP = 20
 """Feature frames in a step of 0.2 s; windows have lengths of whole steps. The encoder's
 convolutions compile, and keep for good, a kernel of some 0.3 MB for each length."""
 REACH_S = 0.04
-"""Seconds after the last sample within which a state depends on it, because features and
+"""Seconds after the last sample in which states still depend on it, because features and
 convolutions look around."""
 STATE_S = FRAMES_PER_STATE * HOP / SPEECH_RATE
 """Seconds from one state of the encoder to the next."""

@@ -35,7 +35,7 @@ class JudgedFrame:
 
 
 class Hearing:
-    """The hearing of one stream at 16 kHz."""
+    """Finds turns in one stream at 16 kHz."""
 
     def __init__(
         self, vad: Vad, detector: Detector, policy: TurnConfig, memory_s: float = 0.0
@@ -88,8 +88,8 @@ class Hearing:
         return self._detector.end()
 
     def when(self, sample: int) -> float:
-        """Return the time at which `sample` was recorded. A frame counts as recorded when it
-        arrived."""
+        """Return the time at which `sample` was recorded. Frames arrive as their last sample is
+        recorded."""
         when = self._arrivals[-1][1]
         for end, arrival in reversed(self._arrivals):
             if end < sample:

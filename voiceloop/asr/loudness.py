@@ -1,5 +1,5 @@
-"""Compares the newest audio of a stream with its background: is it as loud as speech, or as quiet
-as a pause?"""
+"""Compares the newest audio of a stream with its background, to find speech and pauses by their
+loudness."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ COSINE_SCALE = 1.0
 NOISE = 1e-2
 """Share of a position's variance that other positions do not explain."""
 QUERY_STRIDE = 13
-"""Distance of the positions whose attention is summed. States repeat themselves with other
+"""Distance between the positions whose attention is summed. States repeat themselves with other
 periods."""
 AFAR = 50
 """Distance in positions within which attention is not counted, because every position receives

@@ -23,8 +23,8 @@ class Understood:
         self._unsettled: tuple[Word, ...] = ()
         """Words of that last decode after the frozen ones."""
         self._within_sentence = False
-        """Whether the window begins within a sentence. The decoder then takes it for the beginning
-        of one."""
+        """Whether the window begins within a sentence. The decoder writes a capital there
+        anyway."""
 
     @property
     def committed(self) -> tuple[Word, ...]:
@@ -86,7 +86,7 @@ def _keys(words: Sequence[Word]) -> list[str]:
 
 
 def _without_capital(word: str) -> str:
-    """Return `word`, the first of a decode, with a small first letter if the letters after it are
-    small."""
+    """Return `word` as written within a sentence: in lower case, unless it is "I" or has other
+    capitals."""
     alone = word.split("'")[0]
     return word if alone == "I" or not alone[1:].islower() else word[0].lower() + word[1:]

@@ -195,7 +195,7 @@ class WindowedSession:
 
     @property
     def guess(self) -> Transcript | None:
-        """The transcript if the turn ends now; None if its decode lacks over `LATE_MS` of
+        """The transcript if the turn ends here; None if the newest decode lacks over `LATE_MS` of
         speech."""
         return self._transcript(samples(LATE_MS))
 
@@ -309,7 +309,7 @@ class WindowedSession:
         return before
 
     def _place(self, job: DecodeJob, words: Sequence[Word], cut: int) -> tuple[float, int, int]:
-        """Return the level and sample of the quietest spot behind the first `cut` words, and
+        """Return the level and sample of the quietest spot after the first `cut` words, and
         `cut`."""
         ends = words[cut - 1].end
         following = words[cut].start if cut < len(words) else ends

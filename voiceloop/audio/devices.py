@@ -23,7 +23,7 @@ from voiceloop.audio.frames import Framer, HighPass, fade_out, silence
 from voiceloop.types import AudioFrame, Pcm
 
 Pace = Literal["realtime", "max"]
-"""Speed of audio: as time passes, or as fast as the machine can."""
+"""Speed of audio: in real time, or as fast as the machine can."""
 
 AHEAD_S = 0.06
 """Seconds of audio that a speaker is handed ahead of time. `cut` takes them back, so they delay
@@ -35,7 +35,7 @@ OFF = 4 / 32768
 
 
 class Speaker(Protocol):
-    """Plays one stream that is always open, and silent while nothing is written."""
+    """Plays one stream that is always open. It is silent while nothing is written."""
 
     rate: int
     """Sample rate in hertz."""
@@ -89,8 +89,8 @@ class Centred:
     """A microphone that passes on the frames of another one without their constant offset."""
 
     def __init__(self, microphone: Microphone, silent: Callable[[], None] = lambda: None) -> None:
-        """Wrap `microphone`. Call `silent` if it has given nothing but silence for its first
-        `SILENT_S`."""
+        """Wrap `microphone`. Call `silent` if its first `SILENT_S` seconds are nothing but
+        silence."""
         self._microphone = microphone
         self._silent = silent
         self._high_pass = HighPass()
@@ -146,7 +146,7 @@ class PacedSpeaker:
         return self._since + self._count / self.rate
 
     def due(self) -> float:
-        """When a sample written now would be played, in seconds of the loop's clock."""
+        """Return when a sample written now would be played, in seconds of the loop's clock."""
         now = anyio.current_time()
         return (now if self.pace == "max" else max(now, self._end)) + self._lag
 
@@ -159,7 +159,7 @@ class PacedSpeaker:
         return due
 
     def cut(self, fade: int) -> int:
-        """Discard what comes after the next `fade` samples, and return how many samples that is."""
+        """Discard all but the next `fade` samples, and return how many samples are discarded."""
         dropped = min(self._count, max(0, unplayed(self.due(), self.rate) - fade))
         self._count -= dropped
         return dropped
@@ -215,8 +215,8 @@ class WavSpeaker(PacedSpeaker):
         return begin
 
     def cut(self, fade: int) -> int:
-        """Fade out the samples that are left to play, and return how many are discarded. At most
-        `fade` of them are left."""
+        """Fade out over the next `fade` samples at most, and return how many samples are
+        discarded."""
         dropped = super().cut(fade)
         kept = self._held[: len(self._held) - dropped]
         self._held = fade_out(kept, min(unplayed(self.due(), self.rate), len(kept)))

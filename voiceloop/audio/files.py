@@ -189,8 +189,8 @@ class AudioFile:
 class _Forward(soundfile.SoundFile):
     """A sound file that is read from beginning to end.
 
-    In a file that can be sought, soundfile seeks after each block to where it is already. With MP3
-    the decoder then has lost the bits that frames lend each other, and complains on stderr.
+    In a seekable file, soundfile seeks after each block to its present position. With MP3 the
+    decoder then has lost the bits that frames lend each other, and complains on stderr.
     """
 
     def seekable(self) -> bool:

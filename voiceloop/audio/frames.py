@@ -98,8 +98,8 @@ class Resampler:
 class LiveResampler:
     """Resamples a live stream: nothing is held back, however the input is chunked.
 
-    The sound is delayed by `DELAY_S`. The filter is a polyphase filter with linear phase, which
-    needs no later samples. Its window is Kaiser's (1974), 80 dB down.
+    The sound is delayed by `DELAY_S`. The polyphase filter has linear phase and needs no later
+    samples. Its window is a Kaiser window (Kaiser 1974), 80 dB down.
     """
 
     DELAY_S = 0.002
@@ -155,9 +155,9 @@ class Mixer:
     KEEP = 0.98
     """Factor by which a power decays in each step."""
     FAR, NEAR = 0.3, 0.6
-    """Limits for the power of the mean divided by that of the softer channel. Below `FAR` two
-    channels cancel each other, and above `NEAR` they do so no longer. For unrelated channels it is
-    a half or more."""
+    """Limits for the ratio of the mean's power to that of the softer channel. Below `FAR` two
+    channels begin to cancel each other, and above `NEAR` they no longer do. For unrelated channels
+    the ratio is a half or more."""
     LOUDER = 4.0
     """A channel is selected instead of the present one if its power is this many times as high."""
 

@@ -150,7 +150,7 @@ class Playback:
         return self.finished and not self.queued
 
     def push(self, chunk: SpeechChunk) -> None:
-        """Queue the next chunk of the reply, at any rate. A stopped reply takes no more."""
+        """Queue the next chunk of the reply, at any sample rate. A stopped reply takes no more."""
         if not self.stopped:
             self._sound.push(chunk)
 

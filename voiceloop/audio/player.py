@@ -21,7 +21,7 @@ from voiceloop.types import Clause, SpeechChunk
 BLOCK_MS = 20
 """Milliseconds of audio that the speaker is handed at a time."""
 AUDIBLE_GAP_S = 0.001
-"""Seconds of the longest break within a reply that is not counted as an underrun."""
+"""Longest break within a reply, in seconds, that is no underrun."""
 
 
 class Player:
@@ -82,10 +82,10 @@ class Player:
         return self._playback.said_a_clause(unplayed(self._silent_at, self._speaker.rate))
 
     def begin(self, turn: int, recorder: Recorder, *, lead_s: float = 0.0) -> None:
-        """Make the reply to `turn` (an id) the current one, and stop the old one. Its gate is shut.
+        """Make the reply to the turn with id `turn` the current one, and stop the old one.
 
-        The reply's chunks carry the number `recorder.turn`. It does not begin to sound before
-        `lead_s` seconds or the whole reply are queued.
+        Its chunks carry the number `recorder.turn`. It does not sound before `open` is called, nor
+        before `lead_s` seconds or the whole reply are queued.
         """
         self.stop()
         self.turn, self.recorder = turn, recorder

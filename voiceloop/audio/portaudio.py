@@ -30,7 +30,7 @@ INSTALLERS = {
 
 Kind = Literal["input", "output"]
 Callback = Callable[[Any, int, Any, Any], None]
-"""A function of samples [frames, channels], their number, PortAudio's times, and PortAudio's
+"""A function called with samples [frames, channels], their number, PortAudio's times and its
 flags."""
 NAMES: dict[Kind, str] = {"input": "microphone", "output": "speaker"}
 
@@ -50,7 +50,7 @@ class PortAudioStream(Protocol):
 
     @property
     def time(self) -> float:
-        """Present time in seconds of the stream's clock, which callbacks are given times of."""
+        """Present time in seconds of the stream's clock; callbacks get times of the same clock."""
         ...
 
     def start(self) -> None:
@@ -142,7 +142,7 @@ def _names(sounddevice: Any, kind: Kind) -> list[str]:
 
 
 def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
-    """Return what sounddevice says about the device called `name`, or about the default one."""
+    """Return what sounddevice knows about the device called `name`, or about the default one."""
     known = ", ".join(f"'{one}'" for one in _names(sounddevice, kind))
     try:
         return sounddevice.query_devices(name, kind)

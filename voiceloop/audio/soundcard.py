@@ -34,13 +34,14 @@ TAIL_S = 0.15
 """Seconds for which a room and a sound card go on sounding after a reply, while the microphone
 stays deaf."""
 STALL_S = 5.0
-"""Seconds without any audio given or taken after which a device has failed."""
+"""Seconds after which a device that gives and takes no audio counts as failed."""
 POLL_S = 0.002
 """Shortest wait for room, in seconds. Callbacks come in steps of a few milliseconds."""
 
 
 class _Card(ABC):
-    """The base class of both: a device that is open until the `with` block ends."""
+    """The base class of microphone and speaker: a device that is open until the `with` block
+    ends."""
 
     kind: Kind
 
@@ -220,8 +221,8 @@ class SoundcardSpeaker(_Card):
         return due
 
     def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples, and discard what comes after them. Returns the
-        number of discarded samples."""
+        """Fade out over the next `fade` samples at most, and return how many samples are
+        discarded."""
         with self._lock:
             dropped = self._ring.cut(fade)
             self._count -= dropped
@@ -266,4 +267,4 @@ class SoundcardSpeaker(_Card):
 
 
 def _nothing() -> None:
-    """Wake nobody."""
+    """Do nothing: nobody waits to be woken."""

@@ -36,7 +36,7 @@ class JudgeSound:
 
 @dataclass(frozen=True, slots=True)
 class ReadWords:
-    """Have the language model read the user's words, and report the probability that they end
+    """Have the language model read the user's words, and report the probability that the turn ends
     there."""
 
     turn: int

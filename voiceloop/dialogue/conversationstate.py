@@ -59,7 +59,8 @@ class ConversationState:
     silence: SilenceLasts | None = None
     """Newest report of the present silence in the turn that is being heard."""
     ending: bool = False
-    """Whether that turn is over, and the report of its end is about to come."""
+    """Whether the turn that is being heard has been ended, and the report of that is still to
+    come."""
     judging: JudgeSound | None = None
     """Silence that the turn model is judging."""
     fell_silent: float | None = None
@@ -68,7 +69,7 @@ class ConversationState:
     model: ModelWork | None = None
     """What the language model is doing."""
     unread: bool = field(init=False)
-    """Whether the model has not read the history before the next turn."""
+    """Whether the model has yet to read the history before the next turn."""
     rewrite: object | None = None
     """Another history that the model must take before it reads anything else."""
     settled: bool = False
@@ -79,7 +80,7 @@ class ConversationState:
     now: float = 0.0
     """When the newest report came."""
     asked: list[Action] = field(default_factory=list[Action])
-    """Actions that are requested because of it, in order."""
+    """Actions requested since the newest report, in order."""
 
     def __post_init__(self) -> None:
         self.unread = self.abilities.prefills

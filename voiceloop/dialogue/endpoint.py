@@ -20,13 +20,13 @@ from voiceloop.types import Calibration
 EVIDENT = 4.0
 """Odds of an end, by words and sound together, from which the shortest silence ends a turn. Between
 even odds and these, the silence falls from `TurnConfig.hangover_ms` to the shortest one in
-proportion to the logarithm of the odds. Pauses put into recordings of people, and the ends of
-these, hardly distinguish values from 3 to 10."""
+proportion to the logarithm of the odds. For pauses put into recordings of people, and for the ends
+of these, values from 3 to 10 hardly differ."""
 
 
 def asks_model(config: TurnConfig, calibration: Calibration | None) -> bool:
-    """Return whether `hangover_ms` uses the language model's probability, if the model reads
-    along."""
+    """Return whether `hangover_ms` uses the language model's probability, if the model reads the
+    words."""
     known = calibration is not None
     return config.endpoint == "p-eot" or (config.endpoint == "auto" and known)
 

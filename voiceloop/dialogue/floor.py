@@ -33,7 +33,8 @@ def contest(state: ConversationState, turn: Turn, rival: Turn) -> None:
 
 
 def contest_again(state: ConversationState, turn: Turn, speech_start: int) -> None:
-    """Contest the reply once more, because a sound that was dismissed goes on and may be speech."""
+    """Contest the reply once more, because a sound that was judged to be no interruption goes
+    on."""
     assert turn.contest is not None, "it was dismissed"
     _conclude(state, turn.id, turn.contest, Standing.OVER)
     if rival := state.turn(turn.contest.rival):
@@ -139,7 +140,8 @@ def _conclude(
 
 
 def _show_again(state: ConversationState, turn: Turn, sample: int) -> None:
-    """Show that the user is heard in this turn, after it had been shown as nothing to listen to."""
+    """Show again that the user is heard, after the turn's sound was judged to be no
+    interruption."""
     state.ask(actions.Show(TurnHeard(turn.number, sample, over=False)))
 
 

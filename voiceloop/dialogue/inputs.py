@@ -61,8 +61,8 @@ class SoundJudged:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The language model has read `text`: at a request, or because the first output of a reply
-    shows it."""
+    """The language model has read `text`, either on request or for a reply whose first output is
+    there."""
 
     turn: int
     text: str
@@ -99,7 +99,7 @@ class Sounding:
 
 @dataclass(frozen=True, slots=True)
 class ToolsCalled:
-    """The model has called tools, and waits for the results of our own ones."""
+    """The model has called tools, and waits for the results of those that voiceloop runs."""
 
     turn: int
     calls: Sequence[ToolCall]

@@ -138,7 +138,7 @@ class Standing(Enum):
 
     UNDECIDED = "undecided"
     DISMISSED = "dismissed"
-    """The sound was nothing to listen to, but what follows may change that."""
+    """The sound was judged to be no interruption; later sound may change that."""
     OVER = "over"
 
 
@@ -159,7 +159,7 @@ class Contest:
 
     @property
     def dismissed(self) -> bool:
-        """Whether the sound was nothing to listen to so far, and the reply has gone on."""
+        """Whether the sound was judged to be no interruption, so that the reply went on."""
         return self.standing is Standing.DISMISSED
 
     @property
@@ -240,12 +240,12 @@ class Turn:
 
     @property
     def uncontested(self) -> bool:
-        """Whether the turn is listened to: it contests nothing, or its contest is over."""
+        """Whether the turn contests no reply: it never did, or its contest is over."""
         return self.contest is None or self.contest.over
 
     @property
     def dismissed(self) -> bool:
-        """Whether what was said was nothing to listen to."""
+        """Whether the turn's sound was judged to be no interruption of a reply."""
         return self.contest is not None and self.contest.dismissed
 
 

@@ -126,8 +126,8 @@ def _hangover_ms(state: ConversationState) -> int:
 
 
 def judge_end(state: ConversationState, turn_id: int | None, asked_at: float | None = None) -> None:
-    """Update the length of silence that ends the turn, as far as it is known. The language model
-    was asked to judge the words at `asked_at`."""
+    """Update the length of silence that ends the turn, as far as it is known. `asked_at` is when
+    the language model's judgement was requested."""
     turn = state.turn(turn_id)
     if turn is None:
         return

@@ -1,5 +1,5 @@
-"""The gate that holds a reply back until the user has finished, and through which its work is
-paused or ended."""
+"""The gate that holds a reply back until the user has finished. It can also pause or end the
+reply's work."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class History:
 
     def __init__(self, resources: Resources) -> None:
         self.next: TurnTasks | None = None
-        """Turn that continues the history, once it has begun."""
+        """Tasks of the turn that continues the history, once it has begun."""
         self._runner = resources.engines.llm_runner
         self._conversation = conversation = resources.conversation
         self._player = resources.player
@@ -99,8 +99,8 @@ class History:
         return outcome, heard
 
     def completed(self, returned: Sequence[Returned]) -> Sequence[Returned]:
-        """Return the results that a client brings, with those of our own tools that the same reply
-        called, in the order of the calls."""
+        """Return the results that a client brings, completed with those of our own tools that the
+        same reply called. They are in the order of the calls."""
         given = {call.call_id: result for call, result in returned}
         if not given.keys() <= {call.call_id for call, _ in self._called}:
             return tuple(returned)

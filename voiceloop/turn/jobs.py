@@ -56,7 +56,7 @@ async def recognise(work: TurnTasks, resources: Resources) -> Reports:
 
 
 async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pcm) -> Reports:
-    """Have the turn model judge by its sound, `pcm`, whether the turn is over. The silence began at
+    """Have the turn model judge from the sound `pcm` whether the turn is over. The silence began at
     sample `since`."""
     model, runner = resources.engines.turn, resources.engines.turn_runner
     assert model is not None and runner is not None, "there is a turn model"

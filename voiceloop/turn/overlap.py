@@ -20,7 +20,8 @@ class Overlap:
     early_reply: bool = True
     """The reply begins in the first silence; otherwise at the endpoint."""
     carry_over: bool = True
-    """A reply that began too early is the draft of the next one, which otherwise has none."""
+    """A reply that began too early becomes the draft of the next one; otherwise that starts
+    afresh."""
     held_audio: bool = True
     """The first clause of an early reply is synthesised before the endpoint."""
 

@@ -3,8 +3,8 @@
     think (turn/thinking) | cut (tts/stream) | speak (turn/speech) | play (audio/player)
 
 Each stage takes its input from the stage before it, through a bounded stream if both work at the
-same time. No stage knows which one comes after it. Reports to the core leave the chain after the
-cut, before anything else is thought.
+same time. No stage knows which one comes after it. Reports to the core come out behind the cut, and
+the core handles each before more is thought.
 
 A reply may begin on the guess that the user has finished. Until its gate opens nothing of it
 leaves: it is not shown, the player stays silent, tools wait, and thinking pauses after the first
@@ -36,8 +36,8 @@ from voiceloop.turn.thinking import Thinking
 from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
 HEAD_START_S = 0.2
-"""Most seconds for which thinking pauses while the voice makes its first sound. With more, short
-first clauses would be over before the next clause is ready."""
+"""Most seconds for which thinking pauses while the voice makes its first sound. If they were more,
+short first clauses would be over before the next clause is ready."""
 CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 
@@ -129,7 +129,7 @@ class Reply:
                     stages.start_soon(self._play, spoken)
                     # No wait before the yield: a reply may be cancelled before its first step.
                     yield self._think(to_speak, speech.begun)
-                await self.gate.opened()  # a written or empty reply may end before
+                await self.gate.opened()  # a written or empty reply may be over before that
                 recorder, options = self._recorder, self.asked.options
                 async with anyio.create_task_group() as meanwhile:
                     meanwhile.start_soon(
@@ -203,7 +203,7 @@ class Reply:
             yield burst
 
     def _read(self, begun: float) -> inputs.Read:
-        """Return the report that the model has read the words that are answered."""
+        """Return the report that the model has read the words to answer."""
         conversation, asked = self._resources.conversation, self.asked
         chance = conversation.end_of_turn_probability()
         return inputs.Read(asked.turn, asked.text, chance, begun, conversation.exchanges)

@@ -23,7 +23,7 @@ from voiceloop.skills.tools import TOOLS, run_tool
 from voiceloop.types import Tool, ToolCall
 
 REMEMBERED = 20
-"""Number of things the user has said that are kept."""
+"""Number of the user's utterances that are kept."""
 
 
 def wall_time(timezone: str) -> datetime:
@@ -41,7 +41,7 @@ def begun(llm: Llm, config: Config, now: datetime) -> Conversation:
 
 
 def offered(config: Config) -> Sequence[Tool]:
-    """Return the tools that the language model is offered. The starter model was trained to know
+    """Return the tools that the language model is told about. The starter model was trained to know
     its own."""
     return TOOLS if config.llm.skills == "tools" and not config.llm.answers_little else ()
 
@@ -65,7 +65,7 @@ class Skills:
 
     @property
     def timers(self) -> Sequence[Timer]:
-        """Timers that run, the next one to ring first."""
+        """Running timers, in the order in which they ring."""
         return [timer for _, timer in sorted(self._timers, key=lambda one: one[0])]
 
     def answer(self, asked: actions.StartReply, now: datetime) -> Answer | None:

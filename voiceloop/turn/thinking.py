@@ -57,7 +57,7 @@ class Thinking:
         """Whether the reply was ended because it reached the requested number of tokens."""
         self._limited = False
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
-        """Newest tool calls, each with its result; None until there is one, or if a client runs the
+        """Newest tool calls, each with its result; None if it has none yet or a client runs the
         tool."""
         self.counts: Counter[str] = Counter()
         self.answer = answer
@@ -134,7 +134,7 @@ class Thinking:
 
     def _recited(self, reply: str) -> Steps[TokenBurst | ToolCall]:
         """Yield the steps of a known answer. While the user may go on, the model first reads their
-        words, to tell how likely that is."""
+        words, so that the end of the turn can be judged."""
         conversation, turn = self._resources.conversation, self._recorder.turn
         if not self._gate.urgent:
             yield from conversation.prefill(bare(self._asked.text), turn)

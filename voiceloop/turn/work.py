@@ -109,7 +109,7 @@ class TurnTasks:
                 recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
             case TurnEnded():
                 self.end()
-                recorder.retract(Mark.SPEECH_END)  # that of the pause was preliminary
+                recorder.retract(Mark.SPEECH_END)  # the mark of a pause is preliminary
                 recorder.mark(Mark.SPEECH_END, at)
                 recorder.mark(Mark.ENDPOINT, now)
                 recorder.speech_end = event.speech_end
