@@ -110,6 +110,6 @@ def gone(settled: Sequence[str], said: Sequence[str]) -> int:
 
 
 def fuller(settled: Sequence[str], first: Sequence[str], second: Sequence[str]) -> bool:
-    """Return whether the `second` decode has words that the `first` left out. One or two may be
-    noise."""
+    """Return whether the `second` decode has words that the `first` left out. One or two more may
+    be noise."""
     return len(second) >= len(first) + RUN or gone(settled, second) < gone(settled, first)

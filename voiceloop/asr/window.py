@@ -11,9 +11,9 @@ from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, dbfs, samples, sil
 from voiceloop.types import AudioFrame, Pcm
 
 TRIM_AT = 0.75
-"""Share of an engine's longest window from which on a window is cut."""
+"""Share of an engine's longest window. A window that is longer than this is cut."""
 QUIET_MS = 40
-"""Length in milliseconds of the quietest stretch, at which a window is cut."""
+"""Milliseconds of the stretch at which a window is cut: the quietest one near a word boundary."""
 
 
 @dataclass(frozen=True, slots=True)

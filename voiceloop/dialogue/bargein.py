@@ -17,7 +17,7 @@ DECIDE_MS = 480.0
 """Most milliseconds from the sound to the decision, unless recognition takes longer: half a second,
 less the frame in which the sound is noticed."""
 CLEAR = 2
-"""Number of words that leave no doubt before then. Backchannels are not counted."""
+"""Number of words that are an interruption at once. Backchannels are not counted."""
 ECHO = 2
 """Number of consecutive words of the reply that nobody would say by chance."""
 
@@ -39,11 +39,11 @@ def judge(
     waited_ms: float,
     spoken: Sequence[str],
 ) -> Verdict:
-    """Judge the `words`, of `language`, that were recognised since the reply paused, `waited_ms`
-    ago.
+    """Judge by the `words`, of `language`, whether a sound interrupts the reply that paused
+    `waited_ms` ago.
 
     `speaking` says that the voice goes on, and `final` that no more words come. `spoken` are the
-    words of the reply that sounded before.
+    words of the reply that sounded before it paused.
     """
     said = [word for word in map(normalise, words) if word]
     meant = [word for word in said if word not in language.backchannels]

@@ -21,7 +21,7 @@ class Abilities:
     prefills: bool = True
     """Whether the language model reads the user's words while they speak."""
     recognises: bool = True
-    """Whether there are words before the turn has ended."""
+    """Whether the user's words are recognised before the turn has ended."""
     guesses: int = 6
     """Most replies to a turn that may begin before its end."""
     full_duplex: bool = True

@@ -107,8 +107,8 @@ class Reply:
     async def run(self, voiced: Voiced) -> AsyncGenerator[Reports, None]:
         """Yield the generator of the reply's reports. The reply advances as they are consumed.
 
-        Leaving the context waits until the whole reply has sounded, or the guess was dropped; then
-        `gate.scope` is cancelled.
+        Leaving the context waits until the whole reply has sounded, or until the guess is dropped.
+        A drop cancels `gate.scope`.
 
         `voiced` is audio of earlier attempts at the turn. Clauses in it are reused, and new ones
         are added. A reply that was not committed leaves nothing behind in the player. If the

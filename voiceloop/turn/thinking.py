@@ -48,7 +48,7 @@ class Thinking:
         self.said = ""
         """Text of the reply so far, as written."""
         self.instead: str | None = None
-        """Text that is said because the reply has nothing to say; None if it has something."""
+        """Text that is said if the reply itself has nothing to say; otherwise None."""
         self.apology = ""
         """Text that is said at the end because the language model failed."""
         self.failure: VoiceloopError | None = None
