@@ -74,15 +74,15 @@ class ShortEncoder:
         self._encoder = encoder
         silent = np.full((encoder.mels, FRAMES_PER_STATE * encoder.states), quiet, np.float32)
         rows = encoder.convolved(silent) + encoder.positions
-        asking = torch.arange(0, encoder.states, QUERY_STRIDE)
-        afar = (asking[:, None] - torch.arange(encoder.states)).abs() > AFAR
+        query_positions = torch.arange(0, encoder.states, QUERY_STRIDE)
+        afar = (query_positions[:, None] - torch.arange(encoder.states)).abs() > AFAR
         attention = torch.zeros(encoder.states, dtype=rows.dtype)
         self._keys_values: list[Tensor] = []
         """Keys and values of the silent window, one tensor for each layer."""
         for layer in encoder.layers:
             queries, keys_values = encoder.project(layer, rows)
             self._keys_values.append(keys_values)
-            attention += (encoder.attention(queries[asking], keys_values) * afar).sum(0)
+            attention += (encoder.attention(queries[query_positions], keys_values) * afar).sum(0)
             rows = encoder.finish(layer, rows, encoder.attend(queries, keys_values))
         self._states = encoder.end(rows)
         kernel = covariance(self._states)

@@ -90,8 +90,8 @@ class WhisperEncoder:
         rows = self.convolved(features)
         rows = rows + self.positions[: len(rows)]
         for layer in self.layers:
-            queries, seen = self.project(layer, rows)
-            rows = self.finish(layer, rows, self.attend(queries, seen))
+            queries, keys_values = self.project(layer, rows)
+            rows = self.finish(layer, rows, self.attend(queries, keys_values))
         return self.end(rows).numpy()
 
     def convolved(self, features: Features) -> Tensor:
@@ -110,19 +110,19 @@ class WhisperEncoder:
 
     def attend(self, queries: Tensor, keys_values: Tensor) -> Tensor:
         """Return softmax(QK^T / sqrt(width of a head)) V, of all heads: [queries, width]."""
-        asking, keys, values = self._by_head(queries, keys_values)
-        taken = F.scaled_dot_product_attention(asking[None], keys[None], values[None])
-        return taken[0].transpose(0, 1).reshape(len(queries), -1)
+        split_queries, keys, values = self._by_head(queries, keys_values)
+        attended = F.scaled_dot_product_attention(split_queries[None], keys[None], values[None])
+        return attended[0].transpose(0, 1).reshape(len(queries), -1)
 
     def attention(self, queries: Tensor, keys_values: Tensor) -> Tensor:
         """Return the attention of queries to keys, summed over all heads: [queries, keys]."""
-        asking, keys, _ = self._by_head(queries, keys_values)
-        scores = asking @ keys.transpose(1, 2) / math.sqrt(asking.shape[-1])
+        split_queries, keys, _ = self._by_head(queries, keys_values)
+        scores = split_queries @ keys.transpose(1, 2) / math.sqrt(split_queries.shape[-1])
         return scores.softmax(-1).sum(0)
 
-    def finish(self, layer: Layer, rows: Tensor, taken: Tensor) -> Tensor:
-        """Return the rows after a layer, given the output of its attention, `taken`."""
-        rows = rows + F.linear(taken, *layer.joined)
+    def finish(self, layer: Layer, rows: Tensor, attended: Tensor) -> Tensor:
+        """Return the rows after a layer, given the output of its attention, `attended`."""
+        rows = rows + F.linear(attended, *layer.joined)
         normed = F.layer_norm(rows, (self._width,), *layer.second_norm)
         return rows + F.linear(F.gelu(F.linear(normed, *layer.widen)), *layer.narrow)
 
@@ -132,9 +132,9 @@ class WhisperEncoder:
 
     def _by_head(self, queries: Tensor, keys_values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values, each [heads, rows, width of a head]."""
-        asking = queries.view(len(queries), self._heads, -1).transpose(0, 1)
+        split_queries = queries.view(len(queries), self._heads, -1).transpose(0, 1)
         keys, values = keys_values.view(len(keys_values), 2, self._heads, -1).permute(1, 2, 0, 3)
-        return asking, keys, values
+        return split_queries, keys, values
 
 
 def read_encoder(path: Path) -> WhisperEncoder:
@@ -153,8 +153,8 @@ def encoder_bytes(path: Path, *, silence: bool) -> int:
     except (OSError, ValueError):
         return 0
     layers = sum(name.endswith(EACH_LAYER) for name in shapes)
-    seen = 2 * layers * math.prod(shapes.get(POSITIONS, (0,)))
-    return 4 * (sum(map(math.prod, shapes.values())) + (seen if silence else 0))
+    silent_values = 2 * layers * math.prod(shapes.get(POSITIONS, (0,)))
+    return 4 * (sum(map(math.prod, shapes.values())) + (silent_values if silence else 0))
 
 
 def _tensor(weights: Mapping[str, npt.NDArray[np.float32]], name: str) -> Tensor:

@@ -169,9 +169,10 @@ class Mixer:
         """Sums over the step of the samples (row 0) and of their squares (row 1), for both channels
         and their mean."""
         self._powers = np.zeros(3)
-        self._taken: int | None = None
-        self._before: int | None = None
-        """Selected channel now (`_taken`) and before this step (`_before`); None for the mean."""
+        self._selected: int | None = None
+        self._previous: int | None = None
+        """Selected channel now (`_selected`) and before this step (`_previous`); None for the
+        mean."""
 
     def feed(self, block: Channels) -> Pcm:
         """Return `block` mixed into one channel."""
@@ -188,10 +189,10 @@ class Mixer:
         mean = block.mean(axis=1, dtype=np.float32)
         every = np.column_stack((block, mean)).astype(np.float64)
         self._sums += every.sum(axis=0), (every**2).sum(axis=0)
-        ways = [mean if way is None else block[:, way] for way in (self._before, self._taken)]
+        ways = [mean if way is None else block[:, way] for way in (self._previous, self._selected)]
         done = np.arange(self._at, self._at + len(block), dtype=np.float32) / self._step
         self._at += len(block)
-        if self._before == self._taken:
+        if self._previous == self._selected:
             return ways[1]
         return (ways[0] * (1 - done) + ways[1] * done).astype(np.float32)
 
@@ -199,13 +200,13 @@ class Mixer:
         """Begin a step, and select the best channel by all audio before it."""
         sums, squares = self._sums / self._step
         self._powers = self.KEEP * self._powers + np.maximum(squares - sums**2, 0.0)
-        self._sums, self._at, self._before = np.zeros((2, 3)), 0, self._taken
+        self._sums, self._at, self._previous = np.zeros((2, 3)), 0, self._selected
         *channels, mean = self._powers
-        cancel = mean < min(channels) * (self.FAR if self._taken is None else self.NEAR)
+        cancel = mean < min(channels) * (self.FAR if self._selected is None else self.NEAR)
         if not cancel:
-            self._taken = None
-        elif self._taken is None or max(channels) > self.LOUDER * channels[self._taken]:
-            self._taken = int(np.argmax(channels))
+            self._selected = None
+        elif self._selected is None or max(channels) > self.LOUDER * channels[self._selected]:
+            self._selected = int(np.argmax(channels))
 
 
 class HighPass:

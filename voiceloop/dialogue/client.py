@@ -13,29 +13,29 @@ from voiceloop.dialogue.state import AnswerRequest, Options, Returned, TurnWords
 from voiceloop.types import Notice, Transcript, Word
 
 
-def take(state: ConversationState, told: inputs.FromClient) -> None:
+def take(state: ConversationState, request: inputs.FromClient) -> None:
     """Apply a request to the state."""
-    match told:
+    match request:
         case inputs.Write():
-            words = (Word(told.text, 0.0, 0.0, 1.0),)
-            _begin_unheard(state, state.next_number(), words, told.options)
+            words = (Word(request.text, 0.0, 0.0, 1.0),)
+            _begin_unheard(state, state.next_number(), words, request.options)
         case inputs.BringResults():
-            number = told.returned[0][0].turn
-            _begin_unheard(state, number, (), told.options, told.returned)
+            number = request.returned[0][0].turn
+            _begin_unheard(state, number, (), request.options, request.returned)
         case inputs.Rang():
-            _ring(state, told.text)
+            _ring(state, request.text)
         case inputs.Respond():
-            _respond(state, told.options)
+            _respond(state, request.options)
         case inputs.Cancel():
-            _cancel(state, told.number)
+            _cancel(state, request.number)
         case inputs.Rewrite():
-            state.rewrite, state.unread = told.rewrite, state.abilities.prefills
+            state.rewrite, state.unread = request.rewrite, state.abilities.prefills
             if isinstance(state.model, actions.ReadOpening):
                 state.ask(actions.LeaveOpening())
         case inputs.Forget():
             _forget(state)
         case inputs.SettingsChanged():
-            _conduct(state, told)
+            _conduct(state, request)
 
 
 def _begin_unheard(
@@ -93,9 +93,9 @@ def _cancel(state: ConversationState, number: int | None) -> None:
         state.ask(actions.Answering(turn.number))
 
 
-def _conduct(state: ConversationState, told: inputs.SettingsChanged) -> None:
+def _conduct(state: ConversationState, request: inputs.SettingsChanged) -> None:
     """Apply the settings that are given."""
-    given = {field.name: getattr(told, field.name) for field in fields(told)}
+    given = {field.name: getattr(request, field.name) for field in fields(request)}
     changed = {name: value for name, value in given.items() if value is not None}
     state.settings = replace(state.settings, **changed)
 

@@ -79,7 +79,7 @@ class ConversationState:
 
     now: float = 0.0
     """When the newest report came."""
-    asked: list[Action] = field(default_factory=list[Action])
+    requested: list[Action] = field(default_factory=list[Action])
     """Actions requested since the newest report, in order."""
 
     def __post_init__(self) -> None:
@@ -126,4 +126,4 @@ class ConversationState:
 
     def ask(self, action: Action) -> None:
         """Request an action, after those that are requested already."""
-        self.asked.append(action)
+        self.requested.append(action)

@@ -23,24 +23,24 @@ from voiceloop.dialogue.state import ReplyProgress
 from voiceloop.dialogue.turnend import end_in_silence
 
 
-def receive(state: ConversationState, told: inputs.Input, now: float) -> list[Action]:
-    """Update the state with the report `told`, which came at time `now`, and return the actions to
-    do, in order."""
-    state.now, state.asked = now, []
-    if isinstance(told, ReplyProgress):
-        state.played = told
+def receive(state: ConversationState, report: inputs.Input, now: float) -> list[Action]:
+    """Update the state with `report`, which came at time `now`, and return the actions to do, in
+    order."""
+    state.now, state.requested = now, []
+    if isinstance(report, ReplyProgress):
+        state.played = report
         return []  # nothing follows from it alone
-    if isinstance(told, inputs.Settled):
+    if isinstance(report, inputs.Settled):
         state.settled = True
-    elif isinstance(told, inputs.FromUser):
-        user.take(state, told)
-    elif isinstance(told, inputs.FromModel):
-        modelqueue.take(state, told)
-    elif isinstance(told, inputs.FromReply):
-        replies.take(state, told)
+    elif isinstance(report, inputs.FromUser):
+        user.take(state, report)
+    elif isinstance(report, inputs.FromModel):
+        modelqueue.take(state, report)
+    elif isinstance(report, inputs.FromReply):
+        replies.take(state, report)
     else:
-        client.take(state, told)
+        client.take(state, report)
     end_in_silence(state)
     while modelqueue.step(state):
         pass
-    return state.asked
+    return state.requested

@@ -33,12 +33,12 @@ def commit(state: ConversationState, turn_id: int) -> None:
     state.ask(actions.Commit(turn_id))
 
 
-def doubt(state: ConversationState, turn: Turn, told: inputs.Read) -> None:
+def doubt(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
     """Hold the guess for a while, if the model, having read the words, expects the user to go
     on."""
-    words, policy = bare(told.text), policy_for(state, turn)
+    words, policy = bare(report.text), policy_for(state, turn)
     if not turn.ended and policy.unread(turn, words):
-        take_probability(state, turn, told)
+        take_probability(state, turn, report)
     known = state.turn(turn.id)
     assert known is not None and known.reply is not None, "it is being replied to"
     if policy.doubts(known, words):

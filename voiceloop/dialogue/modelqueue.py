@@ -12,24 +12,24 @@ from voiceloop.dialogue.state import Attempt, Phase, Turn
 from voiceloop.dialogue.turnend import judge_end, policy_for, take_probability
 
 
-def take(state: ConversationState, told: inputs.FromModel) -> None:
+def take(state: ConversationState, report: inputs.FromModel) -> None:
     """Apply a report of the language model to the state."""
-    if isinstance(told, inputs.Rewritten | inputs.OpeningRead):
+    if isinstance(report, inputs.Rewritten | inputs.OpeningRead):
         state.model = None
-        if state.rewrite is told.rewritten:  # no other was requested meanwhile
+        if state.rewrite is report.rewritten:  # no other was requested meanwhile
             state.rewrite = None
         return
-    turn = state.turn(told.turn)
+    turn = state.turn(report.turn)
     if turn is None or turn.phase is Phase.STOPPING:
         return
     if isinstance(state.model, actions.StartReply):  # the first words of the reply are there
-        doubt(state, turn, told)
+        doubt(state, turn, report)
         return
     state.model = None
-    take_probability(state, turn, told)
+    take_probability(state, turn, report)
     # While it was read, results may have come for a call of an earlier turn.
     comes_next = state.rewrite is None and state.turns[0].id == turn.id
-    if comes_next and _expects_no_more(state, turn.id, told.text):
+    if comes_next and _expects_no_more(state, turn.id, report.text):
         _reply(state, turn.id, state.turns[0].hypothesis, ahead=True)
 
 

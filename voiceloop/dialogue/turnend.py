@@ -67,13 +67,13 @@ class EndpointPolicy:
             return False
         return turn.silence is not None and _sound_of(turn) is None
 
-    def judged(self, told: inputs.Read) -> EndProbability:
+    def judged(self, report: inputs.Read) -> EndProbability:
         """Return the end probability that the language model reported, made comparable to a first
         turn."""
-        probability = told.probability
+        probability = report.probability
         if probability is not None and self.calibration is not None:
-            probability = comparable(probability, self.calibration, told.exchanges)
-        return EndProbability(bare(told.text), probability)
+            probability = comparable(probability, self.calibration, report.exchanges)
+        return EndProbability(bare(report.text), probability)
 
     def expects(self, turn: Turn, words: str) -> bool:
         """Return whether the user, who still speaks, has probably said all with these `words`."""
@@ -125,9 +125,11 @@ def _hangover_ms(state: ConversationState) -> int:
     return max(config.hangover_ms, config.incomplete_ms) if waits else config.hangover_ms
 
 
-def judge_end(state: ConversationState, turn_id: int | None, asked_at: float | None = None) -> None:
-    """Update the length of silence that ends the turn, as far as it is known. `asked_at` is when
-    the language model's judgement was requested."""
+def judge_end(
+    state: ConversationState, turn_id: int | None, requested_at: float | None = None
+) -> None:
+    """Update the length of silence that ends the turn, as far as it is known. `requested_at` is
+    when the language model's judgement was requested."""
     turn = state.turn(turn_id)
     if turn is None:
         return
@@ -135,23 +137,23 @@ def judge_end(state: ConversationState, turn_id: int | None, asked_at: float | N
     silence_ms = policy.silence_ms(turn)
     state.change(turn.id, hangover_ms=silence_ms)
     if turn.hangover_ms is None and silence_ms is not None and policy.asks_model:
-        _record_judgement(state, turn, state.now if asked_at is None else asked_at)
+        _record_judgement(state, turn, state.now if requested_at is None else requested_at)
     _ask_turn_model(state, turn, policy)
 
 
-def take_probability(state: ConversationState, turn: Turn, told: inputs.Read) -> None:
+def take_probability(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
     """Take the end probability of words that may be all that the user says."""
     policy = policy_for(state, turn)
-    if told.text and policy.asks_model:
-        state.change(turn.id, end_probability=policy.judged(told))
-        judge_end(state, turn.id, told.begun)
+    if report.text and policy.asks_model:
+        state.change(turn.id, end_probability=policy.judged(report))
+        judge_end(state, turn.id, report.begun)
 
 
-def take_sound(state: ConversationState, told: inputs.SoundJudged) -> None:
+def take_sound(state: ConversationState, report: inputs.SoundJudged) -> None:
     """Take the turn model's judgement of the sound before a silence."""
     state.judging = None
-    state.change(told.turn, sound=SoundJudgement(told.since, told.probability))
-    judge_end(state, told.turn)
+    state.change(report.turn, sound=SoundJudgement(report.since, report.probability))
+    judge_end(state, report.turn)
 
 
 def _ask_turn_model(state: ConversationState, turn: Turn, policy: EndpointPolicy) -> None:

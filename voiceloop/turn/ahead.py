@@ -64,13 +64,13 @@ async def _speak(
     resources: Resources, recorder: Recorder, begun: list[Begun], turn: int, voice: str | None
 ) -> None:
     """Synthesise the first clause of each reply, for use if the real reply begins with it."""
-    engines, foreseen = resources.engines, resources.foreseen
+    engines, prefetched = resources.engines, resources.prefetched
     speed = resources.skills.voice.speed
-    for old in [place for place in foreseen if place[2].turn != turn]:
-        del foreseen[old]
+    for old in [place for place in prefetched if place[2].turn != turn]:
+        del prefetched[old]
     spoken = language(engines.tts.language(voice))
     for clause in dict.fromkeys(filter(None, (_first_clause(one, spoken) for one in begun))):
-        if (voice, speed, clause) in foreseen:
+        if (voice, speed, clause) in prefetched:
             continue
         chunks, steps = list[SpeechChunk](), engines.tts.synthesize(clause, voice, speed)
         async with aclosing(engines.tts_runner.stream(steps, priority=idle)) as sound:
@@ -80,7 +80,7 @@ async def _speak(
                 if chunk is None:
                     break
                 chunks.append(chunk)
-        foreseen[voice, speed, clause] = chunks
+        prefetched[voice, speed, clause] = chunks
         recorder.count("clauses_ahead")
 
 

@@ -41,25 +41,25 @@ class History:
         """Tokens of the last reply. If it called a client's tool, they precede those of its
         continuation."""
 
-    async def read(self, asked: actions.ReadOpening) -> Reports:
+    async def read(self, request: actions.ReadOpening) -> Reports:
         """Have the language model read the history before the next turn, until `leave` is called.
         This has idle priority until the next turn begins. A failure is only logged, because the
         next turn will report it."""
-        rewritten: Any = asked.rewrite
+        rewritten: Any = request.rewrite
         self._scope, self.next, seen = anyio.CancelScope(), None, None
         try:
             with self._scope:
                 if rewritten is not None:
                     await self._runner.call(rewritten, priority=self._priority)
-                steps = self._conversation.prefill("", asked.number)
+                steps = self._conversation.prefill("", request.number)
                 async with aclosing(self._runner.stream(steps, priority=self._priority)) as chunks:
                     async for _ in chunks:
                         pass
                 seen = rewritten
         except VoiceloopError as error:
-            logger.warning("turn %d is not prepared: %s", asked.number, error.message)
+            logger.warning("turn %d is not prepared: %s", request.number, error.message)
         except Exception:
-            logger.exception("turn %d is not prepared", asked.number)
+            logger.exception("turn %d is not prepared", request.number)
         yield inputs.OpeningRead(seen)
 
     def leave(self) -> None:

@@ -69,9 +69,9 @@ async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pc
     yield inputs.SoundJudged(work.turn, since, probability)
 
 
-async def read(work: TurnTasks, resources: Resources, asked: actions.ReadWords) -> Reports:
+async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords) -> Reports:
     """Have the language model read the user's words, and then predict how they may go on."""
-    conversation, text, begun = resources.conversation, asked.text, anyio.current_time()
+    conversation, text, begun = resources.conversation, request.text, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)
     runner, steps = resources.engines.llm_runner, conversation.prefill(text, work.recorder.turn)
@@ -79,10 +79,10 @@ async def read(work: TurnTasks, resources: Resources, asked: actions.ReadWords) 
         async for _ in chunks:
             pass
     work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
-    chance = conversation.end_of_turn_probability()
-    yield inputs.Read(work.turn, text, chance, begun, conversation.exchanges)
+    probability = conversation.end_of_turn_probability()
+    yield inputs.Read(work.turn, text, probability, begun, conversation.exchanges)
     if text and work.recorder.turn > 1:  # a first question cannot be predicted
-        await look_ahead(resources, work.recorder, text, work.recorder.turn, asked.options)
+        await look_ahead(resources, work.recorder, text, work.recorder.turn, request.options)
 
 
 async def rewrite(resources: Resources, rewritten: Any) -> Reports:

@@ -47,7 +47,7 @@ class Reply:
 
     def __init__(
         self,
-        asked: actions.StartReply,
+        request: actions.StartReply,
         recorder: Recorder,
         resources: Resources,
         gate: Gate,
@@ -55,9 +55,9 @@ class Reply:
     ) -> None:
         """Prepare the reply that is requested. `answer` is one that is known without the language
         model."""
-        self.asked = asked
+        self.asked = request
         self.gate = gate
-        self.thinking = Thinking(asked, recorder, resources, gate, answer)
+        self.thinking = Thinking(request, recorder, resources, gate, answer)
         self._withheld: list[Event] = []
         """Events to show when the gate opens."""
         self._recorder = recorder
@@ -175,7 +175,7 @@ class Reply:
 
     async def _thoughts(self) -> AsyncGenerator[TokenBurst | inputs.Input, None]:
         """Yield the text to be spoken and the reports to the core. Events are shown on the way."""
-        asked, thinking = self.asked, self.thinking
+        request, thinking = self.asked, self.thinking
         begun, first, later = anyio.current_time(), True, list[TokenBurst]()
         async with aclosing(thinking.run()) as thoughts:
             async for thought in thoughts:
@@ -190,9 +190,9 @@ class Reply:
                             self._show(thought)
                     case TokenBurst():
                         self._show(thought)
-                        if asked.options.spoken and self._resources.overlap.stages:
+                        if request.options.spoken and self._resources.overlap.stages:
                             yield thought
-                        elif asked.options.spoken:
+                        elif request.options.spoken:
                             later.append(thought)
         if first and thinking.answer is not None:
             yield self._read(begun)
@@ -204,9 +204,9 @@ class Reply:
 
     def _read(self, begun: float) -> inputs.Read:
         """Return the report that the model has read the words to answer."""
-        conversation, asked = self._resources.conversation, self.asked
-        chance = conversation.end_of_turn_probability()
-        return inputs.Read(asked.turn, asked.text, chance, begun, conversation.exchanges)
+        conversation, request = self._resources.conversation, self.asked
+        probability = conversation.end_of_turn_probability()
+        return inputs.Read(request.turn, request.text, probability, begun, conversation.exchanges)
 
     async def _play(self, spoken: MemoryObjectReceiveStream[SpeechChunk]) -> None:
         at_once = self._resources.overlap.stages

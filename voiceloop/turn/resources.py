@@ -28,5 +28,5 @@ class Resources:
     skills: Skills = field(default_factory=Skills)
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)
-    foreseen: Voiced = field(default_factory=Voiced)
+    prefetched: Voiced = field(default_factory=Voiced)
     """Prefetched audio of clauses with which replies are likely to begin."""

@@ -57,7 +57,7 @@ class Skills:
         """Timers, each with the time of the loop's clock at which it is over."""
         self._begun = 0
         """Number of timers so far."""
-        self._asked = deque[str](maxlen=REMEMBERED)
+        self._said = deque[str](maxlen=REMEMBERED)
         self._heard = ""
         self._asks_for_time = False
         self._just_set: int | None = None
@@ -68,13 +68,13 @@ class Skills:
         """Running timers, in the order in which they ring."""
         return [timer for _, timer in sorted(self._timers, key=lambda one: one[0])]
 
-    def answer(self, asked: actions.StartReply, now: datetime) -> Answer | None:
+    def answer(self, request: actions.StartReply, now: datetime) -> Answer | None:
         """Return the answer to what the user said, or None if the language model is to answer."""
-        if asked.announces:
-            return Answer(asked.announces)
-        if asked.returned or not asked.options.skills:
+        if request.announces:
+            return Answer(request.announces)
+        if request.returned or not request.options.skills:
             return None
-        return answer(asked.text, asked.language, self._known(now))
+        return answer(request.text, request.language, self._known(now))
 
     def call(self, call: ToolCall, now: datetime, code: str) -> str:
         """Carry out a tool call of the language model, and return its result. `code` is the user's
@@ -100,10 +100,10 @@ class Skills:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def note(self, asked: str, heard: str, known: Answer | None) -> None:
+    def note(self, said: str, heard: str, known: Answer | None) -> None:
         """Remember what the user said, and the answer that they heard."""
-        if asked.strip() and not (known and known.aside):
-            self._asked.append(asked)
+        if said.strip() and not (known and known.aside):
+            self._said.append(said)
         self._heard = heard or self._heard
         self._asks_for_time = known is not None and known.asks_for_time
         if known is None:
@@ -125,7 +125,7 @@ class Skills:
         return SkillContext(
             now if now.tzinfo else now.astimezone(),
             timers=self.timers,
-            asked=tuple(self._asked),
+            asked=tuple(self._said),
             heard=self._heard,
             voice=self.voice,
             paced=self._paced,

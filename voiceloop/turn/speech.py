@@ -63,7 +63,7 @@ class Speech:
         """Yield a clause's audio: from an earlier attempt, prefetched, or synthesised now."""
         place = self.options.voice, self.speed, clause
         kept = self.voiced.get(place)
-        if known := kept or self.resources.foreseen.get(place):
+        if known := kept or self.resources.prefetched.get(place):
             self.recorder.count("clauses_kept" if kept else "clauses_foreseen")
             self.recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
             for chunk in known:

@@ -35,7 +35,7 @@ class Thinking:
 
     def __init__(
         self,
-        asked: actions.StartReply,
+        request: actions.StartReply,
         recorder: Recorder,
         resources: Resources,
         gate: Gate,
@@ -43,7 +43,7 @@ class Thinking:
     ) -> None:
         """Prepare the reply that is requested. If `answer` is given, it is the reply, and the model
         generates none."""
-        self.language = language(resources.engines.tts.language(asked.options.voice))
+        self.language = language(resources.engines.tts.language(request.options.voice))
         """Language that the reply's voice speaks."""
         self.said = ""
         """Text of the reply so far, as written."""
@@ -61,7 +61,7 @@ class Thinking:
         tool."""
         self.counts: Counter[str] = Counter()
         self.answer = answer
-        self._asked = asked
+        self._request = request
         self._recorder = recorder
         self._resources = resources
         self._gate = gate
@@ -87,11 +87,11 @@ class Thinking:
                 async for thought in thoughts:
                     yield thought
             if not self._says_something():
-                self.instead = self.language.nothing if self._asked.options.spoken else ""
+                self.instead = self.language.nothing if self._request.options.spoken else ""
         except VoiceloopError as error:
             await self._gate.opened()
             self.failure = error
-            if self._asked.options.spoken and (apology := self.language.apology):
+            if self._request.options.spoken and (apology := self.language.apology):
                 self.apology = apology
                 yield TokenBurst(self._recorder.turn, (), f"\n{apology}" if self.said else apology)
 
@@ -114,7 +114,7 @@ class Thinking:
                 break
             await self._gate.opened()
             self.called = [(call, None) for call in calls]
-            yield inputs.ToolsCalled(self._asked.turn, calls)
+            yield inputs.ToolsCalled(self._request.turn, calls)
             returned = [(call, result) for call, result in self.called if result is not None]
             if len(returned) < len(calls):
                 break
@@ -126,27 +126,27 @@ class Thinking:
         conversation, turn = self._resources.conversation, self._recorder.turn
         if self.answer is not None:
             return self._recited(self.answer.text)
-        if self._asked.returned:
-            return conversation.tool_results(self._asked.returned, turn)
-        carried = self._asked.revises and self._resources.overlap.carry_over
+        if self._request.returned:
+            return conversation.tool_results(self._request.returned, turn)
+        carried = self._request.revises and self._resources.overlap.carry_over
         begin = conversation.revise if carried else conversation.reply
-        return begin(self._asked.text, turn)
+        return begin(self._request.text, turn)
 
     def _recited(self, reply: str) -> Steps[TokenBurst | ToolCall]:
         """Yield the steps of a known answer. While the user may go on, the model first reads their
         words, so that the end of the turn can be judged."""
         conversation, turn = self._resources.conversation, self._recorder.turn
         if not self._gate.urgent:
-            yield from conversation.prefill(bare(self._asked.text), turn)
+            yield from conversation.prefill(bare(self._request.text), turn)
         if reply:
-            yield from conversation.recite(self._asked.text, turn, reply)
+            yield from conversation.recite(self._request.text, turn, reply)
 
     async def _items(
         self, steps: Steps[TokenBurst | ToolCall]
     ) -> AsyncGenerator[TokenBurst | ToolCall, None]:
         """Yield the model's output as fast as the gate allows, up to the requested number of
         tokens."""
-        most, begun = self._asked.options.most_tokens, anyio.current_time()
+        most, begun = self._request.options.most_tokens, anyio.current_time()
         runner = self._resources.engines.llm_runner
         async with aclosing(runner.stream(steps, priority=self._gate.priority)) as items:
             async for item in items:
@@ -165,7 +165,7 @@ class Thinking:
                 begun = anyio.current_time()
 
     def _owned(self, call: ToolCall) -> ToolCall:
-        client = not call.problem and call.name in self._asked.options.client_tools
+        client = not call.problem and call.name in self._request.options.client_tools
         return replace(call, client=client)
 
     def _says_something(self) -> bool:
@@ -175,7 +175,7 @@ class Thinking:
             return True
         if any(result is None for _, result in self.called):
             return True
-        if not self._asked.options.spoken:
+        if not self._request.options.spoken:
             return bool(self.said.strip())
         return bool(normalize(self.said, self.language).words)
 
