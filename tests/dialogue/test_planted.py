@@ -31,8 +31,8 @@ PLANTED = {
     ),
     "the model is given two things to do": (
         "modelqueue",
-        "        doubt(state, turn, told)\n",
-        "        doubt(state, turn, told)\n        state.model = None\n",
+        "        doubt(state, turn, report)\n",
+        "        doubt(state, turn, report)\n        state.model = None\n",
     ),
     "the newest turn is answered first": (
         "modelqueue",

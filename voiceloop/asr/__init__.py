@@ -1,1 +1,1 @@
-"""Recognition of speech: voice activity, turns of the user, recognisers, and words that stay."""
+"""Speech recognition: voice activity detection, turn detection, recognisers and word agreement."""

@@ -1,8 +1,9 @@
-"""LocalAgreement-2: a word is committed once two successive hypotheses agree on all up to it.
+"""LocalAgreement-2: commit a word once two successive hypotheses agree on all words up to it.
 
-Source: Liu, Niehues et al. 2020 (arXiv 2005.11185) and Macháček et al. 2023 (arXiv 2307.14743),
-here on normalised words, so that a comma or a capital does not hold a commit back. A hypothesis is
-all the words of one growing window. This module knows nothing of audio, time or decoders.
+Source: Liu, Niehues et al. 2020 (arXiv 2005.11185) and Macháček et al. 2023 (arXiv 2307.14743).
+Here words are compared in normalised form, so that a comma or a capital does not delay a commit. A
+hypothesis is all the words of one growing audio window. This module knows nothing of audio, time or
+decoders.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ def normalise(text: str) -> str:
 
 
 def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return the number of equal items at the beginning of both."""
+    """Return the number of equal items at the beginning of both sequences."""
     pairs = zip(left, right, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
 def repeats(words: Sequence[str]) -> bool:
-    """Whether three or more words in a row are repeated at once, or two at the end. People do so
-    now and then, and decoders in a loop do it again and again."""
+    """Return whether a phrase of three or more words is repeated directly, or a phrase of two words
+    at the end. People do so now and then, and decoders in a loop do it again and again."""
     said = [key for word in words if (key := normalise(word))]
     return any(
         said[at - length : at] == said[at : at + length]
@@ -41,18 +42,18 @@ def repeats(words: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DividedWords:
-    """A hypothesis, divided at the end of the committed words."""
+    """A hypothesis, divided at the end of its committed words."""
 
     committed: tuple[Word, ...]
     """All committed words, in the form in which they were committed."""
     tentative: tuple[Word, ...]
-    """The hypothesis's words after them."""
+    """Words of the hypothesis after the committed ones."""
     cuts: tuple[int, ...]
-    """Lengths, in ascending order, of beginnings that `freeze` can take out of the hypothesis."""
+    """Lengths, in ascending order, of the prefixes that `freeze` can take out of the hypothesis."""
 
 
 class LocalAgreement:
-    """The committed words of one window. They only ever grow, until `freeze` takes some out."""
+    """The committed words of one window. Words are only added, until `freeze` takes some out."""
 
     def __init__(self) -> None:
         self.committed: tuple[Word, ...] = ()
@@ -60,9 +61,9 @@ class LocalAgreement:
         self._keys: list[str] = []
 
     def update(self, words: Sequence[Word]) -> DividedWords:
-        """Take the next hypothesis, and commit the words that it shares with the one before.
+        """Take the next hypothesis, and commit the prefix that it shares with the previous one.
 
-        They are committed in its form, the newer of the two.
+        The committed words are spelt as in the newer hypothesis.
         """
         keys = [normalise(word.text) for word in words]
         agreed = common_prefix(self._keys, keys)
@@ -76,14 +77,15 @@ class LocalAgreement:
             self.committed += self._hypothesis[position:count]
             position = count
         said = [normalise(word.text) for word in self.committed]
-        # Where the hypothesis spells the committed words otherwise, none of them can be matched
-        # with one of its own: they go all together.
+        # If the hypothesis spells the committed words differently, single words cannot be matched,
+        # so the only cut is after all of them.
         cuts = range(1, position + 1) if said == self._keys[:position] else (position,)
         return DividedWords(self.committed, self._hypothesis[position:], tuple(cuts))
 
     def freeze(self, cut: int) -> tuple[Word, ...]:
-        """Take out and return the committed words that stand for the first `cut` words, one of the
-        `cuts`, of the newest hypothesis. Later hypotheses begin after them."""
+        """Take out and return the committed words that match the first `cut` words of the newest
+        hypothesis. `cut` is one of `DividedWords.cuts`. Later hypotheses begin after these
+        words."""
         said = [normalise(word.text) for word in self.committed]
         count = cut if said == self._keys[: len(said)] else len(said)
         frozen, self.committed = self.committed[:count], self.committed[count:]
@@ -91,11 +93,11 @@ class LocalAgreement:
         return frozen
 
     def _position(self, keys: Sequence[str]) -> int:
-        """Return the length of the beginning of `keys` that stands for the committed words.
+        """Return the length of the prefix of `keys` that matches the committed words.
 
-        Where a hypothesis spells them in another way, that is the beginning with the least edit
-        distance from them; among equal ones, the one that ends with the same word, and then the
-        one of the nearest length.
+        If a hypothesis spells them differently, the prefix with the least edit distance to them
+        matches. Ties go to a prefix that ends with the same word, and then to the one of the
+        nearest length.
         """
         said = [normalise(word.text) for word in self.committed]
         if said == list(keys[: len(said)]):

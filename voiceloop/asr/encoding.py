@@ -1,7 +1,7 @@
-"""From audio to the states that Whisper's decoder reads, by way of windows and their features.
+"""Turns audio into the states that Whisper's decoder reads, window by window.
 
-CTranslate2 encodes each window as a whole. On a CPU that takes most of a decode's time, so our own
-encoder does it there, with less work for short windows. This module knows no words.
+CTranslate2 encodes each window as a whole. On a CPU that takes most of a decode's time, so there
+voiceloop's own encoder is used, which does less work for short windows. This module knows no words.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FULL_WINDOW_S = 30.0
-"""Length of the windows that Whisper was trained on, and the longest that its encoder takes."""
+"""Length in seconds of the windows that Whisper was trained on, the longest that its encoder
+takes."""
 SHORTEST_S = 0.5
-"""Shortest window that a model trained on windows of any length is given."""
+"""Length in seconds of the shortest window for a model that was trained on windows of any
+length."""
 QUIET = -0.75
-"""Value of the features of silence after speech at a usual level: features are relative to the
+"""Value of the features of silence after speech at a usual level. Features are relative to the
 loudest sound."""
 FRAMES_PER_STEP = 20
-"""Windows are encoded in lengths of whole steps of 0.2 s: the encoder's convolutions compile, and
-keep for good, a kernel of some 0.3 MB for each length they have met."""
+"""Feature frames in a step of 0.2 s; windows have lengths of whole steps. The encoder's
+convolutions compile, and keep for good, a kernel of some 0.3 MB for each length."""
 REACH_S = 0.04
-"""Seconds after the last sample within which a state depends on it: features and convolutions look
-around."""
+"""Seconds after the last sample in which states still depend on it, because features and
+convolutions look around."""
 STATE_S = FRAMES_PER_STATE * HOP / SPEECH_RATE
-"""Time from one state of the encoder to the next."""
+"""Seconds from one state of the encoder to the next."""
 SAME = 0.5
-"""Greatest root mean square difference of our states from CTranslate2's, relative to the standard
-deviation of these, at which both are of one network. Those of two networks are 1.4 apart. With
-weights of eight bits tiny.en, base and the starter give 0.02 to 0.07; larger models have not been
-tried."""
+"""Greatest root mean square difference between our states and CTranslate2's, relative to the
+standard deviation of CTranslate2's, at which both are of one network. States of two networks are
+1.4 apart. With weights of eight bits tiny.en, base and the starter model give 0.02 to 0.07; larger
+models have not been tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +61,24 @@ class Windows:
     longest_s: float = FULL_WINDOW_S
     """Longest window, in seconds."""
     any_length: bool = False
-    """The model was trained on windows as long as the speech in them, without silence after it."""
+    """Whether the model was trained on windows as long as their speech, without silence after
+    it."""
 
     def frames(self, seconds: float) -> int:
-        """Return the length in feature frames of the window for `seconds` of audio."""
+        """Return the length of the window for `seconds` of audio, in feature frames."""
         return whole_steps(max(seconds, SHORTEST_S) if self.any_length else FULL_WINDOW_S)
 
 
 def whole_steps(seconds: float) -> int:
-    """Return a length in feature frames, rounded up to whole steps."""
+    """Return `seconds` in feature frames, rounded up to whole steps."""
     steps = math.ceil(round(seconds * SPEECH_RATE) / HOP / FRAMES_PER_STEP)
     return steps * FRAMES_PER_STEP
 
 
 def read_windows(folder: Path) -> Windows:
-    """Read the `windows.json` of a model's folder, which most models do not have.
+    """Read the `windows.json` of a model's folder. Most models have none, and get the defaults.
 
-    Raises ModelCorrupt for a file that cannot be understood.
+    Raises ModelCorrupt if the file cannot be understood.
     """
     path = folder / "windows.json"
     if not path.is_file():
@@ -87,7 +90,7 @@ def read_windows(folder: Path) -> Windows:
 
 
 class Encoding:
-    """The encoder of one model, from audio to states."""
+    """Computes the states of audio with the encoder of one model."""
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class Encoding:
         encoder: WhisperEncoder | None,
         pad_s: float | None,
     ) -> None:
-        """Take our own `encoder`, or None for CTranslate2's. `pad_s` seconds of the silence are
+        """Use our own `encoder`, or CTranslate2's if it is None. `pad_s` seconds of the silence are
         encoded with the speech; None encodes all of it."""
         self.windows = windows
         self._model = model
@@ -106,28 +109,28 @@ class Encoding:
         self._pad_s = max(pad_s or 0.0, REACH_S)
         self._short: ShortEncoder | None = None
         if encoder and pad_s is not None:
-            from voiceloop.asr.short_window import ShortEncoder  # with torch
+            from voiceloop.asr.short_window import ShortEncoder  # imports torch
 
             self._short = ShortEncoder(encoder, QUIET)
 
     def shortens(self, pcm: Pcm) -> bool:
-        """Whether the states of `pcm` are approximated by those of a short window."""
+        """Return whether the states of `pcm` are approximated by a short window."""
         return self._short is not None and self._heard(pcm, self._short) <= self.windows.frames(0)
 
     def _heard(self, pcm: Pcm, short: ShortEncoder) -> int:
-        """Return how many feature frames of a short window are encoded."""
+        """Return how many feature frames `short` encodes for `pcm`."""
         seconds = len(pcm) / SPEECH_RATE
         return whole_steps(seconds + self._pad_s) + FRAMES_PER_STATE * short.BEHIND
 
     def __call__(self, pcm: Pcm, *, whole: bool = False) -> ctranslate2.StorageView:
         """Return the states of the window of `pcm` (16 kHz): [1, states, width].
 
-        With `whole` the full window is encoded, though a short one would do.
+        With `whole`, the full window is encoded even if a short one would do.
         """
         frames = self.windows.frames(len(pcm) / SPEECH_RATE)
         if self._encoder is None:
-            # CTranslate2 would take as many states as there are mel bands for features, and encode
-            # them once more: whatever is said in just 1.6 s would be lost.
+            # CTranslate2 takes states for features if there are as many as mel bands, and encodes
+            # them once more. Speech of just 1.6 s would be lost, so the window is made longer.
             frames += FRAMES_PER_STATE * (frames == self._mels * FRAMES_PER_STATE)
             return self._model.encode(self._log_mel(pcm, frames))
         short = self._short if self.shortens(pcm) and not whole else None
@@ -138,16 +141,16 @@ class Encoding:
 
 
 def is_ours(device: str, windows: Windows) -> bool:
-    """Whether our own encoder is used on a device. A GPU encodes a full window in some
+    """Return whether our own encoder is used on `device`. A GPU encodes a full window in some
     milliseconds, and windows of any length need no silence."""
     return device == "cpu" and not windows.any_length
 
 
 def own_encoder(folder: Path, model: WhisperModel) -> WhisperEncoder | None:
-    """Read our own encoder of `model`; None, and a warning, where its states are others than the
-    model's."""
+    """Read our own encoder of `model`. Returns None, with a warning, if its states are not those of
+    the model."""
     from voiceloop.asr.whisper_encoder import (
-        read_encoder,  # with torch, which models of any length spare
+        read_encoder,  # imports torch, which models for windows of any length do without
     )
 
     try:

@@ -1,4 +1,4 @@
-"""Whisper's log-mel features: those of faster-whisper's extractor, computed many times faster.
+"""Whisper's log-mel features, as faster-whisper's extractor gives them, computed many times faster.
 
 The features of silence after the audio are filled in and not computed, so padding a short utterance
 to a long window takes no time. This module knows nothing of models.
@@ -15,18 +15,19 @@ from voiceloop.types import Pcm
 HOP = 160
 """Samples from one frame to the next: 10 ms."""
 WIDTH = 400
-"""Samples of a frame's window."""
+"""Samples in the window of one frame."""
 RANGE = 8.0
-"""Range of the logarithm below the loudest value; lower values are raised to its end."""
+"""Range of the logarithm below its greatest value. Lower values are raised to the bottom of the
+range."""
 FLOOR = -10.0
 BLOCK = 32
-"""Frames transformed at a time: as many as fit into the processor's cache."""
+"""Frames transformed at a time, few enough to fit into the processor's cache."""
 
 FRAMES_PER_STATE = 2
 """Frames for each state of Whisper's encoder, whose second convolution has a stride of two."""
 
 Features = npt.NDArray[np.float32]
-"""Shape [mels, frames]."""
+"""Features of shape [mels, frames]."""
 
 
 class LogMel:
@@ -37,8 +38,8 @@ class LogMel:
         self._window = np.hanning(WIDTH + 1)[:-1].astype(np.float32)
 
     def __call__(self, pcm: Pcm, frames: int) -> Features:
-        """Return `frames` frames of features of `pcm` (16 kHz) and the silence after it."""
-        # A frame is centred on its instant; the beginning is mirrored to fill the first.
+        """Return `frames` frames of features for `pcm` (16 kHz) and the silence after it."""
+        # A frame is centred on its instant; the audio is mirrored at its start to fill the first.
         half = WIDTH // 2
         heard = np.concatenate((pcm, silence(max(0, half + 1 - len(pcm)))))
         padded = np.concatenate((heard[half:0:-1], heard, silence(WIDTH)))

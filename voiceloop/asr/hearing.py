@@ -1,10 +1,10 @@
-"""Hearing: from a microphone's frames to the moments at which the user begins and ends.
+"""Hearing: turns a microphone's frames into events of the user's turns.
 
-It cuts the stream into the windows that voice activity detection takes, asks the detector about
-each and about the part that is there of the next, keeps the audio that a turn may begin with, and
-knows when each sample was recorded. A frame is first judged, which is all that a model does here
-and may be done on another thread, and then taken in: until then nothing has been heard of it. What
-the user says, and what is made of it, is not its business.
+It cuts the stream into the windows that voice activity detection takes. The detector judges each
+window, and the part of the next one that has arrived. Hearing also keeps the audio that a turn may
+begin with, and the time at which each sample was recorded. A frame is first judged: only this step
+runs a model, and it may run on another thread. Then the frame is fed; before that it has no effect.
+This module knows nothing of words.
 """
 
 from __future__ import annotations
@@ -20,59 +20,61 @@ from voiceloop.engines import Vad
 from voiceloop.types import AudioFrame
 
 ARRIVALS = 3000
-"""Frames whose arrival is remembered: 30 seconds of the shortest ones."""
+"""Number of frames whose time of arrival is kept: 30 seconds of frames of 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedFrame:
-    """A frame, and what voice activity detection makes of the windows that it completes."""
+    """A frame, and the speech probabilities of the windows that it completes."""
 
     frame: AudioFrame
     windows: tuple[tuple[AudioFrame, float], ...]
-    """Each with the probability that it is speech."""
+    """Windows, each with the probability that it is speech."""
     rest: AudioFrame
-    """The beginning of the next window."""
+    """Beginning of the next window."""
 
 
 class Hearing:
-    """One stream at 16 kHz."""
+    """Finds turns in one stream at 16 kHz."""
 
     def __init__(
         self, vad: Vad, detector: Detector, policy: TurnConfig, memory_s: float = 0.0
     ) -> None:
-        """At least the last `memory_s` seconds stay in `recent`."""
+        """Find turns by `detector` and `policy`, and keep at least the last `memory_s` seconds in
+        `recent`."""
         self._memory = samples(1000 * memory_s)
         self.policy = policy
-        """How turns are ended."""
+        """Settings by which turns are found and ended."""
         self.recent = SampleBuffer()
-        """The newest samples: at least what a turn that begins now begins with."""
+        """Newest samples: at least those with which a turn that begins now would begin."""
         self._vad = vad
         self._detector = detector
         self._framer = Framer(size=vad.frame)
         self._forgotten = 0
-        """No turn begins before this sample."""
+        """Sample before which no turn may begin."""
         self._arrivals: deque[tuple[int, float]] = deque(maxlen=ARRIVALS)
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
-        """Find turns in another way from now on."""
+        """Use another detector and other settings from now on."""
         self._detector, self.policy = detector, policy
 
     def forget(self) -> None:
-        """There has been no turn, and none begins in what was heard so far."""
+        """Discard the present turn. No later turn begins in the audio so far."""
         self._detector.forget()
         self._forgotten = self.recent.end
 
     def judge(self, frame: AudioFrame) -> JudgedFrame:
-        """Ask about the windows that `frame` completes: each frame once, in order, one by one."""
+        """Compute the speech probabilities of the windows that `frame` completes. It must be called
+        once for each frame, in order, and never twice at the same time."""
         windows = tuple(
             (window, self._vad.probability(window.pcm)) for window in self._framer.feed(frame.pcm)
         )
         return JudgedFrame(frame, windows, self._framer.rest)
 
     def feed(self, judged: JudgedFrame, arrived: float) -> Iterator[TurnEvent]:
-        """What is found in a frame that has `arrived` then; each event is to be dealt with before
-        the next is asked for, since it may have the turn `end`. Pauses and silences do not wait for
-        a whole window."""
+        """Yield the events of a judged frame that `arrived` at that time, in seconds of the loop's
+        clock. Each event must be handled before the next is requested, since the handler may call
+        `end`. Pauses and silences do not wait for a whole window."""
         self._arrivals.append((judged.frame.end, arrived))
         self.recent.append(judged.frame.pcm)
         for window, probability in judged.windows:
@@ -82,11 +84,12 @@ class Hearing:
         self._drop()
 
     def end(self) -> TurnEnded:
-        """The turn is over with the silence that was found last."""
+        """End the turn at the silence that was found last."""
         return self._detector.end()
 
     def when(self, sample: int) -> float:
-        """When `sample`, one that was heard, was recorded: frames arrive as their last one is."""
+        """Return the time at which `sample` was recorded. Frames arrive as their last sample is
+        recorded."""
         when = self._arrivals[-1][1]
         for end, arrival in reversed(self._arrivals):
             if end < sample:
@@ -95,12 +98,13 @@ class Hearing:
         return when
 
     def _begun(self, event: SpeechStarted) -> SpeechStarted:
-        # Less has been kept than is wanted where the pre-roll was shorter until now.
+        # If the pre-roll was shorter until now, less audio has been kept than is wanted.
         start = max(event.start, self.recent.start, self._forgotten)
         return replace(event, start=start, speech_start=max(start, event.speech_start))
 
     def _drop(self) -> None:
-        """Keep what the next turn may begin with; the rest goes in large pieces, to copy little."""
+        """Drop audio that no later turn can begin with, in large pieces so that little is
+        copied."""
         kept = samples(self.policy.pre_roll_ms + self.policy.min_speech_ms) + 2 * self._vad.frame
         kept = max(kept, self._memory)
         if self.recent.end - self.recent.start > 2 * kept:

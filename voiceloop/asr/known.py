@@ -1,4 +1,4 @@
-"""Checks of a recogniser's settings that need no model: they read small files and ask for devices,
+"""Checks of a recogniser's settings that need no model. They read small files and look for devices,
 before anything large is loaded."""
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from voiceloop.languages import AUTO
 from voiceloop.placement import chosen_device
 
 MULTILINGUAL = 51_865
-"""Least number of tokens of a multilingual Whisper model; CTranslate2 goes by it too."""
+"""Least number of tokens of a multilingual Whisper model. CTranslate2 uses the same limit."""
 
 
 def check_recogniser(config: AsrConfig) -> None:
-    """Raise ConfigError for a language that a Whisper model does not know, EngineError for a device
-    that is not there, and the errors of `find`. Other engines raise theirs when they are loaded."""
+    """Check the settings of Whisper; other engines check theirs when they are loaded. Raises
+    ConfigError for a language that the model does not know, EngineError for a device that is
+    missing, and the errors of `find`."""
     if config.engine != "whisper":
         return
     if config.device == "cuda":
@@ -46,11 +47,11 @@ def unknown_language(config: AsrConfig) -> ConfigError:
 
 
 def _tokens(folder: Path) -> frozenset[str]:
-    """Return the tokens that the model knows; none where its files cannot be read."""
+    """Return the tokens that the model knows; none if its files cannot be read."""
     try:
         if (listed := folder / "vocabulary.json").exists():
             return frozenset(json.loads(listed.read_bytes()))
         text = (folder / "vocabulary.txt").read_text(encoding="utf-8")
-    except (OSError, ValueError, TypeError):  # whoever loads it tells what is wrong
+    except (OSError, ValueError, TypeError):  # loading the model reports what is wrong
         return frozenset()
     return frozenset(text.removesuffix("\n").split("\n"))

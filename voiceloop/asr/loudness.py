@@ -1,5 +1,5 @@
-"""Compares the newest audio of a stream with its background: it may be as loud as speech, or be as
-quiet as a pause."""
+"""Compares the newest audio of a stream with its background, to find speech and pauses by their
+loudness."""
 
 from __future__ import annotations
 
@@ -12,40 +12,43 @@ from voiceloop.audio.frames import SILENCE_DBFS, levels, samples
 from voiceloop.types import AudioFrame, Pcm
 
 STEP = 64
-"""Samples of a step, over which a level is taken."""
+"""Samples in a step; each step has one level."""
 FLOOR_MS = 400
-"""Milliseconds of recent audio from which the level of the background is estimated."""
+"""Milliseconds of recent audio from which the background level is estimated."""
 FLOOR_SHARE = 0.1
-"""Quantile of the levels that is taken for the background."""
+"""Quantile of the recent levels that is taken as the background level."""
 HUSH_MS = 24
 """Milliseconds of quiet after which a pause is guessed."""
 ABOVE_FLOOR_DB = 5.0
 BELOW_PEAK_DB = 40.0
-"""Speech is louder than the background plus the first and than its own peak less the second."""
+"""Decibels. Speech is louder than the background plus `ABOVE_FLOOR_DB`, and louder than its own
+peak minus `BELOW_PEAK_DB`."""
 PAUSE_BELOW_PEAK_DB = 10.0
-"""Decibels by which a pause is below the peak: a sound that stays the same is no background."""
+"""Decibels by which a pause is below the peak, so that a constant sound does not count as
+background."""
 
 
 class Loudness:
-    """The levels of one stream at 16 kHz."""
+    """The recent levels of one stream at 16 kHz."""
 
     def __init__(self) -> None:
         self._levels = np.zeros(0)
-        """Levels of the newest steps, in decibels; those of `_quiet` come after them."""
+        """Levels in dB of the newest steps before the windows in `_quiet`."""
         self._quiet = deque[Pcm]()
-        """Windows outside of any turn. Their levels are computed only when a turn follows, since
-        most streams are silent most of the time."""
+        """Newest windows outside of any turn. Their levels are computed only when a turn follows,
+        since most streams are silent most of the time."""
         self._peak = SILENCE_DBFS
 
     def skip(self, frame: AudioFrame) -> None:
-        """Take in a window outside of any turn."""
+        """Take a window outside of any turn."""
         self.forget_peak()
         self._quiet.append(frame.pcm)
         if (len(self._quiet) - 1) * len(frame.pcm) >= samples(FLOOR_MS):
             self._quiet.popleft()
 
     def take(self, frame: AudioFrame, *, voiced: bool) -> None:
-        """Take in a window of a turn, or of a sound that may become one."""
+        """Take a window of a turn, or of a sound that may become one. Only `voiced` windows raise
+        the peak."""
         found = [levels(pcm, STEP) for pcm in (*self._quiet, frame.pcm)]
         self._quiet.clear()
         self._levels = np.concatenate((self._levels, *found))[-samples(FLOOR_MS) // STEP :]
@@ -53,11 +56,12 @@ class Loudness:
             self._peak = max(self._peak, float(found[-1].max(initial=SILENCE_DBFS)))
 
     def forget_peak(self) -> None:
-        """Forget how loud the speech was: other speech follows."""
+        """Forget the peak of the speech, because other speech follows."""
         self._peak = SILENCE_DBFS
 
     def hushed(self, rest: Pcm | None = None) -> bool:
-        """Whether the last levels are those of a pause. `rest` is audio after the last window."""
+        """Return whether the last `HUSH_MS` are as quiet as a pause. `rest` is audio after the last
+        window."""
         heard: npt.NDArray[np.float64] = self._levels
         if rest is not None:
             heard = np.concatenate((heard, levels(rest[: len(rest) // STEP * STEP], STEP)))
@@ -66,7 +70,7 @@ class Loudness:
 
     def last_loud(self, seen: int, first: int, last: int) -> int | None:
         """Return the end of the last step between samples `first` and `last` that is as loud as
-        speech. The levels reach up to sample `seen`."""
+        speech, or None if there is none. The levels reach up to sample `seen`."""
         begun = seen - len(self._levels) * STEP
         first, last = max(begun, first), min(seen, last)
         near = self._levels[(first - begun) // STEP : (last - begun) // STEP]
@@ -75,7 +79,7 @@ class Loudness:
 
     @property
     def _speech_level(self) -> float:
-        """Level in decibels above which a step is as loud as speech."""
+        """The level in decibels above which a step is as loud as speech."""
         quieter = int(len(self._levels) * FLOOR_SHARE)
         floor = float(np.partition(self._levels, quieter)[quieter])
         return max(floor + ABOVE_FLOOR_DB, self._peak - BELOW_PEAK_DB)

@@ -1,5 +1,4 @@
-"""Transcripts of a whole recording: as a conversation would be heard, or as one would write it down
-who has all of it."""
+"""Transcribes whole recordings, either turn by turn as in a live conversation or in long pieces."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ from voiceloop.types import AudioFrame, Pcm, Transcript
 
 REST_MS = 2000
 """Milliseconds of silence that end a piece of a recording. Of 634 words in 28 recordings with
-pauses tiny.en had 37, 16 and 15 wrong with 1, 2 and 3 s of it; heard as conversations 44."""
+pauses, tiny.en had 37, 16 and 15 wrong with 1, 2 and 3 s of it, and 44 when they were heard as
+conversations."""
 NO_LIMIT_S = 1e6
 
 
@@ -36,11 +36,11 @@ def transcribe_live(
     *,
     partials: bool = True,
 ) -> Iterator[Transcript]:
-    """Yield the transcripts of a whole stream at 16 kHz as it would be heard live, decoded on the
-    spot. Its `blocks` may be of any size.
+    """Yield the transcripts of a stream at 16 kHz as in a live conversation; each is decoded on the
+    spot.
 
-    Without `partials` a recogniser of windows decodes each turn once, when it has ended or fills
-    the longest window.
+    `blocks` may have any size. Without `partials`, a windowed recogniser decodes each turn once,
+    when it has ended or fills the longest window.
     """
     recent = SampleBuffer()
     keep = samples(turns.pre_roll_ms + turns.min_speech_ms) + 2 * vad.frame
@@ -76,8 +76,8 @@ def transcribe_live(
 def transcribe_recording(
     blocks: Iterable[Pcm], vad: Vad, asr: Asr, config: AsrConfig, turns: TurnConfig
 ) -> Iterator[Transcript]:
-    """Yield the transcripts of a recording at 16 kHz: a final one for all speech between two long
-    rests.
+    """Yield the transcripts of a recording at 16 kHz. All speech between two long silences gets one
+    final transcript.
 
     Nobody waits for an answer, so speech after a pause is decoded with the speech before it, in
     windows as long as the engine takes.
@@ -89,11 +89,11 @@ def transcribe_recording(
 def _heard(
     blocks: Iterable[Pcm], vad: Vad, turns: TurnConfig
 ) -> Iterator[tuple[AudioFrame, list[TurnEvent]]]:
-    """Yield windows with the events that each decides, and at last an empty one with the events
-    that the end of the stream decides."""
+    """Yield each window with the events that it causes, and at last an empty window with the events
+    that the end of the stream causes."""
     detector = TurnDetector(turns)
     framer = Framer(SPEECH_RATE, vad.frame)
-    for pcm in chain(blocks, [silence(vad.frame - 1)]):  # the last window is filled up
+    for pcm in chain(blocks, [silence(vad.frame - 1)]):  # fills up the last window
         for frame in framer.feed(pcm):
             yield frame, detector.feed(frame, vad.probability(frame.pcm))
     yield AudioFrame(silence(0), SPEECH_RATE, framer.position), detector.flush()

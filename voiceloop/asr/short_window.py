@@ -1,12 +1,13 @@
-"""Encoder states of a full window of 30 seconds, for little more work than its speech takes.
+"""Computes the encoder states of a full window of 30 seconds for little more work than its speech
+takes.
 
 The rest of the window is silence. Its states are most of the encoder's work, and they depend little
-on the speech. So they are computed once for a silent window, when the model is loaded. With the
-speech only some positions of the silence, the pivots P, are encoded, and in each layer the change d
-of their keys and values against those of the silent window is interpolated to all other positions
-of the silence. Speech and pivots then attend to a whole window. Where the silence is cut off
-instead, as is usual, the decoder reads states that it was not trained on, and says the last phrase
-again.
+on the speech. So the states of a silent window are computed once, when the model is loaded. For a
+window with speech, the encoder computes only the speech and some positions of the silence, the
+pivots P. In each layer, the change d of the pivots' keys and values against those of the silent
+window is interpolated to all other positions of the silence. Speech and pivots then attend to a
+whole window. Usually the silence is cut off instead. Then the decoder reads states that it was not
+trained on, and says the last phrase again.
 
 The interpolation is regression by a Gaussian process. With the states s of the silent window, less
 their mean, and i and j for positions:
@@ -15,12 +16,13 @@ their mean, and i and j for positions:
     interpolation   d_j = k(j, P) (k(P, P) + NOISE I)^-1 d_P
     next pivot      argmax_i r_i sqrt(a_i), where r_i = k(i, i) - sum_m L_im^2
 
-The second is the mean of the posterior (Rasmussen and Williams, Gaussian Processes for Machine
-Learning, 2006, equation 2.25). The third is the greedy pivoted Cholesky decomposition (Harbrecht,
-Peters and Schneider, On the low-rank approximation by the pivoted Cholesky decomposition, 2012),
-weighted by the attention a_i that position i receives from afar: L is the factor so far, and r_i
-the variance that its pivots leave unexplained. The covariance matters. In Whisper base, states of
-silence repeat themselves every 0.16 s, and all positions attend to a few of them.
+The second line is the mean of the posterior (Rasmussen and Williams, Gaussian Processes for Machine
+Learning, 2006, equation 2.25). The third line is the greedy pivoted Cholesky decomposition
+(Harbrecht, Peters and Schneider, On the low-rank approximation by the pivoted Cholesky
+decomposition, 2012), weighted by the attention a_i that position i receives from afar. L is the
+factor so far, and r_i is the variance of position i that the chosen pivots leave unexplained. The
+form of the covariance matters: in Whisper base, states of silence repeat themselves every 0.16 s,
+and all positions attend to a few of them.
 """
 
 from __future__ import annotations
@@ -36,33 +38,35 @@ from voiceloop.asr.features import FRAMES_PER_STATE, Features
 from voiceloop.asr.whisper_encoder import States, WhisperEncoder
 
 PIVOTS = 160
-"""Positions of a silent window that are encoded."""
+"""Number of positions of a silent window that are chosen as pivots."""
 LENGTH = 200
-"""Distance in states over which the covariance falls by 1/e."""
+"""Distance in positions over which the covariance falls to 1/e."""
 COSINE_SCALE = 1.0
-"""Difference of two states, as one minus their cosine, over which the covariance falls by 1/e."""
+"""Cosine distance of two states (one minus their cosine) over which the covariance falls to 1/e."""
 NOISE = 1e-2
-"""Part of a position's variance that other positions do not explain."""
+"""Share of a position's variance that other positions do not explain."""
 QUERY_STRIDE = 13
-"""The attention of every 13th position is summed. States repeat themselves with other periods."""
+"""Distance between the positions whose attention is summed. States repeat themselves with other
+periods."""
 AFAR = 50
-"""Attention to positions within so many states does not count: every position has it."""
+"""Distance in positions within which attention is not counted, because every position receives
+it."""
 LEAST = 1e-6
-"""Least unexplained variance; what is less is the error of rounding."""
+"""Least unexplained variance; smaller values are rounding errors."""
 
 
 class ShortEncoder:
-    """The approximate states of windows that are silent after their beginning.
+    """Computes approximate states of windows that are silent after their beginning.
 
-    Relative to their deviation the states of the speech are 0.006 (tiny.en) and 0.015 (base) from
-    those that `encoder` gives for the full window, and the states of the silence 0.07 and 0.14, in
-    some 90 clips and beginnings of 2 to 10 s. CTranslate2's weights of eight bits move them by
-    0.04.
+    Relative to their standard deviation, the states of the speech differ by 0.006 (tiny.en) and
+    0.015 (base) from those that `WhisperEncoder` gives for the full window, and the states of the
+    silence by 0.07 and 0.14. This was measured with some 90 clips and beginnings of 2 to 10 s.
+    CTranslate2's weights of eight bits move the states by 0.04.
     """
 
     BEHIND = 2
-    """States of silence that are given with the speech: one for the first silent position, and one
-    for the last of the window."""
+    """Number of silent states behind the speech in the features: one for the first silent position,
+    and one for the last position of the window."""
 
     @torch.inference_mode()
     def __init__(self, encoder: WhisperEncoder, quiet: float) -> None:
@@ -70,19 +74,19 @@ class ShortEncoder:
         self._encoder = encoder
         silent = np.full((encoder.mels, FRAMES_PER_STATE * encoder.states), quiet, np.float32)
         rows = encoder.convolved(silent) + encoder.positions
-        asking = torch.arange(0, encoder.states, QUERY_STRIDE)
-        afar = (asking[:, None] - torch.arange(encoder.states)).abs() > AFAR
+        query_positions = torch.arange(0, encoder.states, QUERY_STRIDE)
+        afar = (query_positions[:, None] - torch.arange(encoder.states)).abs() > AFAR
         attention = torch.zeros(encoder.states, dtype=rows.dtype)
         self._keys_values: list[Tensor] = []
-        """Keys and values of the silent window, layer by layer."""
+        """Keys and values of the silent window, one tensor for each layer."""
         for layer in encoder.layers:
             queries, keys_values = encoder.project(layer, rows)
             self._keys_values.append(keys_values)
-            attention += (encoder.attention(queries[asking], keys_values) * afar).sum(0)
+            attention += (encoder.attention(queries[query_positions], keys_values) * afar).sum(0)
             rows = encoder.finish(layer, rows, encoder.attend(queries, keys_values))
         self._states = encoder.end(rows)
         kernel = covariance(self._states)
-        # From the end on: the pivots after any amount of speech are the first of them.
+        # In descending order, so that the pivots behind any amount of speech come first.
         self._pivots = pivots(kernel, attention, min(PIVOTS, encoder.states)).flip(0)
         self._interpolation = Interpolation(kernel[self._pivots], self._pivots)
 
@@ -90,7 +94,7 @@ class ShortEncoder:
     def __call__(self, features: Features) -> States:
         """Return all states of a full window that begins with `features` and goes on in silence.
 
-        The last `BEHIND` states of `features` have to be silent.
+        The last `BEHIND` states of `features` must be silent.
         """
         encoder = self._encoder
         embedded = encoder.convolved(features)
@@ -109,8 +113,8 @@ class ShortEncoder:
 
 
 def _filled(own: Tensor, silent: Tensor, heard: int, at: Tensor, weights: Tensor) -> Tensor:
-    """Return the rows of a whole window: `own` for the `heard` ones of speech and for the pivots
-    `at`, and interpolated changes of the `silent` ones for all others."""
+    """Return the rows of a whole window. The `heard` rows of speech and the pivots `at` come from
+    `own`. All other rows are those of `silent` plus their interpolated changes."""
     whole = torch.empty_like(silent)
     whole[:heard] = own[:heard]
     changes = own[heard:] - silent[at]
@@ -120,7 +124,8 @@ def _filled(own: Tensor, silent: Tensor, heard: int, at: Tensor, weights: Tensor
 
 
 def covariance(states: Tensor) -> Tensor:
-    """Return the covariance k of changes at any two positions, from 0 to 1: [states, states]."""
+    """Return the covariance k of the changes at any two positions, from 0 to 1: [states,
+    states]."""
     directions = F.normalize(states - states.mean(0), dim=1)
     at = torch.arange(len(states), dtype=torch.float32)
     distance = (at[:, None] - at).abs()
@@ -128,12 +133,12 @@ def covariance(states: Tensor) -> Tensor:
 
 
 class Interpolation:
-    """The weights with which changes at pivots make up the change at every position."""
+    """Computes the weights by which changes at the pivots give the change at every position."""
 
     def __init__(self, kernel: Tensor, at: Tensor) -> None:
-        """`kernel` is the covariance of the pivots `at` with all positions: [pivots, states]."""
+        """Take `kernel`, the covariance of the pivots `at` with all positions: [pivots, states]."""
         among = kernel[:, at] + NOISE * torch.eye(len(at), dtype=kernel.dtype)
-        # The factor and the solution for fewer pivots are the beginning of both.
+        # For fewer pivots, the factor and the solution are the leading parts of these.
         self._factor = torch.linalg.cholesky(among)
         self._solved = torch.linalg.solve_triangular(self._factor, kernel, upper=False)
 
@@ -147,8 +152,8 @@ class Interpolation:
 def pivots(kernel: Tensor, attention: Tensor, count: int) -> Tensor:
     """Return `count` positions that explain the others best, in ascending order.
 
-    They are chosen one by one (see above) by the covariance `kernel` [states, states] and by the
-    `attention` that each position receives: [states].
+    They are chosen one by one, by the covariance `kernel` [states, states] and the `attention` that
+    each position receives [states]. The formula is in the module's docstring.
     """
     weight = attention.sqrt()
     residual = kernel.diagonal().clone()

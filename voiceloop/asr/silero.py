@@ -1,8 +1,9 @@
-"""Voice activity detection by Silero, window by window, from the ONNX file in faster-whisper.
+"""Voice activity detection (VAD) by Silero, window by window, from the ONNX file in faster-whisper.
 
-The network takes each window of 512 samples together with the 64 samples before it, without which
-its probabilities are far too low, and keeps the state of its recurrent layer. So a stream gives the
-probabilities that the whole audio gives at once. This module knows nothing of turns and thresholds.
+The network takes each window of 512 samples together with the 64 samples before it; without these
+its probabilities are far too low. It also keeps the state of its recurrent layer. So the windows of
+a stream get the probabilities that the whole audio would get at once. This module knows nothing of
+turns and thresholds.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ WINDOW = 512
 CONTEXT = 64
 STATE = (1, 1, 128)
 MUTE = 4 / 32768
-"""Loudest sample of a microphone that is off: silence with dither."""
+"""Greatest amplitude of a microphone that is off: silence with dither."""
 MUTE_WINDOWS = 8
-"""After so many mute windows the network is reset, and not run until there is sound: otherwise
-clients that stream silence would cost more than those who speak."""
+"""Number of mute windows in a row after which the network is reset, and not run until there is
+sound. Otherwise clients that stream silence would cost more than those who speak."""
 
 HEARD = 0.03
 """Peak of sound that the network hears well; speech is far above it. Sound that has been softer for
 seconds is amplified: the network misses speech below some -50 dBFS, and Whisper does not."""
 MOST_GAIN = 6.0
 ABOVE = 3.0
-"""Sound is amplified if its peak is at least so many times as high as that of the softest windows.
-Softer sound is background."""
+"""Sound is amplified if its peak is at least this many times that of the softest windows. Softer
+sound is background."""
 FALL = 0.989
 """Factor by which the remembered loudest peak falls in each window, and the softest rises: 3 dB a
 second."""
 
 
 class Silero:
-    """The detector of one stream; implements `engines.Vad`."""
+    """The voice activity detection of one stream; implements `engines.Vad`."""
 
     frame = WINDOW
 
@@ -68,7 +69,8 @@ class Silero:
         return float(output.item())
 
     def _gain(self, peak: float) -> np.float32:
-        """Return the factor by which the next window is amplified, which has that peak."""
+        """Return the factor by which the next window, whose greatest amplitude is `peak`, is
+        amplified."""
         self._loudest = max(peak, self._loudest * FALL, MUTE)
         self._softest = min(max(peak, MUTE), self._softest / FALL)
         if peak < ABOVE * self._softest:
@@ -82,7 +84,7 @@ class Silero:
 
     def _forget(self) -> None:
         self._loudest, self._softest = 0.0, math.inf
-        """Peaks of recent windows."""
+        """Loudest and softest peak of recent windows."""
         self._context = silence(CONTEXT)
         self._h = np.zeros(STATE, np.float32)
         self._c = np.zeros(STATE, np.float32)
@@ -90,7 +92,7 @@ class Silero:
 
 @lru_cache
 def _session() -> Any:
-    """Load the network, once for all streams; its `run` is thread-safe."""
+    """Load the network once for all streams; its `run` is thread-safe."""
     # Looked up without importing the package, which would load CTranslate2 and more.
     package = find_spec("faster_whisper")
     asset = "assets/silero_vad_v6.onnx"
@@ -118,6 +120,6 @@ def _session() -> Any:
 
 
 def silero(config: VadConfig) -> Vad:
-    """Make a detector for one stream of audio: the entry point of `voiceloop.vad`."""
+    """Make the VAD of one stream of audio. This is the entry point of `voiceloop.vad`."""
     del config  # thresholds belong to turn-taking
     return Silero()

@@ -1,4 +1,5 @@
-"""Judges by the sound of a voice whether its turn is over: Pipecat's smart-turn, version 3.2.
+"""The turn model smart-turn 3.2 of Pipecat, which judges by the sound of a voice whether its turn
+is over.
 
 The model is an encoder like Whisper's. It takes the last eight seconds, with the speech at their
 end, and was trained on turns that are followed by 0.2 s of silence. This module knows no words.
@@ -27,11 +28,11 @@ NAME = "smart-turn-v3.2"
 FILE = "smart-turn-v3.2-cpu.onnx"
 MELS = 80
 TINY = 1e-7
-"""Added to the variance of the audio, as in training."""
+"""Value added to the variance of the audio, as in training."""
 
 
 class SmartTurn:
-    """The model; implements `engines.TurnModel`."""
+    """The smart-turn model; implements `engines.TurnModel`."""
 
     name = NAME
     silence_ms = 240
@@ -43,7 +44,7 @@ class SmartTurn:
         self._log_mel = LogMel(FeatureExtractor(MELS).mel_filters)
 
     def end_of_turn_probability(self, pcm: Pcm) -> float:
-        """Return how likely a turn that ends with `pcm` (16 kHz) is over."""
+        """Return the probability that a turn which ends with `pcm` (16 kHz) is over."""
         window = round(self.window_s * SPEECH_RATE)
         heard = pcm[-window:]
         whole = np.concatenate((silence(window - len(heard)), heard))
@@ -54,7 +55,7 @@ class SmartTurn:
 
 
 def footprint(config: TurnConfig, device: str) -> Iterator[MemoryPart]:
-    """What the model takes on a device of that type: it runs on the CPU alone."""
+    """Yield the memory that the model takes on `device`. It runs on the CPU alone."""
     del config
     if device == "cpu":
         files = find(NAME, "turn").rglob("*.onnx")
@@ -62,11 +63,11 @@ def footprint(config: TurnConfig, device: str) -> Iterator[MemoryPart]:
 
 
 def smart_turn(config: TurnConfig) -> TurnModel:
-    """Load the model: the entry point of `voiceloop.turn`.
+    """Load the model. This is the entry point of `voiceloop.turn`.
 
-    Raises the errors of `catalog.names.find`, and ModelCorrupt.
+    Raises ModelCorrupt, and the errors of `catalog.names.find`.
     """
-    del config  # how long silences are belongs to turn-taking
+    del config  # it says how long silences are, which the model does not decide
     path = find(NAME, "turn") / FILE
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

@@ -1,8 +1,8 @@
-"""Recognition by an engine that has partial results of its own, such as a transducer or a server.
+"""Recognition with an engine that has partial results of its own, such as a transducer or a server.
 
-The engine hears a turn on the model's thread, piece by piece, and tells after each piece which
-words it understands. A session keeps the audio that the engine has not heard yet, and knows which
-words are the final ones if the user stays silent. It has no clock and no thread.
+The engine hears a turn piece by piece on the model's thread, and returns the words so far after
+each piece. A session keeps the audio that the engine has not heard yet, and knows which words are
+final if the user stays silent. It has no clock and no thread.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The words of a turn while it is heard, timed in seconds from its first sample."""
+    """The words of a turn so far, timed in seconds from its first sample."""
 
     settled: Sequence[Word]
-    """Words that no later result takes back: they only ever become more."""
+    """Words that no later result changes; later results only add to them."""
     tentative: Sequence[Word] = ()
-    """Words after them that may still change."""
+    """Words after the settled ones, which may still change."""
 
 
 class AsrStream(Protocol):
-    """One turn of the user as an engine hears it, on the model's thread.
+    """The recognition of one turn by an engine, on the model's thread.
 
-    It is dropped when it is no longer needed, which may be before `final`.
+    It is dropped when it is no longer needed, which may be before `final` is called.
     """
 
     def feed(self, pcm: Pcm) -> None:
@@ -40,59 +40,60 @@ class AsrStream(Protocol):
         ...
 
     def partial(self) -> Partial:
-        """Return the words as far as they are understood."""
+        """Return the words recognised so far."""
         ...
 
     def final(self) -> Sequence[Word]:
         """Return all words of the audio so far, timed in seconds from its first sample.
 
-        The user is silent. They may go on: then `feed` follows, and later results begin with what
-        was said before.
+        It is called while the user is silent. If they go on, `feed` follows, and later results
+        still begin with what was said before.
         """
         ...
 
 
 class StreamingAsr(Asr):
-    """A recogniser with partial results of its own: the base of its engines."""
+    """A base class for recognisers that have partial results of their own."""
 
     max_window_s = 3600.0
 
     @abstractmethod
     def open(self, language: str | None) -> AsrStream:
-        """Begin to hear a turn, on the model's thread; None is the configured language."""
+        """Begin to hear a turn, on the model's thread. `language` None is the configured one."""
 
     def session(self, turn: AsrTurn, config: AsrConfig) -> StreamingSession:
         """Begin to recognise a turn."""
         return StreamingSession(self, turn, samples(config.partial_every_ms))
 
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
-        """Hear some audio in one piece, and return its final words."""
+        """Hear the requested audio in one piece, and return its final words."""
         stream = self.open(request.language)
         stream.feed(request.pcm)
         return stream.final()
 
 
 class StreamingSession:
-    """The transcript of one turn as it grows; implements `engines.AsrSession`."""
+    """The growing transcript of one turn; implements `engines.AsrSession`."""
 
     retracted = 0
 
     def __init__(self, asr: StreamingAsr, turn: AsrTurn, every: int) -> None:
-        """Partial results are wanted every so many samples."""
+        """Recognise `turn` with `asr`, in pieces of at least `every` samples while the user
+        speaks."""
         self._asr = asr
         self._turn = turn
         self._every = every
         self._stream: AsrStream | None = None
         self._unheard = SampleBuffer(turn.audio.start)
-        """The audio that the engine has not been fed."""
+        """Audio that has not been fed to the engine."""
         self._unheard.append(turn.audio.pcm)
         self._words: tuple[Word, ...] = ()
         self._settled = self._revision = 0
-        """How many of the words are settled, and how many transcripts there were."""
+        """Number of settled words, and number of transcripts so far."""
         self._silence: tuple[int, int] | None = None
-        """Where the speech has ended, and where that was decided; None while the user speaks."""
+        """Samples at which the speech ended and at which that was decided; None during speech."""
         self._final_to = 0
-        """End of the audio of which all words are known."""
+        """End, in samples, of the audio whose words are all known."""
         self._running = self._ended = False
 
     @property
@@ -102,14 +103,14 @@ class StreamingSession:
 
     @property
     def guess(self) -> Transcript | None:
-        """The final transcript if the user stays silent, where it is known."""
+        """The final transcript if the user stays silent; None while it is not known."""
         if self._silence is None or self._silence[0] > self._final_to:
             return None
         return Transcript(self._turn.number, self._revision + 1, self._words, final=True)
 
     @property
     def hypothesis(self) -> str:
-        """All words, as the newest result has them."""
+        """All words of the turn, as the newest result has them."""
         return " ".join(word.text for word in self._words)
 
     def feed(self, frame: AudioFrame) -> None:
@@ -119,23 +120,24 @@ class StreamingSession:
             self._unheard.append(frame.pcm)
 
     def pause(self, sample: int, speech_end: int) -> None:
-        """Ask the engine for all words next, on the guess that the turn is over."""
+        """Request all words next, on the guess that the turn is over."""
         self._silence = speech_end, sample
 
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
-        """Give the guess up. The engine hears the pause as it was."""
+        """Withdraw the guess. The engine hears the whole pause."""
         del speech_start, anew, whole
         self._silence = None
 
     def end(self, sample: int, speech_end: int) -> Transcript | None:
-        """Ask the engine for all words, unless they are known."""
+        """End the turn. Returns its final transcript, or None if the engine must give its words
+        first."""
         self._ended = True
         known = self._silence if speech_end < sample else None
         self._silence = speech_end, known[1] if known else sample
         return self.guess
 
     def next_job(self) -> AsrJob | None:
-        """Return the audio to hear now, if there is enough."""
+        """Return the job that hears the next audio, or None if there is too little."""
         if self._running or self.guess is not None:
             return None
         begin, end = self._unheard.start, self._unheard.end
@@ -151,7 +153,7 @@ class StreamingSession:
         )
 
     def _hear(self, pcm: Pcm, final: bool, language: str | None) -> Sequence[Word]:
-        """Let the engine hear some audio, on the model's thread."""
+        """Feed `pcm` to the engine on the model's thread, and return all words of the turn."""
         if self._stream is None:
             self._stream = self._asr.open(language)
         self._stream.feed(pcm)

@@ -1,8 +1,9 @@
-"""Turn-taking: from (frame, speech probability) to where the user begins, pauses and goes on.
+"""The speech detector: finds by speech probabilities when the user begins, pauses, is silent and
+goes on.
 
-A state machine that counts samples. It has no clock and does no I/O, and it knows nothing of
-recognition, replies or turn numbers. While the user is silent it reports how long that has lasted,
-and whoever knows the words decides whether the turn is over: the dialogue core
+It is a state machine that counts samples. It has no clock and does no I/O, and it knows nothing of
+recognition, replies or turn numbers. While the user is silent it reports how long that has lasted.
+Others decide whether the turn is over: the dialogue core, which knows the words
 (`dialogue/endpoint`), or for recordings `TurnDetector`.
 
     idle ── min_speech_ms voiced ──► speaking ── pause_ms unvoiced ──► paused ──── end() ───► idle
@@ -10,12 +11,12 @@ and whoever knows the words decides whether the turn is over: the dialogue core
                                         │     └──────── SpeechPaused ─────┼─┘
                                         └────────────── SpeechResumed ────┘
 
-A window is voiced when its probability reaches `threshold`, and stays so until one falls below
-`release`. The network errs by up to three windows either way, so the end of speech is looked
-for in the level of the audio around the last voiced window, in steps of four milliseconds. For the
-same reason a pause begins as soon as a window is as quiet as the background and the network begins
-to doubt; a turn never ends before the network says so as well. Once it has, the turn may end within
-a window, where the part of it that is there is quiet.
+A window is voiced if its probability reaches `threshold`. The windows after it are voiced too,
+until the probability falls below `release`. The network errs by up to three windows either way, so
+the end of speech is searched in the audio levels around the last voiced window, in steps of four
+milliseconds. For the same reason a pause begins as soon as a window is as quiet as the background
+and its probability is below `pause_below`. A turn never ends before a window is unvoiced. After
+that it may end within a window, if the part that has arrived is quiet.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from voiceloop.config import TurnConfig
 from voiceloop.types import AudioFrame
 
 LOOK_BACK_MS = 128
-"""How far before the end of the last voiced window speech may have ended."""
+"""Milliseconds before the end of the last voiced window in which the end of speech is searched."""
 LOOK_AHEAD_MS = 64
-"""How far after the end of the last voiced window speech may have gone on."""
+"""Milliseconds after the end of the last voiced window in which the end of speech is searched."""
 SETTLED_MS = 64
-"""Silence, as the network sees it, after which the end of speech is looked for again."""
+"""Milliseconds of unvoiced windows after which the end of speech is searched again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class SpeechStarted:
     sample: int
     """Index of the sample after the last one seen when this was decided."""
     start: int
-    """First sample to recognise: the beginning less the pre-roll, never within an earlier turn."""
+    """First sample to recognise: the speech start less the pre-roll, but never within an earlier
+    turn."""
     speech_start: int
     """First sample of the first voiced window."""
 
@@ -67,17 +69,18 @@ class SilenceLasts:
     speech_end: int
     """Index of the sample after the last voiced one."""
     quiet: bool = True
-    """False where there is a sound by now that may be speech: the turn does not end before the
-    next window tells."""
+    """False if a sound has begun that may be speech. Then the turn cannot end before the next
+    window is judged."""
 
     def reaches(self, silence_ms: int) -> bool:
-        """Whether there has been so much silence that a turn with this hangover is over."""
+        """Return whether the silence is long enough to end a turn with a hangover of
+        `silence_ms`."""
         return self.quiet and self.sample - self.speech_end >= samples(silence_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechResumed:
-    """The user went on within the turn: what was guessed since SpeechPaused is void."""
+    """The user goes on within the turn, which makes all guesses since `SpeechPaused` void."""
 
     sample: int
     """Index of the sample after the last one seen when this was decided."""
@@ -94,16 +97,17 @@ class TurnEnded:
     speech_end: int
     """Index of the sample after the last voiced one."""
     forced: bool = False
-    """True where the turn reached its greatest length, with the user perhaps still speaking."""
+    """True if the turn ended without a silence: it reached its greatest length, or a client ended
+    it."""
 
 
 TurnEvent = SpeechStarted | SpeechPaused | SilenceLasts | SpeechResumed | TurnEnded
 
 
 class SpeechDetector:
-    """The state of one stream at 16 kHz.
+    """The speech detector of one stream at 16 kHz.
 
-    Its events are to be gone through one by one, since `end` may be called between two of them.
+    Its events must be handled one by one, since `end` may be called between two of them.
     """
 
     def __init__(self, config: TurnConfig) -> None:
@@ -111,22 +115,23 @@ class SpeechDetector:
         self._voiced = False
         self._active = False
         self._run: int | None = None
-        """First sample of the voiced run that may become a beginning."""
+        """First sample of a voiced run that may become the beginning of a turn."""
         self._start = 0
         self._voiced_end = 0
         self._speech_end: int | None = None
-        """Set while paused."""
+        """End of the speech before the present pause, in samples; None outside a pause."""
         self._taken = 0
         """End of the last turn's audio: no later turn begins before it."""
         self._paused = 0
-        """Where the silence after it was noticed."""
+        """Sample at which the present pause was reported."""
         self._doubted = False
-        """The network takes the last window for speech, and is not sure of it."""
+        """Whether the last window is voiced with a probability below `pause_below`."""
         self._seen = 0
         self._loudness = Loudness()
 
     def feed(self, frame: AudioFrame, probability: float) -> Iterable[TurnEvent]:
-        """What `frame`, the next one of the stream, tells by its speech probability."""
+        """Yield the events of `frame`, the next window of the stream, by its speech
+        `probability`."""
         config = self._config
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
@@ -150,8 +155,8 @@ class SpeechDetector:
             yield self._end(forced=True)
 
     def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
-        """What `rest`, the beginning of the next window, tells by its loudness: it may begin a
-        pause, or go on with a silence. It may be empty."""
+        """Yield the events of `rest`, the beginning of the next window, by its loudness. It may
+        begin a pause or prolong a silence. It may be empty."""
         if not self._active:
             return
         if self._speech_end is None:
@@ -165,15 +170,15 @@ class SpeechDetector:
                 yield SilenceLasts(rest.end, self._speech_end, quiet=False)
 
     def end(self) -> TurnEnded:
-        """The turn is over with the silence that was reported last."""
+        """End the turn at the silence that was reported last."""
         return self._end()
 
     def flush(self) -> list[TurnEvent]:
-        """The stream is over: so is a turn in progress."""
+        """End a turn that is in progress, because the stream is over."""
         return [self._end()] if self._active else []
 
     def forget(self) -> None:
-        """There has been no turn, and none begins in what has been seen."""
+        """Discard the present turn. No later turn begins in the audio so far."""
         self._voiced = self._active = False
         self._run = None
         self._speech_end = None
@@ -202,14 +207,15 @@ class SpeechDetector:
         if self._speech_end is None:
             return [] if unvoiced < samples(self._config.pause_ms) else self._pause()
         if samples(SETTLED_MS) <= unvoiced < 2 * samples(SETTLED_MS):
-            # By now it is known what was background, and what the last consonant.
+            # By now the last consonant can be told from the background.
             self._speech_end = self._refined_end()
             if self._speech_end > self._paused:
                 return self._pause()
         return []
 
     def _pause(self, seen: int | None = None) -> list[TurnEvent]:
-        """A silence begins, or the one that there is has turned out to begin later."""
+        """Report a pause that begins, or the present one if its beginning has moved to a later
+        sample."""
         if self._speech_end is None or self._speech_end > self._paused:
             self._speech_end, self._paused = self._refined_end(), seen or self._seen
             return [SpeechPaused(self._paused, self._speech_end)]
@@ -225,7 +231,8 @@ class SpeechDetector:
         return TurnEnded(self._seen, speech_end, forced)
 
     def _refined_end(self) -> int:
-        """End of the last step around the last voiced window that is as loud as speech."""
+        """Return the end of the last step around the last voiced window that is as loud as
+        speech."""
         first = self._voiced_end - samples(LOOK_BACK_MS)
         last = self._voiced_end + samples(LOOK_AHEAD_MS)
         found = self._loudness.last_loud(self._seen, first, last)
@@ -233,15 +240,17 @@ class SpeechDetector:
 
 
 class TurnDetector(SpeechDetector):
-    """Ends turns by itself after the configured silence: for recordings, where nobody judges words
-    meanwhile."""
+    """A speech detector that ends turns by itself after the configured silence. It is for
+    recordings, where nobody judges the words meanwhile."""
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """See `SpeechDetector.feed`; silences are not reported, but end the turn."""
+        """Return the events of the next window. Silences are not reported, but a long one ends the
+        turn."""
         return [*self._ended(super().feed(frame, probability))]
 
     def between(self, rest: AudioFrame) -> list[TurnEvent]:
-        """See `SpeechDetector.between`; silences are not reported, but end the turn."""
+        """Return the events of `rest`, the beginning of the next window. A long silence ends the
+        turn."""
         return [*self._ended(super().between(rest))]
 
     def _ended(self, events: Iterable[TurnEvent]) -> Iterator[TurnEvent]:
@@ -253,9 +262,10 @@ class TurnDetector(SpeechDetector):
 
 
 class Commitment:
-    """Stands in for a `SpeechDetector` where somebody else says when the user begins and ends.
+    """A detector for a client that says itself when the user begins and ends.
 
-    A turn begins with the first frame after the last one's end, and is whatever comes until `end`.
+    A turn begins with the first frame after the end of the last turn, and has all audio until
+    `end`.
     """
 
     def __init__(self, config: TurnConfig) -> None:
@@ -264,7 +274,7 @@ class Commitment:
         self._seen = 0
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """A turn begins, and one of the greatest length is ended."""
+        """Begin a turn if there is none, and end one that has reached the greatest length."""
         del probability
         self._seen = frame.end
         if self._start is None:
@@ -273,19 +283,19 @@ class Commitment:
         return [self.end()] if self._seen - self._start >= self._limit else []
 
     def between(self, rest: AudioFrame) -> list[TurnEvent]:
-        """Nothing is told by a part of a window."""
+        """Return no events: a part of a window decides nothing here."""
         del rest
         return []
 
     def end(self) -> TurnEnded:
-        """The turn in progress is over; all of it is to be recognised."""
+        """End the present turn. All of its audio is to be recognised."""
         self._start = None
         return TurnEnded(self._seen, self._seen, forced=True)
 
     def forget(self) -> None:
-        """There has been no turn."""
+        """Discard the present turn."""
         self._start = None
 
 
 Detector = SpeechDetector | Commitment
-"""Whatever finds the turns of a stream."""
+"""Any class that finds the turns of a stream."""

@@ -1,5 +1,5 @@
-"""The words of one turn: frozen ones, which are decoded no more, committed ones, on which two
-hypotheses agree, and those that may still change."""
+"""The words of one turn: frozen words are decoded no more, committed words are those on which two
+hypotheses agree, and all others may still change."""
 
 from __future__ import annotations
 
@@ -11,37 +11,40 @@ from voiceloop.types import Word
 
 
 class Understood:
-    """The words understood in one turn. A hypothesis is all the words of its `TurnWindow`."""
+    """The words understood in one turn. A hypothesis is all the words of the turn's
+    `TurnWindow`."""
 
     def __init__(self) -> None:
         self._agreement = LocalAgreement()
         self._frozen: tuple[Word, ...] = ()
-        """Frozen words, as they were committed."""
+        """Frozen words, in the form in which they were committed."""
         self._settled: tuple[Word, ...] = ()
-        """Frozen words, as their last decode has them."""
+        """Frozen words, in the form of their last decode."""
         self._unsettled: tuple[Word, ...] = ()
-        """Words of that decode after them."""
+        """Words of that last decode after the frozen ones."""
         self._within_sentence = False
-        """The window begins within a sentence, and the decoder takes it for a beginning."""
+        """Whether the window begins within a sentence. The decoder writes a capital there
+        anyway."""
 
     @property
     def committed(self) -> tuple[Word, ...]:
-        """Words that stay: frozen and committed ones, as they were committed."""
+        """Words that stay: frozen and committed ones, in the form in which they were committed."""
         return self._frozen + self._agreement.committed
 
     @property
     def settled(self) -> tuple[str, ...]:
-        """Words of the window that two hypotheses agreed on."""
+        """Texts of the committed words of the window."""
         return tuple(word.text for word in self._agreement.committed)
 
     def whole(self, hypothesis: Sequence[Word] | None) -> tuple[Word, ...]:
-        """Return all words as the newest decode has them, where committed ones may be spelt and
-        punctuated in another way by now."""
+        """Return all words, as the newest decode has them. It may spell and punctuate committed
+        words differently. `hypothesis` is None if the window has not been decoded since words were
+        last frozen."""
         return self._settled + tuple(self._unsettled if hypothesis is None else hypothesis)
 
     def fitted(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """Return the `words` of a decode without the capital at their beginning, where they go on
-        with a frozen sentence."""
+        """Return `words` without the capital of the first one, if they continue a frozen
+        sentence."""
         if not (self._within_sentence and words):
             return words
         return (replace(words[0], text=_without_capital(words[0].text)), *words[1:])
@@ -55,12 +58,12 @@ class Understood:
         return self._split(self._agreement.commit(count))
 
     def confirmed(self, final: Sequence[Word]) -> int:
-        """Return with how many of the committed words the `final` ones begin."""
+        """Return how many of the committed words agree with the beginning of `final`."""
         return common_prefix(_keys(self.committed), _keys(final))
 
     def let_stand(self, hypothesis: Sequence[Word], *, ends: bool) -> None:
-        """Freeze all words. Later audio is decoded alone; it may go on with their sentence unless
-        the sentence `ends`."""
+        """Freeze all words. Later audio is decoded alone, and may continue their sentence unless it
+        `ends`."""
         self._frozen += self._agreement.commit(len(hypothesis)).committed
         self._settled += tuple(hypothesis)
         self._agreement, self._unsettled = LocalAgreement(), ()
@@ -83,6 +86,7 @@ def _keys(words: Sequence[Word]) -> list[str]:
 
 
 def _without_capital(word: str) -> str:
-    """Return a word as it is written within a sentence, where a decoder took it for the first."""
+    """Return `word` as written within a sentence: in lower case, unless it is "I" or has other
+    capitals."""
     alone = word.split("'")[0]
     return word if alone == "I" or not alone[1:].islower() else word[0].lower() + word[1:]

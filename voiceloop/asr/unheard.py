@@ -1,9 +1,8 @@
 """Finds sound that a decode left without words, and compares two decodes.
 
-Where two sentences meet, Whisper may give the first and come to its end, or begin with the second.
-Its attention then stays with one token during all of the other sentence. So a decode is doubted
-where a token lasts for seconds of sound, or where words are missing that partial decodes had
-settled.
+Where two sentences meet, Whisper may give only one of them. Its attention then stays with one token
+during all of the other sentence. So a decode is doubted if one token lasts for seconds of sound, or
+if words are missing that partial decodes had settled.
 """
 
 from __future__ import annotations
@@ -20,34 +19,36 @@ from voiceloop.audio.frames import SPEECH_RATE, levels
 from voiceloop.types import Pcm
 
 STEP = 160
-"""Samples of a step, over which a level is taken."""
+"""Samples in a step; each step has one level."""
 STEP_S = STEP / SPEECH_RATE
 FLOOR_SHARE = 0.1
-"""Quantile of the levels that is taken for the background."""
+"""Quantile of the levels that is taken as the background level."""
 ABOVE_FLOOR_DB, BELOW_PEAK_DB = 8.0, 35.0
-"""Sound is louder than the background plus the first and than the loudest step less the second."""
+"""Decibels. Sound is louder than the background plus `ABOVE_FLOOR_DB`, and louder than the loudest
+step minus `BELOW_PEAK_DB`."""
 LONG_S = 1.5
 """Seconds of sound in which people always say more than one token."""
 TOKEN_S, SPARE_S = 0.3, 0.8
-"""Seconds of sound that a token takes, and seconds beyond those of all tokens after which some of
-the sound may be without words."""
+"""Seconds of sound that a token takes. If the sound lasts over `SPARE_S` seconds longer than all
+tokens take, some of it may be without words."""
 LEAST_S = 0.2
-"""Least seconds of sound on either side of a silence that may divide two sentences."""
+"""Least seconds of sound on both sides of a silence that may divide two sentences."""
 NEAR = 10
-"""A sentence may end within so many steps of where the attention moves on."""
+"""Greatest distance in steps between the end of a sentence and the moment at which the attention
+moves on."""
 RUN = 3
-"""So many missing words in a row are not misheard but left out."""
+"""Number of missing words in a row from which they count as left out and not as misheard."""
 
 Span = tuple[float, float]
-"""Beginning and end in seconds."""
+"""Begin and end in seconds."""
 
 
 class WindowSound:
-    """The sound in a window at 16 kHz."""
+    """The parts of a window at 16 kHz that hold sound."""
 
     def __init__(self, pcm: Pcm) -> None:
         self.pcm = pcm
-        """The window."""
+        """Samples of the window."""
         self._levels = levels(pcm, STEP)
         quieter = int(len(self._levels) * FLOOR_SHARE)
         floor = float(np.partition(self._levels, quieter)[quieter])
@@ -56,20 +57,21 @@ class WindowSound:
         self._before = np.concatenate(([0], np.cumsum(self._sounds))) * STEP_S
 
     def spare(self, tokens: int) -> bool:
-        """Whether a decode with so many tokens may have left sound without words."""
+        """Return whether a decode with so many `tokens` may have left sound without words."""
         return float(self._before[-1]) - TOKEN_S * tokens > SPARE_S
 
     def without_words(self, moments: Sequence[float]) -> tuple[float, Span]:
-        """Return the longest sound with a single token or none, in seconds, and its span.
+        """Return the length in seconds and the span of the longest sound that has at most one
+        token.
 
-        `moments` are the beginnings of the tokens, and the end of the last one.
+        `moments` are the times at which the tokens begin, and the time at which the last one ends.
         """
         edges = (0.0, *moments[1:-1], len(self._levels) * STEP_S)
         return max((self._within(span), span) for span in pairwise(edges))
 
     def places(self, span: Span) -> list[int]:
         """Return samples at which the sound in `span` may be divided: in its longest silence with
-        sound on both sides, and at its quiet beginning and end."""
+        sound on both sides, and in the quietest steps near its beginning and end."""
         first, last = self._steps(span)
         loud = np.flatnonzero(self._sounds[first:last])
         lengths = np.diff(loud) - 1
@@ -97,8 +99,8 @@ class WindowSound:
 
 
 def gone(settled: Sequence[str], said: Sequence[str]) -> int:
-    """Return how many of the `settled` words `said` lacks, with no others in their place, in runs
-    of `RUN` or more."""
+    """Return how many of the `settled` words are missing in `said`. Only runs of `RUN` or more
+    words count, and only if no others stand in their place."""
     before, after = (
         [key for word in words if (key := normalise(word))] for words in (settled, said)
     )
@@ -108,5 +110,6 @@ def gone(settled: Sequence[str], said: Sequence[str]) -> int:
 
 
 def fuller(settled: Sequence[str], first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether the `second` decode has words that the `first` left out. One or two may be noise."""
+    """Return whether the `second` decode has words that the `first` left out. One or two more may
+    be noise."""
     return len(second) >= len(first) + RUN or gone(settled, second) < gone(settled, first)

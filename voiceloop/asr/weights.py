@@ -1,9 +1,9 @@
-"""Reads the weights in a file of CTranslate2, which its API does not give out.
+"""Reads weights from a file of CTranslate2, whose API does not give them out.
 
-The format is private to CTranslate2. This is version 6 of it, which `ctranslate2.specs.ModelSpec`
-of CTranslate2 3 and 4 writes: for each variable its name, shape, type and values, and then pairs of
-names for variables that are equal to another one. A later version of the library may write another
-format, so voiceloop asks for one before 5; a file of another version is refused.
+The format is private to CTranslate2. This is its version 6, which `ctranslate2.specs.ModelSpec` of
+CTranslate2 3 and 4 writes. For each variable it has the name, shape, type and values. Then come
+pairs of names for variables that are equal to another one. A later version of the library may write
+another format, so voiceloop requires one before 5; a file of another version is refused.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import numpy.typing as npt
 
 VERSION = 6
 TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, np.uint16)
-"""Types of values by their number in the file."""
+"""Types of values; the index of each is its number in the file."""
 BFLOAT16 = 5
-"""Number of the type bfloat16, the upper halves of float32, which numpy lacks."""
+"""Number of the type bfloat16, the upper half of a float32, which numpy lacks."""
 SCALE = "_scale"
-"""End of the names of scales. Integers are weights that were multiplied by a scale, one for all or
-one for each row."""
+"""Suffix of the names of scales. Integer weights were multiplied by a scale, one for all or one for
+each row."""
 
 Weights = dict[str, npt.NDArray[np.float32]]
 
 
 def read_weights(path: Path, prefix: str) -> Weights:
-    """Read the variables whose names begin with `prefix`, by the rest of their names, as float32.
+    """Read the variables whose names begin with `prefix` as float32, by their names without it.
 
-    ValueError for a file of another format, OSError for one that cannot be read.
+    Raises ValueError for a file of another format, and OSError for one that cannot be read.
     """
     with _mapped(path) as data:
         found = {name: entry.values(data) for name, entry in _entries(data, prefix)}
@@ -45,7 +45,7 @@ def read_weights(path: Path, prefix: str) -> Weights:
 
 
 def read_shapes(path: Path, prefix: str) -> dict[str, tuple[int, ...]]:
-    """Read the shapes of the variables that `read_weights` would read, and raise its errors."""
+    """Read the shapes of the variables that `read_weights` would read. Raises the same errors."""
     with _mapped(path) as data:
         return {name: entry.shape for name, entry in _entries(data, prefix)}
 
@@ -58,7 +58,7 @@ class _Entry:
     kind: int
     begin: int
     size: int
-    """In bytes."""
+    """Length of the values in bytes."""
 
     def values(self, data: mmap.mmap) -> npt.NDArray[np.generic]:
         if self.kind >= len(TYPES):
@@ -70,14 +70,14 @@ class _Entry:
 
 
 class _WeightsReader:
-    """Reads one value after another; ValueError at the end of the file."""
+    """Reads one value after another. Raises ValueError at the end of the file."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
         self._at = 0
 
     def number(self, kind: str) -> int:
-        """Read a number of one of the `struct` module's kinds."""
+        """Read a number whose type is `kind`, a format character of the `struct` module."""
         begin = self.skip(struct.calcsize(kind))
         return struct.unpack_from(f"<{kind}", self._data, begin)[0]
 
@@ -87,7 +87,7 @@ class _WeightsReader:
         return self._data[begin : begin + length].rstrip(b"\0").decode()
 
     def skip(self, size: int) -> int:
-        """Pass over the next `size` bytes, and return where they begin."""
+        """Skip the next `size` bytes, and return the position at which they begin."""
         begin, self._at = self._at, self._at + size
         if self._at > len(self._data):
             raise ValueError("it ends too early")
@@ -101,7 +101,7 @@ def _mapped(path: Path) -> Iterator[mmap.mmap]:
 
 
 def _entries(data: mmap.mmap, prefix: str) -> Iterator[tuple[str, _Entry]]:
-    """Yield the variables whose names begin with `prefix`, with the rest of their names."""
+    """Yield each variable whose name begins with `prefix`, by its name without it."""
     reader = _WeightsReader(data)
     if (version := reader.number("I")) != VERSION:
         raise ValueError(f"it is of version {version} of CTranslate2's format")

@@ -1,14 +1,14 @@
-"""Whisper, through faster-whisper and CTranslate2.
+"""Whisper, run through faster-whisper and CTranslate2.
 
 Whisper was trained on windows of 30 seconds, and encoding one takes most of a decode's time. On a
-CPU our own encoder gives the states of a full window for little more work than the speech in it
-takes (`short_window`). A final decode is made once more where its words are unlikely or repeat
-themselves, from states that are encoded in full. Where the words leave sound out, the window is
+CPU voiceloop's own encoder gives the states of a full window for little more work than its speech
+takes (`short_window`). If the words of a final decode are unlikely or repeat themselves, the decode
+is repeated from states that are encoded in full. If the words leave sound out, the window is
 decoded once more in two parts (`unheard`).
 
 A decode is one bounded call. On a GPU CTranslate2 works on a thread and a stream of its own, of
-usual priority; that stream waits for none but the device's default one, on which nothing of ours
-runs (`placement.own_stream`). This module knows nothing of streams of audio and turns.
+normal priority. That stream waits only for the device's default stream, on which voiceloop runs
+nothing (`placement.own_stream`). This module knows nothing of audio streams and turns.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ from voiceloop.memoryplan import MemoryPart
 from voiceloop.types import Pcm, Word
 
 QUIETEST = 1e-4
-"""Peak below which there is nothing to hear."""
+"""Peak amplitude below which a window holds nothing to hear."""
 LOOKS = 2
-"""How often a window is divided where words are missing: of three sentences two may be."""
+"""How often in a row a window with missing words is divided: of three sentences, two may be
+missing."""
 CAREFUL_BEAMS = 5
 SURE = 0.6
-"""Mean probability above which the words of a part are taken, which may hold nothing but noise."""
+"""Mean probability from which the words of a part are taken. A part may hold nothing but noise."""
 _SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
-"""Of the bytes that weights take in Whisper's files, which mostly have 16 bits."""
+"""Bytes of the weights by their type, relative to Whisper's files, which mostly have 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +54,20 @@ class _Reading:
     """The words of a window."""
 
     found: Hypothesis | None
-    """The decode that gave them; None where they are of several."""
+    """Decode that gave the words; None if they come from several decodes."""
     words: Sequence[Word]
     moments: Sequence[float]
-    """When each of their tokens begins, and when the last ends; empty where they have no times."""
+    """Times at which each of the words' tokens begins and the last one ends, in seconds. Empty if
+    the words have no exact times."""
 
     @property
     def texts(self) -> list[str]:
-        """The words as written."""
+        """The words as strings."""
         return [word.text for word in self.words]
 
 
 class Whisper(WindowedAsr):
-    """The engine."""
+    """A Whisper model as a recogniser."""
 
     def __init__(self, config: AsrConfig, model: WhisperModel, encoding: Encoding) -> None:
         self.name = f"whisper {config.model}"
@@ -79,15 +81,15 @@ class Whisper(WindowedAsr):
         self._language = self.languages[0] if alone else config.language
         self._decoders = dict[str, WhisperDecoder]()
         self.counters = {"short_windows": 0, "full_windows_after": 0, "looked_again": 0}
-        """Final decodes in a short window, those among them after which the full one was decoded,
-        and windows that were decoded again in parts."""
+        """Numbers of final decodes in a short window, of those that were repeated in the full one,
+        and of windows that were decoded again in parts."""
 
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
-        """Decode a window; ValueError for one that is longer than `max_window_s`.
+        """Decode a window. Raises ValueError if it is longer than `max_window_s`.
 
-        A final decode uses the configured beams, a partial is greedy. Words that are `timed` have
-        the times and probabilities that the cross-attention gives. Others share the window evenly
-        and all have the mean probability, or 0 where the decode looped, came to no end, or may
+        A final decode uses the configured beams; a partial is greedy. With `timed`, words have the
+        times and probabilities that the cross-attention gives. Otherwise they share the window
+        evenly and all have the mean probability, or 0 if the decode looped, came to no end, or may
         have left something out.
         """
         pcm, timed = request.pcm, request.timed
@@ -113,7 +115,8 @@ class Whisper(WindowedAsr):
     def _finally(
         self, decoder: WhisperDecoder, states: ctranslate2.StorageView, pcm: Pcm
     ) -> Hypothesis:
-        """Decode a window with all beams, and from full states where a short window does not do."""
+        """Decode a window with all beams. If the words from a short window are not trusted, decode
+        again from full states."""
         seconds = len(pcm) / SPEECH_RATE
         found = decoder.decode(states, seconds, self._beams)
         if self._encode.shortens(pcm):
@@ -132,7 +135,8 @@ class Whisper(WindowedAsr):
         looks: int,
     ) -> _Reading:
         """Decode a window again if its `first` reading leaves much sound without words or lacks
-        some of the `settled` words. Returns the fullest reading."""
+        `settled` words. Returns the fullest reading. `looks` is how often the window may still be
+        divided."""
         whole, lost = first.found, gone(settled, first.texts)
         assert whole is not None, "it was decoded in one piece"
         if not looks or not (lost or first.moments or sound.spare(len(whole.tokens))):
@@ -157,8 +161,8 @@ class Whisper(WindowedAsr):
     def _divided(
         self, decoder: WhisperDecoder, pcm: Pcm, at: int, known: Sequence[str], looks: int
     ) -> _Reading:
-        """Decode a window before and after sample `at`, each part by itself. Of a part that may be
-        noise only words that are `known` are taken."""
+        """Decode a window before and after sample `at`, each part by itself. A part that may be
+        noise is left out, unless all of its words are `known`."""
         words: list[Word] = []
         moments: list[float] = []
         for part, begin in ((pcm[:at], 0.0), (pcm[at:], at / SPEECH_RATE)):
@@ -179,14 +183,14 @@ class Whisper(WindowedAsr):
     def detect_language(self, pcm: Pcm) -> tuple[str, float]:
         """Return the language that is spoken in the first window of `pcm`, and its probability.
 
-        ConfigError where the model's folder does not say which of its tokens are languages.
+        Raises ConfigError if the model's folder does not say which of its tokens are languages.
         """
         if not self._model.model.is_multilingual:
             return self.languages[0], 1.0
         return self._detected(self._encode(pcm[: int(self.max_window_s * SPEECH_RATE)]))
 
     def _detected(self, states: ctranslate2.StorageView) -> tuple[str, float]:
-        """Return the language of a window, and its probability."""
+        """Return the most probable language of a window, and its probability."""
         (found,) = self._model.model.detect_language(states)
         for token, probability in found:  # the most probable one first
             if (code := token[2:-2]) in self.languages:
@@ -199,7 +203,7 @@ class Whisper(WindowedAsr):
 def _read(
     decoder: WhisperDecoder, found: Hypothesis, sound: WindowSound, *, timed: bool
 ) -> _Reading:
-    """Return the words of a decode, without loops and what is no speech."""
+    """Return the words of a decode, without loops and without anything that is no speech."""
     words = found.spoken
     if not words:
         return _Reading(found, (), ())
@@ -224,10 +228,10 @@ def _audible(pcm: Pcm) -> bool:
 
 
 def whisper(config: AsrConfig) -> Asr:
-    """Load `config.model`: the entry point of `voiceloop.asr`.
+    """Load `config.model`. This is the entry point of `voiceloop.asr`.
 
-    Raises what `catalog.names.find` raises, ModelCorrupt, OutOfMemory, or ConfigError for a
-    language that the model does not know.
+    Raises ConfigError for a language that the model does not know, and the errors of
+    `catalog.names.find` and `whisper_model.load`.
     """
     starter = config.model == "starter"
     folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
@@ -241,9 +245,10 @@ def whisper(config: AsrConfig) -> Asr:
 
 
 def footprint(config: AsrConfig, device: str) -> Iterator[MemoryPart]:
-    """What the recogniser takes on a device of that type: its weights and what it computes in."""
+    """Yield the memory that the recogniser takes on `device`: its weights, and what it computes
+    in."""
     from voiceloop.asr.whisper_encoder import (
-        encoder_bytes,  # with torch, which models of any length spare
+        encoder_bytes,  # imports torch, which models for windows of any length do without
     )
 
     if whisper_device(config.device) != device:
@@ -256,12 +261,12 @@ def footprint(config: AsrConfig, device: str) -> Iterator[MemoryPart]:
     if is_ours(device, read_windows(folder)):
         kept += encoder_bytes(path, silence=config.pad_s is not None)
     yield MemoryPart("Whisper", kept)
-    if device == "cpu":  # measured: what it computes in, and what loading leaves
+    if device == "cpu":  # measured: buffers, and what loading leaves behind
         yield MemoryPart("its work", stored)
 
 
 def _languages(model: WhisperModel) -> tuple[str, ...]:
-    """Return the languages that a model knows."""
+    """Return the codes of the languages that a model knows."""
     known = model.supported_languages
     if not model.model.is_multilingual:
         return tuple(known)

@@ -1,4 +1,4 @@
-"""Whisper's decoder in CTranslate2: the words of a window, and their times.
+"""Whisper's decoder in CTranslate2: finds the words of a window, and their times.
 
 Times come from the cross-attention, which takes a second pass of the decoder.
 """
@@ -22,25 +22,27 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.types import Word
 
 MOST_TOKENS = 224
-"""Half of the positions of Whisper's decoder: more than that is never said in a window."""
+"""Most tokens of a decode: half of the positions of Whisper's decoder. More is never said in a
+window."""
 SPARE_TOKENS = 12
 TOKENS_PER_S = 12
-"""A decode may give this many tokens for each second of audio, and the spare ones. Nobody speaks as
-fast, so a decode that stops there is in a loop."""
+"""A decode may give `TOKENS_PER_S` tokens for each second of audio, and `SPARE_TOKENS` more. Nobody
+speaks as fast, so a decode that reaches this limit is in a loop."""
 NO_SPEECH = 0.6
-"""Probability of no speech above which a transcript that is itself unlikely is dropped."""
+"""Probability of no speech above which an unlikely transcript is dropped."""
 UNLIKELY = -1.0
 """Mean log probability of a token below which a transcript is unlikely."""
 LOOP_TIMES, LOOP_WORDS = 4, 8
-"""A phrase is a loop if it ends the transcript this many times over and fills this many words."""
+"""A phrase is a loop if it is repeated at the end of a transcript at least `LOOP_TIMES` times and
+its repetitions have at least `LOOP_WORDS` words."""
 LOOP_INSIDE = re.compile(r"((?:-?[^\W\d_]){1,8}?)\1{11,}")
-"""Letters within a word, a dozen times over: "o-o-o-…", to which two voices at once can lead.
-Digits may repeat themselves: there are large numbers."""
+"""Letters that repeat themselves within a word a dozen times, as in "o-o-o-…". Two voices at once
+can lead to that. Digits may repeat themselves, since there are large numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A word and its tokens."""
+    """A word and the range of its tokens."""
 
     text: str
     first: int
@@ -56,27 +58,27 @@ class Hypothesis:
     states: ctranslate2.StorageView
     """The encoder's states that were decoded."""
     tokens: list[int]
-    """The tokens of text."""
+    """Text tokens, without special ones."""
     words: Sequence[Spelling]
-    """The words that they spell, loops included."""
+    """Words that the tokens spell, loops included."""
     mean: float
     """Mean log probability of a token."""
     no_speech: float
-    """Probability that nobody speaks."""
+    """Probability that the window holds no speech."""
     ended: bool
-    """The decode came to its end by itself."""
+    """Whether the decode ended by itself, before its limit of tokens."""
 
     @property
     def spoken(self) -> Sequence[Spelling]:
-        """The words without loops; none where they are unlikely and repeat themselves, or where
-        they are unlikely and nobody seems to speak."""
+        """The words without loops. There are none if the transcript is unlikely and either repeats
+        itself or seems to hold no speech."""
         looped = repeats([word.text for word in self.words])
         nothing = self.mean < UNLIKELY and (self.no_speech > NO_SPEECH or looped)
         return () if nothing else without_loop(self.words)
 
     @property
     def trusted(self) -> bool:
-        """Whether states that are encoded in full would hardly give other words."""
+        """Whether a decode of fully encoded states would hardly give other words."""
         texts = [word.text for word in self.words]
         return self.ended and self.mean >= UNLIKELY and not repeats(texts)
 
@@ -91,13 +93,13 @@ class WhisperDecoder:
         )
 
     def decode(self, states: ctranslate2.StorageView, seconds: float, beams: int) -> Hypothesis:
-        """Decode a window that holds so many seconds of audio."""
+        """Decode a window that holds `seconds` of audio, with so many `beams`."""
         most = min(SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds), MOST_TOKENS)
         (result,) = self._model.generate(
             states,
             [[*self._tokenizer.sot_sequence, self._tokenizer.no_timestamps]],
             beam_size=beams,
-            max_length=2 * most,  # CTranslate2 gives half of it at most
+            max_length=2 * most,  # CTranslate2 returns half of it at most
             return_scores=True,
             return_no_speech_prob=True,
         )
@@ -129,8 +131,9 @@ class WhisperDecoder:
     def timed(
         self, found: Hypothesis, words: Sequence[Spelling], samples: int
     ) -> tuple[list[Word], list[float]]:
-        """Return `words` with the times at which the attention moves on to them, and the time at
-        which each of their tokens begins and the last one ends. The window has so many samples."""
+        """Return `words` with their times, and the times at which each of their tokens begins and
+        the last one ends. A word begins when the attention moves on to it. The window has `samples`
+        samples; times are in seconds."""
         tokens, states = found.tokens[: words[-1].last], found.states
         heard = min(math.ceil(samples / HOP), int(states.shape[1]) * FRAMES_PER_STATE)
         (aligned,) = self._model.align(states, self._tokenizer.sot_sequence, [tokens], heard)
@@ -152,8 +155,8 @@ class WhisperDecoder:
 
 
 def without_loop(words: Sequence[Spelling]) -> Sequence[Spelling]:
-    """Return the words with a phrase that repeats itself to the end only once, and so with letters
-    that repeat themselves inside a word."""
+    """Return `words` without repetitions: a phrase that loops to the end is kept once, and so are
+    letters that loop within a word."""
     words = [replace(word, text=LOOP_INSIDE.sub(r"\1", word.text)) for word in words]
     keys = [normalise(word.text) for word in words]
     for length in range(1, len(keys) // LOOP_TIMES + 1):

@@ -1,7 +1,7 @@
-"""Whisper's encoder in torch, from the weights of CTranslate2's file, in float32.
+"""Whisper's encoder in torch, computed in float32 with the weights of CTranslate2's file.
 
-The library encodes windows as a whole, and returns nothing but the states at the end. Here each
-step of a layer is a method of its own, for `short_window.ShortEncoder`. This module knows no audio.
+CTranslate2 encodes windows as a whole, and returns only the final states. Here each step of a layer
+is a method of its own, which `short_window.ShortEncoder` needs. This module knows no audio.
 
 Source of the network: Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision,
 2022, section 2.2.
@@ -24,18 +24,19 @@ from voiceloop.asr.features import FRAMES_PER_STATE, Features
 from voiceloop.asr.weights import read_shapes, read_weights
 
 PREFIX = "encoder/"
-"""Beginning of the names of the encoder's weights in the file."""
+"""Prefix of the names of the encoder's weights in the file."""
 POSITIONS = "position_encodings/encodings"
 EACH_LAYER = "/ffn/linear_0/weight"
-"""End of the name of a weight that each layer has once."""
+"""Suffix of the name of a weight that each layer has once."""
 
 States = npt.NDArray[np.float32]
-"""Shape [states, width]."""
+"""Encoder states of shape [states, width]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights and biases of a layer: attention and a network of two layers, each after a norm."""
+    """Weights and biases of a layer: attention and a feed-forward network of two linear maps, each
+    after a norm."""
 
     norm: tuple[Tensor, Tensor]
     queries_keys_values: tuple[Tensor, Tensor]
@@ -46,11 +47,12 @@ class Layer:
 
 
 class WhisperEncoder:
-    """The encoder of one model. A row is a position's vector on its way through the layers."""
+    """The encoder of one model. A row is the vector of one position on its way through the
+    layers."""
 
     def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """Take the `weights` by CTranslate2's names without `PREFIX`; ValueError if one is
-        missing."""
+        """Take `weights` by their names in CTranslate2 without `PREFIX`. Raises ValueError if one
+        is missing."""
 
         def linear(name: str) -> tuple[Tensor, Tensor]:
             return _tensor(weights, f"{name}/weight"), _tensor(weights, f"{name}/bias")
@@ -75,7 +77,7 @@ class WhisperEncoder:
         self._norm = norm("layer_norm")
         self._heads = int(_tensor(weights, "num_heads"))
         self.states, self._width = self.positions.shape
-        """How many states a full window has, and the width of each."""
+        """Number of states of a full window, and the width of each."""
 
     @property
     def mels(self) -> int:
@@ -84,12 +86,12 @@ class WhisperEncoder:
 
     @torch.inference_mode()
     def __call__(self, features: Features) -> States:
-        """Return the states of `features`, which are no longer than a full window."""
+        """Return the states of `features`, which must be no longer than a full window."""
         rows = self.convolved(features)
         rows = rows + self.positions[: len(rows)]
         for layer in self.layers:
-            queries, seen = self.project(layer, rows)
-            rows = self.finish(layer, rows, self.attend(queries, seen))
+            queries, keys_values = self.project(layer, rows)
+            rows = self.finish(layer, rows, self.attend(queries, keys_values))
         return self.end(rows).numpy()
 
     def convolved(self, features: Features) -> Tensor:
@@ -108,19 +110,19 @@ class WhisperEncoder:
 
     def attend(self, queries: Tensor, keys_values: Tensor) -> Tensor:
         """Return softmax(QK^T / sqrt(width of a head)) V, of all heads: [queries, width]."""
-        asking, keys, values = self._by_head(queries, keys_values)
-        taken = F.scaled_dot_product_attention(asking[None], keys[None], values[None])
-        return taken[0].transpose(0, 1).reshape(len(queries), -1)
+        split_queries, keys, values = self._by_head(queries, keys_values)
+        attended = F.scaled_dot_product_attention(split_queries[None], keys[None], values[None])
+        return attended[0].transpose(0, 1).reshape(len(queries), -1)
 
     def attention(self, queries: Tensor, keys_values: Tensor) -> Tensor:
         """Return the attention of queries to keys, summed over all heads: [queries, keys]."""
-        asking, keys, _ = self._by_head(queries, keys_values)
-        scores = asking @ keys.transpose(1, 2) / math.sqrt(asking.shape[-1])
+        split_queries, keys, _ = self._by_head(queries, keys_values)
+        scores = split_queries @ keys.transpose(1, 2) / math.sqrt(split_queries.shape[-1])
         return scores.softmax(-1).sum(0)
 
-    def finish(self, layer: Layer, rows: Tensor, taken: Tensor) -> Tensor:
-        """Return the rows after a layer, given the output of its attention, `taken`."""
-        rows = rows + F.linear(taken, *layer.joined)
+    def finish(self, layer: Layer, rows: Tensor, attended: Tensor) -> Tensor:
+        """Return the rows after a layer, given the output of its attention, `attended`."""
+        rows = rows + F.linear(attended, *layer.joined)
         normed = F.layer_norm(rows, (self._width,), *layer.second_norm)
         return rows + F.linear(F.gelu(F.linear(normed, *layer.widen)), *layer.narrow)
 
@@ -130,29 +132,29 @@ class WhisperEncoder:
 
     def _by_head(self, queries: Tensor, keys_values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values, each [heads, rows, width of a head]."""
-        asking = queries.view(len(queries), self._heads, -1).transpose(0, 1)
+        split_queries = queries.view(len(queries), self._heads, -1).transpose(0, 1)
         keys, values = keys_values.view(len(keys_values), 2, self._heads, -1).permute(1, 2, 0, 3)
-        return asking, keys, values
+        return split_queries, keys, values
 
 
 def read_encoder(path: Path) -> WhisperEncoder:
     """Read the encoder of the model in CTranslate2's file at `path`.
 
-    OSError for a file that cannot be read, ValueError for another format or network.
+    Raises OSError if the file cannot be read, and ValueError for another format or network.
     """
     return WhisperEncoder(read_weights(path, PREFIX))
 
 
 def encoder_bytes(path: Path, *, silence: bool) -> int:
-    """Return the bytes of memory that the encoder of a file takes, with the keys and values of a
-    silent window if `silence`. It is 0 where the file cannot be read."""
+    """Return the memory in bytes that the encoder of a file takes, or 0 if the file cannot be read.
+    With `silence`, the keys and values of a silent window are included."""
     try:
         shapes = read_shapes(path, PREFIX)
     except (OSError, ValueError):
         return 0
     layers = sum(name.endswith(EACH_LAYER) for name in shapes)
-    seen = 2 * layers * math.prod(shapes.get(POSITIONS, (0,)))
-    return 4 * (sum(map(math.prod, shapes.values())) + (seen if silence else 0))
+    silent_values = 2 * layers * math.prod(shapes.get(POSITIONS, (0,)))
+    return 4 * (sum(map(math.prod, shapes.values())) + (silent_values if silence else 0))
 
 
 def _tensor(weights: Mapping[str, npt.NDArray[np.float32]], name: str) -> Tensor:

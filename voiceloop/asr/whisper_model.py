@@ -1,10 +1,11 @@
-"""Whisper's models in CTranslate2: where they run, and how they are opened.
+"""Whisper's models in CTranslate2: chooses where they run, and opens them.
 
-CTranslate2 asks the system's loader for cuBLAS of CUDA 12 by name. torch may bring another version,
-or none, and pip installs one (extra `cuda`) where no loader looks. A library that is loaded already
-is found by its name, wherever it came from. Each is loaded without making its symbols global, so
-that torch goes on finding its own. cuDNN is left alone: CTranslate2 needs none, and torch's, which
-has the same name for CUDA 12 and 13, must not be replaced.
+CTranslate2 requests cuBLAS of CUDA 12 by name from the system's loader. torch may bring another
+version, or none, and pip installs one (extra `cuda`) where no loader looks. A library that is
+already loaded is found by its name, wherever it came from, so this module loads the libraries
+first. Their symbols are not made global, so that torch still finds its own. cuDNN is left alone:
+CTranslate2 needs none, and torch's, which has the same name for CUDA 12 and 13, must not be
+replaced.
 """
 
 from __future__ import annotations
@@ -30,30 +31,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LIBRARIES = ("libcublasLt.so.12", "libcublas.so.12")
-"""In the order in which they need each other."""
+"""Libraries of cuBLAS, each after those that it needs."""
 FOLDER = "nvidia.cublas.lib"
-"""The package of `nvidia-cublas-cu12` that holds them."""
+"""The package of `nvidia-cublas-cu12` that holds the libraries."""
 INSTALL = "pip install nvidia-cublas-cu12"
 SPECIALS = ("<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>")
 NEEDED = ("model.bin", "config.json", "tokenizer.json")
 
 
 def whisper_device(setting: str) -> str:
-    """Return `cpu` or `cuda`. For `auto` that is the GPU where there is one, working or not."""
+    """Return `cpu` or `cuda`. `auto` means the GPU if there is one, even if it does not work."""
     if setting != "auto":
         return setting
     return "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
 
 
 def whisper_type(setting: str, device: str) -> str:
-    """Return the type in which weights are kept on that device."""
+    """Return the type in which weights are stored on `device`."""
     if setting != "auto":
         return setting
     return "int8" if device == "cpu" else "float16"
 
 
 def wheel_folders() -> Iterable[Path]:
-    """Return the folders into which pip has put the libraries, if it has."""
+    """Return the folders into which pip has installed the libraries; none if it has not."""
     try:
         found = find_spec(FOLDER)
     except ModuleNotFoundError:
@@ -65,12 +66,13 @@ def load_cublas(
     folders: Callable[[], Iterable[Path]] = wheel_folders,
     load: Callable[[str], object] = ctypes.CDLL,
 ) -> bool:
-    """Load the libraries, so that they are found by name; False where one is not found."""
+    """Load the libraries so that they are found by name. Returns False if one is not found."""
     return all(_loaded(name, folders(), load) for name in LIBRARIES)
 
 
 def _loaded(name: str, folders: Iterable[Path], load: Callable[[str], object]) -> bool:
-    """Load one library from the first folder that has it, or else by the system's loader."""
+    """Load one library from the first folder that has it, or else by the system's loader. Returns
+    False if it is not found."""
     for place in (*(str(folder / name) for folder in folders), name):
         try:
             load(place)
@@ -81,8 +83,9 @@ def _loaded(name: str, folders: Iterable[Path], load: Callable[[str], object]) -
 
 
 def open_model(folder: Path, device: str, compute_type: str) -> WhisperModel:
-    """Load a folder's model, and prove by a short encode that its device works."""
-    from faster_whisper import WhisperModel  # slow to import, and others ask for the device alone
+    """Load the model in `folder`, and prove by a short encode that its device works. Raises
+    ValueError if its tokenizer lacks a special token."""
+    from faster_whisper import WhisperModel  # slow to import, and some callers need only the device
 
     model = WhisperModel(
         str(folder), device=device, compute_type=compute_type, local_files_only=True
@@ -101,10 +104,11 @@ def load(
     opener: Callable[[Path, str, str], WhisperModel] = open_model,
     libraries: Callable[[], bool] = load_cublas,
 ) -> WhisperModel:
-    """Open the model in `folder`; with `auto` on the GPU if it works there, and else on the CPU.
+    """Open the model in `folder`. `auto` means the GPU if it works there, or else the CPU.
 
     `opener` takes the folder, the device and the type of the weights. `libraries` loads those that
-    CTranslate2 needs on a GPU, and returns whether they were found.
+    CTranslate2 needs on a GPU, and returns whether they were found. Raises ModelCorrupt,
+    OutOfMemory or EngineError.
     """
     missing = [file for file in NEEDED if not (folder / file).is_file()]
     if missing:

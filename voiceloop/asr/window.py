@@ -1,5 +1,5 @@
-"""The part of a turn's audio that is still to be decoded: all since the last cut, without the
-insides of pauses."""
+"""The part of a turn's audio that is still to be decoded: everything since the last cut, without
+the insides of pauses."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, dbfs, samples, sil
 from voiceloop.types import AudioFrame, Pcm
 
 TRIM_AT = 0.75
-"""Part of an engine's longest window from which on a window is cut."""
+"""Share of an engine's longest window. A window that is longer than this is cut."""
 QUIET_MS = 40
-"""Length of the quietest place that is looked for to cut a window, in milliseconds."""
+"""Milliseconds of the stretch at which a window is cut: the quietest one near a word boundary."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeJob:
-    """A window to decode; `final`, `timed` and `settled` are those of `engines.AsrRequest`."""
+    """A window to decode. `final`, `timed` and `settled` are passed on in an
+    `engines.AsrRequest`."""
 
     pcm: Pcm
     """Samples at 16 kHz, without the silences that are left out."""
     start: int
-    """Index of the first sample in the stream."""
+    """Index in the stream of the first sample."""
     end: int
-    """Index of the sample after the last."""
+    """Index in the stream of the sample after the last."""
     final: bool
     timed: bool = False
-    """Times have to be exact where the window may be cut between two words."""
+    """Whether word times must be exact, because the window may be cut between two words."""
     silences: tuple[tuple[int, int], ...] = ()
-    """The silences that `pcm` leaves out, as beginning and end in the stream."""
+    """Silences that `pcm` leaves out, each as begin and end samples of the stream."""
     settled: tuple[str, ...] = ()
 
     def when(self, seconds: float) -> float:
@@ -43,30 +44,31 @@ class DecodeJob:
 
 
 class TurnWindow:
-    """The audio of one turn."""
+    """The audio of one turn that is still to be decoded."""
 
     def __init__(self, audio: AudioFrame, speech_start: int, limit: int) -> None:
-        """The turn begins with `audio`; the engine takes `limit` samples at once."""
+        """Begin with `audio`, in which speech begins at `speech_start`. The engine takes at most
+        `limit` samples at once."""
         self.limit = limit
         self._speech_start = speech_start
         self._audio = SampleBuffer(audio.start)
         self._audio.append(audio.pcm)
         self._silences: list[tuple[int, int]] = []
-        """Stretches within pauses that are not decoded."""
+        """Stretches within pauses that are not decoded, each as begin and end samples."""
 
     @property
     def start(self) -> int:
-        """Index of the first sample that is kept."""
+        """Index in the stream of the first sample that is kept."""
         return self._audio.start
 
     @property
     def end(self) -> int:
-        """Index of the sample after the last."""
+        """Index in the stream of the sample after the last."""
         return self._audio.end
 
     @property
     def full(self) -> bool:
-        """Whether there is as much to decode as the engine takes at once."""
+        """Whether there is as much audio as the engine takes at once."""
         return self.end - self.start >= self.limit
 
     def feed(self, frame: AudioFrame) -> None:
@@ -75,11 +77,11 @@ class TurnWindow:
         self._audio.append(frame.pcm)
 
     def drop(self, before: int) -> None:
-        """Leave out all audio before that sample from now on."""
+        """Forget all audio before sample `before`."""
         self._audio.drop(before)
 
     def leave_out(self, begin: int, end: int) -> None:
-        """Leave out the audio between those samples from now on."""
+        """Exclude the audio from sample `begin` to `end` from all later decodes."""
         self._silences.append((begin, end))
 
     def job(self, end: int, *, final: bool, settled: tuple[str, ...] = ()) -> DecodeJob:
@@ -93,14 +95,15 @@ class TurnWindow:
         return DecodeJob(pcm, self.start, end, final or timed, timed, silences, settled)
 
     def spoken(self, until: int) -> int:
-        """How many samples of speech before sample `until` are decoded."""
+        """Return how many samples are decoded between the beginning of speech and sample
+        `until`."""
         first = max(self.start, self._speech_start)
         inside = (gap for gap in self._silences if gap[0] > first)
         return until - first - sum(end - begin for begin, end in inside)
 
     def quietest(self, first: int, last: int) -> tuple[float, int] | None:
-        """Level in dBFS and place of the quietest spot between two samples; None for too short a
-        stretch."""
+        """Return the level in dBFS and the centre of the quietest stretch between two samples.
+        Returns None if they are too close together."""
         first, last, size = max(first, self.start), min(last, self.end), samples(QUIET_MS)
         if last - first <= size:
             return None

@@ -1,13 +1,14 @@
-"""Streaming recognition by an engine that decodes windows of audio.
+"""Streaming recognition with an engine that decodes windows of audio.
 
-One window grows with the turn. Partial decodes of all of it give hypotheses on which
-`LocalAgreement` commits words. In the first silence a final decode is made on the guess that the
-turn is over, and it is the turn's transcript unless the user goes on. Of a longer silence only the
-edges are decoded: recognisers lose the words behind it, and make some up in it. A monologue longer
-than the engine's window is cut at the quietest boundary between committed words, which are frozen.
+One window grows with the turn. Each partial decode of the whole window gives a hypothesis, and
+`LocalAgreement` commits the words on which two hypotheses agree. In the first silence a final
+decode is made on the guess that the turn is over. Its words are the turn's transcript unless the
+user goes on. Of a longer silence within the turn only the edges are decoded: recognisers lose the
+words behind a silence, and invent some in it. A monologue longer than the engine's window is cut at
+the quietest boundary between committed words, and the words before the cut are frozen.
 
-A session is state alone: it has no clock and no thread. It says what to decode next, and what the
-words of a decode mean for the transcript.
+A session holds state alone: it has no clock and no thread. It says what to decode next, and how the
+words of a decode change the transcript.
 """
 
 from __future__ import annotations
@@ -27,88 +28,91 @@ from voiceloop.engines import Asr, AsrJob, AsrRequest, AsrTurn
 from voiceloop.types import AudioFrame, Transcript, Word
 
 PAUSE_EDGE_MS = 64
-"""Milliseconds of a silence within a turn that are decoded at either end. Of a hundred questions
-with pauses of 200 to 700 ms, the starter gets 7 % of the words wrong with whole silences, and 3 %
+"""Milliseconds that are decoded at each end of a silence within a turn. In a hundred questions with
+pauses of 200 to 700 ms, the starter model gets 7 % of the words wrong with whole silences, and 3 %
 with these edges."""
 RECORDED_EDGE_MS = 200
-"""The same where no partials are wanted. Of 634 words of people tiny.en had 39 wrong with 64 ms, 18
-with this, and 16 with the whole silence; of synthetic voices the starter mishears the words behind
-a silence."""
+"""Milliseconds that are decoded at each end of a silence if no partials are wanted. Of 634 words of
+people, tiny.en had 39 wrong with 64 ms, 18 with this value, and 16 with the whole silence. With
+synthetic voices, the starter model mishears the words behind a silence."""
 MIN_CUT = 0.25
-"""Least part of the engine's window that a cut takes away."""
+"""Least share of the engine's longest window that a cut removes."""
 UNSAFE_S = 1.0
-"""Seconds at the end of a window that breaks off while the user speaks: their words may be
-wrong."""
+"""Seconds at the end of a window whose words may be wrong, because the window breaks off while the
+user speaks."""
 TAIL_MS = 64
-"""Audio after the end of speech that a partial must have seen to stand for the final decode."""
+"""Milliseconds of audio after the end of speech that a partial decode must cover to stand for the
+final decode."""
 LATE_MS = 64
-"""Milliseconds of speech that a decode may lack for its words to stand as a guess. The reply and
-the end of the turn go by the guess until all of the speech has been decoded."""
+"""Milliseconds of speech that a decode may lack while its words still count as the guess. The reply
+and the end of the turn rely on the guess until all of the speech has been decoded."""
 SPACED = 2
-"""Partials begin no closer together than so many times as long as the last took. When the user
-falls silent, the final decode has to wait for a partial that runs."""
+"""Least spacing of partial decodes, as a multiple of the time that the last decode took. When the
+user falls silent, the final decode has to wait for a partial that runs."""
 SURE = 0.6
-"""Mean probability of words above which a partial may stand for the final decode. With words that
-are less likely, a final decode may take more trouble."""
+"""Mean probability of words from which a partial decode may stand for the final one. With less
+likely words, a final decode may make more effort."""
 MUCH_S, REST_MS = 4.0, 250
-"""After so much speech, in seconds, a pause of so many milliseconds freezes the words before it;
-later decodes begin after the pause. Of five recordings of people, cut at their own pauses, tiny.en
-and base hear pieces of some seconds as well as the whole, and pieces of one second worse."""
+"""Seconds of speech after which a pause of `REST_MS` milliseconds freezes the words before it.
+Later decodes begin after the pause. In five recordings of people, cut at their own pauses, tiny.en
+and base recognise pieces of some seconds as well as the whole, and pieces of one second worse."""
 SEARCH_S = 0.1
-"""Seconds around a word boundary within which a cut may lie. The times of people's words may be
-further off."""
+"""Seconds on either side of a word boundary in which a cut is searched. The word times of human
+speech may be off by more."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Silence:
-    """The silence after which a final decode is wanted."""
+    """A silence of the user that calls for a final decode."""
 
     speech_end: int
-    """The decode has to cover all audio before that sample."""
+    """Sample before which the decode has to cover all audio."""
     sample: int
-    """The end of its window. It is where the pause was decided, whenever the decode runs, so that
-    an early guess changes no transcript."""
+    """End of the window to decode: the sample at which the pause was detected. It does not depend
+    on when the decode runs, so that an early guess changes no transcript."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Decoded:
-    """The words of the newest decode."""
+    """The result of a decode."""
 
     words: tuple[Word, ...]
     reaches: int
-    """The latest sample at which the speech may end for these words to be the final ones."""
+    """Latest end of speech, as a sample index, for which these words are the final ones."""
 
 
 class _Pace:
-    """Decides when a partial is due: never so often that the final decode would wait for one."""
+    """A schedule of partial decodes, spaced so that a final decode seldom waits for one."""
 
     def __init__(self, every: int, decoded: int) -> None:
-        """Partials are at least `every` samples apart; the first one counts from `decoded`."""
+        """Space partials by at least `every` samples, and count the first one from sample
+        `decoded`."""
         self._every = every
         self._decoded = decoded
-        """End of the last window."""
+        """End of the last decoded window, in samples."""
         self._begun = self._took = 0
-        """Where the audio ended when the last decode began, and how much came while it ran."""
+        """End of the audio when the last decode began, and samples that arrived while it ran."""
 
     def due(self, end: int) -> bool:
-        """Whether there is enough new audio, now that it ends at `end`."""
+        """Return whether there is enough new audio for a partial, if the audio ends at sample
+        `end`."""
         return end - self._decoded >= max(self._every, SPACED * self._took)
 
     def begin(self, decoded: int, end: int) -> None:
-        """Note that a decode of a window up to `decoded` begins when the audio ends at `end`."""
+        """Note that the decode of a window up to `decoded` begins while the audio ends at `end`."""
         self._decoded, self._begun = decoded, end
 
     def end(self, end: int) -> None:
-        """Note that the decode has given its words when the audio ends at `end`."""
+        """Note that the running decode is over while the audio ends at `end`."""
         self._took = end - self._begun
 
     def restart(self, decoded: int) -> None:
-        """Note that nothing before that sample is decoded any more."""
+        """Note that no audio before sample `decoded` will be decoded again."""
         self._decoded = decoded
 
 
 class WindowedAsr(Asr):
-    """A recogniser that decodes windows of audio: the base of its engines."""
+    """A base class for recognisers that decode windows of audio."""
 
     max_window_s = 30.0
 
@@ -118,15 +122,15 @@ class WindowedAsr(Asr):
 
     @abstractmethod
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
-        """Decode a window of at most `max_window_s`, and return its words."""
+        """Decode a window of at most `max_window_s` seconds, and return its words."""
 
 
 class WindowedSession:
-    """The transcript of one turn as it grows; implements `engines.AsrSession`."""
+    """The growing transcript of one turn; implements `engines.AsrSession`."""
 
     def __init__(self, asr: WindowedAsr, turn: AsrTurn, config: AsrConfig) -> None:
         self.ended = False
-        """The turn is over, though its final decode may still be wanted."""
+        """Whether the turn is over. Its final decode may still be wanted."""
         self.retracted = 0
         self._asr = asr
         self._turn = turn
@@ -137,7 +141,7 @@ class WindowedSession:
         self._revision = 0
         self._running: DecodeJob | None = None
         self._newest: _Decoded | None = None
-        """The newest decode of this very window."""
+        """Newest decode since the beginning of the window last moved; None if there is none."""
         self._silence: _Silence | None = None
 
     @property
@@ -151,16 +155,16 @@ class WindowedSession:
             self._window.feed(frame)
 
     def pause(self, sample: int, speech_end: int) -> None:
-        """Have the final decode made next, on the guess that the turn is over."""
+        """Request the final decode next, on the guess that the turn is over."""
         self._silence = _Silence(speech_end, sample)
 
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
-        """Give the guess up, and decide what of the audio before the pause is decoded again.
+        """Withdraw the guess, and decide which audio before the pause is decoded again.
 
-        After much speech its words are frozen as they were understood: the decoder has had enough
-        to go by, and would take longer with every word. `anew`, they are frozen after however
-        little: of two sayings that have nothing to do with each other a decoder may give the first
-        alone. Otherwise only the inside of the pause is left out.
+        After much speech its words are frozen as they were understood, unless `whole` is set: the
+        decoder has had enough context, and would take longer with every word. With `anew`, they are
+        frozen after any amount of speech: given two unrelated utterances, a decoder may return only
+        the first. Otherwise only the inside of the pause is left out.
         """
         if self._silence is not None:
             since = self._silence.speech_end
@@ -176,7 +180,7 @@ class WindowedSession:
         self._silence = None
 
     def end(self, sample: int, speech_end: int) -> Transcript | None:
-        """Have the final decode made, unless its words are known."""
+        """End the turn. Returns its final transcript, or None if a final decode is needed first."""
         self.ended = True
         assert speech_end <= sample, "a decode up to there would never be enough"
         known = self._silence if speech_end < sample else None
@@ -185,17 +189,19 @@ class WindowedSession:
 
     @property
     def hypothesis(self) -> str:
-        """All words, as the newest decode has them."""
+        """All words of the turn, as the newest decode has them."""
         words = self._understood.whole(self._newest.words if self._newest else None)
         return " ".join(word.text for word in words)
 
     @property
     def guess(self) -> Transcript | None:
-        """The transcript by a decode that lacks no more speech than `LATE_MS`."""
+        """The transcript if the turn ends here; None if the newest decode lacks over `LATE_MS` of
+        speech."""
         return self._transcript(samples(LATE_MS))
 
     def _transcript(self, late: int = 0) -> Transcript | None:
-        """The transcript by the newest decode, where it lacks at most `late` samples of speech."""
+        """Return the transcript of the newest decode. None while the user speaks, or if the decode
+        lacks more than `late` samples of speech."""
         newest, silence = self._newest, self._silence
         if newest is None or silence is None or silence.speech_end > newest.reaches + late:
             return None
@@ -203,7 +209,7 @@ class WindowedSession:
         return Transcript(self._turn.number, self._revision + 1, words, final=True)
 
     def next_job(self) -> AsrJob | None:
-        """Return the decode to run now, if there is one."""
+        """Return the decode to run now, or None."""
         wanted = self._turn.partials or self.ended or self._window.full
         job = self.next_window() if wanted else None
         if job is None:
@@ -218,7 +224,7 @@ class WindowedSession:
         return self._asr.transcribe(request)
 
     def next_window(self) -> DecodeJob | None:
-        """Return the window to decode now, if there is one; its words must come to `accept`."""
+        """Return the window to decode now, or None. Its words must be passed to `accept`."""
         if self._running is not None or self._transcript() is not None:
             return None
         end = self._silence.sample if self._silence else self._window.end
@@ -232,7 +238,8 @@ class WindowedSession:
         return job
 
     def accept(self, job: DecodeJob, words: Sequence[Word]) -> Transcript:
-        """Return the transcript after `job` gave `words`, timed from the window's first sample."""
+        """Take the `words` of `job`, and return the transcript. Their times count from the window's
+        first sample. Raises ValueError if `job` is not the one that runs."""
         if job is not self._running:
             raise ValueError("a result for a decode that is not running")
         self._running = None
@@ -253,7 +260,8 @@ class WindowedSession:
         return transcript
 
     def _reach(self, job: DecodeJob, words: Sequence[Word]) -> int:
-        """The value of `_Decoded.reaches` for the `words` of `job`."""
+        """Return `_Decoded.reaches` for the `words` of `job`; 0 if they can never be the final
+        ones."""
         if job.final:
             return job.end
         sure = _certain(words) and not gone(job.settled, [word.text for word in words])
@@ -268,7 +276,8 @@ class WindowedSession:
         return final
 
     def _let_stand(self, until: int, *, ends: bool) -> None:
-        """Freeze all words, and forget the audio before sample `until`."""
+        """Freeze all words, and forget the audio before sample `until`. `ends` says that their
+        sentence is over."""
         assert self._newest is not None, "there is a guess"
         self._understood.let_stand(self._newest.words, ends=ends)
         self._window.drop(until)
@@ -278,19 +287,20 @@ class WindowedSession:
     def _trim(
         self, job: DecodeJob, words: Sequence[Word], cuts: Sequence[int], before: Transcript
     ) -> Transcript:
-        """Freeze committed words and forget their audio, at least `MIN_CUT` of the window."""
+        """Freeze committed words, and forget their audio: at least `MIN_CUT` of the window. Returns
+        the transcript."""
         least = (job.start + MIN_CUT * self._window.limit) / SPEECH_RATE
         safe = job.end / SPEECH_RATE - UNSAFE_S
         late = [cut for cut in cuts if cut and words[cut - 1].end >= least]
         if not late:
-            # The hypotheses never agreed for so long: trust the newest up to its unsafe end.
+            # The hypotheses agreed on too few words: trust the newest up to its unsafe end.
             split = self._understood.trust(sum(word.end <= safe for word in words))
             late = [cut for cut in split.cuts if cut and words[cut - 1].end >= least]
             before = replace(before, committed=split.committed, tentative=split.tentative)
         if late:
             _, sample, cut = min(self._place(job, words, cut) for cut in late)
         else:
-            # No word ends in all that audio: nothing there is speech that the engine knows.
+            # No word ends in that audio, so it holds no speech that the engine recognises.
             sample = max(round(least * SPEECH_RATE), job.end - samples(1000 * UNSAFE_S))
             cut = len(words)
         self._understood.freeze(words, cut)
@@ -299,7 +309,8 @@ class WindowedSession:
         return before
 
     def _place(self, job: DecodeJob, words: Sequence[Word], cut: int) -> tuple[float, int, int]:
-        """Level and place of the quietest spot around the end of word `cut`; and `cut`."""
+        """Return the level and sample of the quietest spot after the first `cut` words, and
+        `cut`."""
         ends = words[cut - 1].end
         following = words[cut].start if cut < len(words) else ends
         first = round((ends - SEARCH_S) * SPEECH_RATE)
@@ -309,7 +320,7 @@ class WindowedSession:
 
 
 def _certain(words: Sequence[Word]) -> bool:
-    """Whether a final decode would hardly give other words."""
+    """Return whether a final decode would hardly give other words."""
     if not words or repeats([word.text for word in words]):
         return not words
     return sum(word.probability for word in words) >= SURE * len(words)

@@ -1,8 +1,8 @@
-"""Where audio enters and leaves: microphones and speakers.
+"""Microphones and speakers: where audio enters and leaves.
 
-A `Speaker` tells the moment at which each sample sounds, and gives back what it has not yet played.
-Waiting goes through anyio alone, so all of it runs on a virtual clock to the microsecond. This
-module knows nothing of replies.
+A `Speaker` tells when each sample sounds, and takes back samples that it has not yet played. All
+waiting goes through anyio, so everything here runs on a virtual clock, exact to the microsecond.
+This module knows nothing of replies.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from voiceloop.audio.frames import Framer, HighPass, fade_out, silence
 from voiceloop.types import AudioFrame, Pcm
 
 Pace = Literal["realtime", "max"]
-"""As time passes, or as fast as the machine can."""
+"""Speed of audio: in real time, or as fast as the machine can."""
 
 AHEAD_S = 0.06
-"""Audio that a speaker is handed ahead of time; `cut` takes it back, so it delays nothing."""
+"""Seconds of audio that a speaker is handed ahead of time. `cut` takes them back, so they delay
+nothing."""
 SILENT_S = 4.0
-"""So much of nothing but silence, and somebody would like to know."""
+"""Seconds of nothing but silence after which `Centred` reports that the microphone is silent."""
 OFF = 4 / 32768
-"""Loudest sample of a microphone that is off."""
+"""Greatest amplitude of a microphone that is off."""
 
 
 class Speaker(Protocol):
-    """Plays one always-open stream; silent where nothing is written."""
+    """Plays one stream that is always open. It is silent while nothing is written."""
 
     rate: int
-    """Hertz."""
+    """Sample rate in hertz."""
 
     def due(self) -> float:
-        """When a sample written now would be played, in seconds of the loop's clock."""
+        """Return when a sample written now would be played, in seconds of the loop's clock."""
         ...
 
     def write(self, pcm: Pcm) -> float:
@@ -51,14 +52,14 @@ class Speaker(Protocol):
         ...
 
     def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples at most, and forget what comes after them.
+        """Fade out over the next `fade` samples at most, and discard what comes after them.
 
         Returns the number of samples that were written and will now never be played.
         """
         ...
 
     async def room(self) -> None:
-        """Wait until less than `AHEAD_S` is written but not yet played."""
+        """Wait until less than `AHEAD_S` seconds are written but not yet played."""
         ...
 
 
@@ -67,39 +68,41 @@ class Microphone(Protocol):
 
     @property
     def finished(self) -> bool:
-        """True once nothing but silence can follow; never for a live microphone."""
+        """Whether only silence can follow; never true for a live microphone."""
         ...
 
     def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 10 ms, each as soon as its last sample has been recorded."""
+        """Yield frames of 10 ms, each as soon as its last sample has been recorded."""
         ...
 
     def hold(self) -> None:
-        """Hear nothing until `release`: a file's clock stops, a live microphone discards."""
+        """Hear nothing until `release`: a file's clock stops, a live microphone discards its
+        audio."""
         ...
 
     def release(self) -> None:
-        """Go on hearing."""
+        """Hear again."""
         ...
 
 
 class Centred:
-    """Another microphone, without the constant offset that it may have."""
+    """A microphone that passes on the frames of another one without their constant offset."""
 
     def __init__(self, microphone: Microphone, silent: Callable[[], None] = lambda: None) -> None:
-        """`silent` is called where it has given nothing but silence since it was first heard."""
+        """Wrap `microphone`. Call `silent` if its first `SILENT_S` seconds are nothing but
+        silence."""
         self._microphone = microphone
         self._silent = silent
         self._high_pass = HighPass()
 
     @property
     def finished(self) -> bool:
-        """The microphone has finished."""
+        """Whether the wrapped microphone has finished."""
         return self._microphone.finished
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """The frames of the microphone, without its offset."""
-        awaited = True  # nothing has been heard yet, nor has that been told
+        """Yield the frames of the wrapped microphone, without their offset."""
+        awaited = True  # no sound has come yet, and that has not been reported
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:
                 pcm = self._high_pass.feed(frame.pcm)
@@ -110,71 +113,72 @@ class Centred:
                 yield replace(frame, pcm=pcm)
 
     def hold(self) -> None:
-        """Hold the microphone."""
+        """Hold the wrapped microphone."""
         self._microphone.hold()
 
     def release(self) -> None:
-        """Release the microphone."""
+        """Release the wrapped microphone."""
         self._microphone.release()
 
 
 class PacedSpeaker:
-    """Keeps time by the loop's clock, for whatever sounds elsewhere, or nowhere.
+    """Keeps time by the loop's clock, for audio that sounds elsewhere or nowhere.
 
-    Sound follows upon sound at the pace of time or, with pace `max`, everything sounds at once.
+    With pace `realtime`, samples sound one after the other at the sample rate. With pace `max`,
+    everything sounds at once.
     """
 
     ahead_s = AHEAD_S
-    """What it is handed ahead of time."""
+    """Seconds of audio that the speaker is handed ahead of time."""
 
     def __init__(self, rate: int, *, pace: Pace = "realtime") -> None:
         self.rate = rate
         self.pace = pace
-        # Counted in samples from the beginning of an unbroken stretch, so no rounding adds up.
+        # Counted in samples from the beginning of an unbroken stretch, so rounding never adds up.
         self._since = 0.0
         self._count = 0
         self._lag = 0.0
-        """Seconds by which everything sounds later than that."""
+        """Seconds by which all audio sounds later than the count of samples says."""
 
     @property
     def _end(self) -> float:
-        """When the stretch is over."""
+        """When the present stretch of sound ends, without the lag."""
         return self._since + self._count / self.rate
 
     def due(self) -> float:
-        """When a sample written now would be played, in seconds of the loop's clock."""
+        """Return when a sample written now would be played, in seconds of the loop's clock."""
         now = anyio.current_time()
         return (now if self.pace == "max" else max(now, self._end)) + self._lag
 
     def write(self, pcm: Pcm) -> float:
         """Play `pcm` after all that was written before, and return when that begins."""
-        due = self.due()  # one look at the clock, or the stretch would seem to begin anew
+        due = self.due()  # read the clock once, or a new stretch would seem to begin
         if due > self._end + self._lag:
             self._since, self._count = due - self._lag, 0
         self._count += len(pcm)
         return due
 
     def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples, and forget what comes after them."""
+        """Discard all but the next `fade` samples, and return how many samples are discarded."""
         dropped = min(self._count, max(0, unplayed(self.due(), self.rate) - fade))
         self._count -= dropped
         return dropped
 
     async def room(self) -> None:
-        """Wait until less than `ahead_s` is written but not yet due."""
+        """Wait until less than `ahead_s` seconds are written but not yet due."""
         await anyio.sleep_until(self.due() - self._lag - self.ahead_s)
 
 
 class NullSpeaker(PacedSpeaker):
-    """Plays into nothing."""
+    """A speaker whose audio goes nowhere."""
 
 
 class WavSpeaker(PacedSpeaker):
     """Plays into a wav file.
 
     At real-time pace the file is a recording of the loudspeaker from the first sound on, with
-    silence wherever nothing sounded; at pace `max` it is what was played, end to end. Used as a
-    context manager, it puts the file in place on success only; AudioError where it cannot.
+    silence where nothing sounded. At pace `max` it holds what was played, end to end. Used as a
+    context manager, it puts the file in place on success only. Raises AudioError if it cannot.
     """
 
     def __init__(self, path: str | Path, rate: int, *, pace: Pace = "realtime") -> None:
@@ -182,7 +186,7 @@ class WavSpeaker(PacedSpeaker):
         self._writer = WavWriter(path, rate)
         self._begun: float | None = None
         self._held = silence(0)
-        """What may not have been played yet, and so may still be cut."""
+        """Samples that may not have been played yet, and so may still be cut."""
         self._written = 0
 
     def __enter__(self) -> Self:
@@ -211,14 +215,16 @@ class WavSpeaker(PacedSpeaker):
         return begin
 
     def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples, and forget what comes after them."""
+        """Fade out over the next `fade` samples at most, and return how many samples are
+        discarded."""
         dropped = super().cut(fade)
         kept = self._held[: len(self._held) - dropped]
         self._held = fade_out(kept, min(unplayed(self.due(), self.rate), len(kept)))
         return dropped
 
     def _settle(self, keep: int) -> None:
-        """Write to the file what has been played: all but the last `keep` samples."""
+        """Write to the file all held samples but the last `keep`, which have not been played
+        yet."""
         played = len(self._held) - keep
         if played > 0:
             self._writer.write(self._held[:played])
@@ -233,43 +239,45 @@ class WavSpeaker(PacedSpeaker):
 
 
 class RecordedSpeaker:
-    """A speaker that sounds, and a file that plays the same beside it."""
+    """A speaker that sounds, and a file that records the same audio."""
 
     def __init__(self, speaker: Speaker, file: WavSpeaker) -> None:
-        """Both have the same rate; what sounds when is the speaker's word."""
+        """Write to both, which have the same rate. All times and counts are those of `speaker`."""
         self.rate = speaker.rate
         self._speaker, self._file = speaker, file
 
     def due(self) -> float:
-        """See `Speaker`."""
+        """Return when a sample written now would be played, in seconds of the loop's clock."""
         return self._speaker.due()
 
     def write(self, pcm: Pcm) -> float:
-        """See `Speaker`."""
+        """Write `pcm` to both, and return when the speaker begins to play it."""
         self._file.write(pcm)
         return self._speaker.write(pcm)
 
     def cut(self, fade: int) -> int:
-        """See `Speaker`."""
+        """Cut both, and return how many samples the speaker will now never play."""
         self._file.cut(fade)
         return self._speaker.cut(fade)
 
     async def room(self) -> None:
-        """See `Speaker`."""
+        """Wait until the speaker has room for more audio."""
         await self._speaker.room()
 
 
 def unplayed(until: float, rate: int) -> int:
-    """Whole samples between now and `until`; one that has begun to sound counts as played."""
+    """Return the number of whole samples between now and the time `until`. A sample that has begun
+    to sound counts as played."""
     return max(0, int((until - anyio.current_time()) * rate + 1e-6))
 
 
 class FileMicrophone:
-    """An audio file heard through a microphone, followed by silence for as long as anyone listens.
+    """An audio file that is heard through a microphone, with endless silence after it.
 
-    At real-time pace a frame comes when its last sample would have been recorded, and lateness
-    does not add up. While held the file's clock stops and no frame comes at all. Used as a context
-    manager; AudioError for a file that cannot be used, while it plays too if it is damaged inside.
+    At real-time pace a frame comes when its last sample would have been recorded, and delays do not
+    add up. While held, the file's clock stops and no frame comes. It is used as a context manager.
+    It raises AudioError for a file that cannot be used, and while it plays for one that is damaged
+    inside.
     """
 
     def __init__(self, path: str | Path, *, pace: Pace = "realtime") -> None:
@@ -279,7 +287,7 @@ class FileMicrophone:
         self._held_at: float | None = None
         self._released = anyio.Event()
         self._begun = 0.0
-        """When sample 0 was recorded, were the time that the file was held left out."""
+        """When sample 0 was recorded, moved later by all the time for which the file was held."""
 
     def __enter__(self) -> Self:
         return self
@@ -289,12 +297,12 @@ class FileMicrophone:
 
     @property
     def info(self) -> AudioInfo:
-        """What the file says about itself; `warning` is complete once `finished`."""
+        """Properties of the file; `warning` is complete once `finished` is true."""
         return self._file.info
 
     @property
     def finished(self) -> bool:
-        """True from the frame on that holds the file's last sample; then silence follows."""
+        """True from the frame on that holds the file's last sample; only silence follows it."""
         return self._finished
 
     def hold(self) -> None:
@@ -311,7 +319,7 @@ class FileMicrophone:
             self._released = anyio.Event()
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 10 ms at 16 kHz, once."""
+        """Yield frames of 10 ms at 16 kHz. It can be called once."""
         self._begun = anyio.current_time()
         if self._held_at is not None:
             self._held_at = self._begun
@@ -328,7 +336,7 @@ class FileMicrophone:
             yield silence(size)
 
     async def _recorded(self, frame: AudioFrame) -> None:
-        """Wait for the moment of `frame`."""
+        """Wait until `frame` has been recorded."""
         await anyio.lowlevel.checkpoint()
         while True:
             due = self._begun + frame.end / frame.rate

@@ -1,9 +1,9 @@
 # pyright: reportMissingTypeStubs=false
-"""Audio files: any that libsndfile knows in, mono 16-bit wav out.
+"""Audio files: reads every format that libsndfile knows, and writes mono 16-bit wav.
 
-Both ways go block by block, so a long file takes no more memory than a short one. What is wrong
-with a file is an AudioError that names it, found as early as it can be. This module knows nothing
-of devices, speech or turns.
+Both go block by block, so a long file takes no more memory than a short one. Every fault of a file
+becomes an AudioError that names the file, raised as early as possible. This module knows nothing of
+devices, speech or turns.
 """
 
 from __future__ import annotations
@@ -29,34 +29,36 @@ from voiceloop.types import Pcm
 BLOCK_FRAMES = 8192
 """Sample frames read from a file at a time."""
 HELD_BYTES = 1_048_576
-"""Written to a file at a time: a slow disk that is asked for each few would hold up what sounds."""
+"""Bytes written to a file at a time. Many small writes to a slow disk would delay the audio."""
 LOUDEST = 1e10
-"""Samples beyond are no sound. Full scale is 1, or in what some programs export 2**31."""
+"""Amplitude from which a sample is invalid. Full scale is 1, or 2**31 in what some programs
+export."""
 
 
 @dataclass(frozen=True, slots=True)
 class AudioInfo:
-    """What an audio file says about itself."""
+    """The properties of an audio file."""
 
     path: Path
     rate: int
-    """Hertz."""
+    """Sample rate in hertz."""
     channels: int
     seconds: float
-    """Length that can be read; compressed files that were cut short hold less."""
+    """Seconds that can be read. A compressed file that was cut short holds less."""
     warning: str = ""
-    """One line about audio that the header promises and the file does not hold."""
+    """One line about audio that the header promises and the file does not hold; empty if there is
+    none."""
 
 
 class AudioFile:
     """Reads any file that libsndfile knows as mono blocks at one rate.
 
-        with AudioFile(path) as file:
-            for pcm in file.blocks():
-                ...
-        file.info.warning
+            with AudioFile(path) as file:
+                for pcm in file.blocks():
+                    ...
+            file.info.warning
 
-    Raises AudioError for whatever cannot be read, with the file's name in the message.
+    Raises AudioError, with the file's name in the message, for everything that cannot be read.
     """
 
     def __init__(self, path: str | Path, rate: int = SPEECH_RATE) -> None:
@@ -68,7 +70,8 @@ class AudioFile:
         try:
             self._sound = self._open_sound()
             self.info = self._inspect()
-            """`warning` is complete once the blocks have been read to the end."""
+            """Properties of the file. `warning` is complete once the blocks have been read to the
+            end."""
         except AudioError:
             self._raw.close()
             raise
@@ -81,11 +84,12 @@ class AudioFile:
         self._raw.close()
 
     def blocks(self) -> Iterator[Pcm]:
-        """The whole file, once, in blocks of bounded size; `Mixer` makes one channel of several."""
+        """Yield the whole file, once, in blocks of bounded size. `Mixer` makes one channel of
+        several."""
         resampler = Resampler(self.info.rate, self._rate)
         mixer, read = Mixer(self.info.rate), 0
         for block in self._decoded():
-            sound = (np.abs(block) < LOUDEST).all(axis=1)  # so is nothing that is no number
+            sound = (np.abs(block) < LOUDEST).all(axis=1)  # false for NaN too
             if not sound.all():
                 at = (read + int(np.argmin(sound))) / self.info.rate
                 raise AudioError(
@@ -121,7 +125,7 @@ class AudioFile:
 
     def _open_sound(self) -> _Forward:
         try:
-            # By descriptor: given a name, soundfile would judge the format by its ending.
+            # Opened by descriptor: given a name, soundfile would judge the format by its ending.
             return _Forward(self._raw.fileno(), closefd=False)
         except soundfile.LibsndfileError as error:
             self._raw.seek(0)
@@ -152,7 +156,8 @@ class AudioFile:
         )
 
     def _decoded(self) -> Iterator[npt.NDArray[np.float32]]:
-        """Blocks of shape [frames, channels]; a stream that breaks off ends here with a warning."""
+        """Yield blocks of shape [frames, channels]. If the stream breaks off, stop and set
+        `info.warning`."""
         read = 0
         while True:
             try:
@@ -182,33 +187,33 @@ class AudioFile:
 
 
 class _Forward(soundfile.SoundFile):
-    """Read from beginning to end.
+    """A sound file that is read from beginning to end.
 
-    In a file that can be sought, soundfile seeks after each block to where it is already; of MP3
-    the decoder then has lost the bits that frames lend each other, and complains on stderr.
+    In a seekable file, soundfile seeks after each block to its present position. With MP3 the
+    decoder then has lost the bits that frames lend each other, and complains on stderr.
     """
 
     def seekable(self) -> bool:
-        """See `SoundFile`."""
+        """Return False, so that soundfile never seeks."""
         return False
 
 
 def _missing_wav_bytes(path: Path) -> int:
-    """Bytes that the data chunk of a RIFF file declares beyond the file's end."""
+    """Return how many bytes the data chunk of a RIFF file declares beyond the file's end."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(12)
         while len(head := file.read(8)) == 8:
             name, length = struct.unpack("<4sI", head)
             if name == b"data":
-                # 0xFFFFFFFF is how a program that writes to a pipe says that it does not know.
+                # Programs that write to a pipe do not know the length, and put 0xFFFFFFFF.
                 return 0 if length == 0xFFFFFFFF else max(0, file.tell() + length - size)
             file.seek(length + length % 2, os.SEEK_CUR)
     return 0
 
 
 def _replaceable(path: Path) -> bool:
-    """Nothing is lost where `path` is replaced: nothing is there, or what was written here."""
+    """Return whether `path` may be replaced: it is missing, empty, or was written by voiceloop."""
     if not path.exists() or not path.stat().st_size:
         return True
     try:
@@ -219,7 +224,8 @@ def _replaceable(path: Path) -> bool:
 
 
 def check_wav(path: Path) -> None:
-    """Raise AudioError for a path that `WavWriter` would not write, as far as that shows before."""
+    """Raise AudioError for a path that `WavWriter` would not write, as far as that is known
+    beforehand."""
     target = path.resolve()
     if target.is_dir():
         raise AudioError(f"{path} is a folder", "name the wav file to write inside it")
@@ -240,17 +246,17 @@ def check_wav(path: Path) -> None:
 
 
 class WavWriter:
-    """Writes a mono 16-bit wav as a stream, and puts it in place only when it is complete.
+    """Writes a mono 16-bit wav file as a stream, and puts it in place only when it is complete.
 
-    The file is made under a temporary name beside `path`, so an unwritable place is found when the
-    writer is made, and an old file under that name stays whole if anything fails before `close`.
-    It replaces empty files and those that a writer made; a recording of anybody else's is never
-    written over. Used as a context manager it closes on success and discards on an exception.
+    The file is written under a temporary name beside `path`. So an unwritable folder is found when
+    the writer is made, and an old file stays whole if anything fails before `close`. Only empty
+    files and files that voiceloop has written are replaced. Used as a context manager, it closes on
+    success and discards on an exception.
     """
 
     def __init__(self, path: str | Path, rate: int) -> None:
         check_rate(rate, path)
-        # A link is followed, so that the file it points to is replaced and not the link.
+        # Links are followed, so that the file is replaced and not the link.
         self._path = Path(path).resolve()
         try:
             check_wav(Path(path))
@@ -265,14 +271,14 @@ class WavWriter:
         self._file.write(self._header())
 
     def write(self, pcm: Pcm) -> None:
-        """Append samples; AudioError where the disk takes no more."""
+        """Append samples. Raises AudioError if the disk takes no more."""
         try:
             self._bytes += self._file.write(to_pcm16(pcm).astype("<i2").tobytes())
         except OSError as error:
             raise self._failed(error) from error
 
     def close(self) -> None:
-        """Finish the file and put it in place of whatever was there."""
+        """Finish the file, and put it in place of an old one. Raises AudioError if that fails."""
         try:
             self._file.write(self._origin())
             self._file.seek(0)
@@ -283,8 +289,8 @@ class WavWriter:
             raise self._failed(error) from error
 
     def discard(self) -> None:
-        """Remove what was written; an old file stays as it was."""
-        # What the file still holds back is not wanted, nor is the news that it cannot be written.
+        """Remove what was written. An old file stays as it was."""
+        # Buffered data is not wanted any more, nor is an error that it cannot be written.
         with suppress(OSError):
             self._file.close()
         Path(self._file.name).unlink(missing_ok=True)
@@ -308,8 +314,8 @@ class WavWriter:
         )
 
     def _origin(self) -> bytes:
-        """The chunk behind the samples that says who made the file."""
-        text = MAKER.encode() + bytes(2 - len(MAKER) % 2)  # ended by a zero, of even length
+        """Return the chunk behind the samples that names the program that made the file."""
+        text = MAKER.encode() + bytes(2 - len(MAKER) % 2)  # zero-terminated, of even length
         entry = struct.pack("<4s4sI", b"INFO", b"ISFT", len(text)) + text
         return struct.pack("<4sI", b"LIST", len(entry)) + entry
 

@@ -1,9 +1,9 @@
-"""Speech as telephones carry it (ITU-T G.711): 8 bits for each sample, on a scale that is finer
-where it is quiet.
+"""Speech coding of telephones (ITU-T G.711): 8 bits for each sample, on a scale that is finer for
+quiet samples.
 
-Both laws are tables over every code and every 16-bit sample, made from their definitions: the
-sample's magnitude as a number of few bits, an exponent and a mantissa, as in floating point. This
-module knows no streams and no rates.
+Both laws, µ-law and A-law, are tables over every code and every 16-bit sample, made from their
+definitions. A code holds the sign of a sample and its magnitude as an exponent and a mantissa, as
+in floating point. This module knows no streams and no rates.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ Law = Literal["mu", "a"]
 Integers = npt.NDArray[np.int64]
 
 BIAS = 33
-"""Added to magnitudes of the µ-law, so that each has an exponent."""
+"""Value added to magnitudes of the µ-law, so that each has an exponent."""
 CLIP = 8191 - BIAS
 """The largest magnitude of 13 bits that the µ-law can write."""
 MU_INVERTED, A_INVERTED = 0xFF, 0xD5
-"""Bits that are inverted in the codes on a line."""
+"""Bits that are inverted in the codes that are sent."""
 
 
 def encode(integers: npt.NDArray[np.int16], law: Law) -> bytes:
-    """The codes of 16-bit samples."""
+    """Return the codes of 16-bit samples, one byte each."""
     return _codes(law)[integers.view(np.uint16)].tobytes()
 
 
 def decode(codes: bytes, law: Law) -> npt.NDArray[np.int16]:
-    """The 16-bit samples of codes."""
+    """Return the 16-bit samples of codes."""
     return _samples(law)[np.frombuffer(codes, np.uint8)]
 
 
 @cache
 def _codes(law: Law) -> npt.NDArray[np.uint8]:
-    """The code of each 16-bit sample, in the order of their bits."""
+    """Return the code of every 16-bit sample, indexed by the sample's bits as an unsigned
+    number."""
     whole = np.arange(2**16, dtype=np.uint16).view(np.int16).astype(np.int64)
     return (_mu_codes(whole >> 2) if law == "mu" else _a_codes(whole >> 3)).astype(np.uint8)
 
 
 def _mu_codes(samples: Integers) -> Integers:
-    """Those of samples of 14 bits."""
+    """Return the µ-law codes of samples of 14 bits."""
     magnitude = np.minimum(np.abs(samples), CLIP) + BIAS
     exponent = _bits(magnitude) - 6
     mantissa = magnitude >> (exponent + 1) & 15
@@ -51,7 +52,7 @@ def _mu_codes(samples: Integers) -> Integers:
 
 
 def _a_codes(samples: Integers) -> Integers:
-    """Those of samples of 13 bits."""
+    """Return the A-law codes of samples of 13 bits."""
     magnitude = np.where(samples < 0, ~samples, samples)
     exponent = np.maximum(_bits(magnitude) - 5, 0)
     mantissa = magnitude >> np.maximum(exponent, 1) & 15
@@ -59,13 +60,13 @@ def _a_codes(samples: Integers) -> Integers:
 
 
 def _bits(magnitude: Integers) -> Integers:
-    """How many bits a number takes."""
+    """Return how many bits each number takes."""
     return np.frexp(magnitude)[1].astype(np.int64)
 
 
 @cache
 def _samples(law: Law) -> npt.NDArray[np.int16]:
-    """The 16-bit sample of each code."""
+    """Return the 16-bit sample of every code."""
     codes = np.arange(2**8) ^ (MU_INVERTED if law == "mu" else A_INVERTED)
     exponent, mantissa = codes >> 4 & 7, codes & 15
     if law == "mu":

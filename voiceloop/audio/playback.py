@@ -1,8 +1,8 @@
-"""The bookkeeping of a reply that is being played: which sample, word and token has been heard.
+"""The bookkeeping of a reply that is being played: which samples, words and tokens have been heard.
 
 A `Playback` is the queue of one reply between its synthesis and a speaker. It counts samples and
-knows no device, no clock and no event loop: `player.Player` moves blocks from here to a speaker
-and says how many of them the speaker gave back unplayed.
+knows no device, no clock and no event loop. `player.Player` moves blocks from here to a speaker,
+and says how many samples the speaker gave back unplayed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from voiceloop.audio.frames import Resampler, SampleBuffer, fade_in, samples
 from voiceloop.types import Clause, Pcm, SpeechChunk
 
 AUDIBLE = 10 ** (-50 / 20)
-"""Amplitude at which a sample counts as audible: 50 dB below full scale."""
+"""Amplitude from which a sample counts as audible: 50 dB below full scale."""
 KEPT_S = 2
-"""Of what has been handed out so much can be taken back: a client of the server may play a second
-later than it is sent audio, which is a fifth of a second ahead."""
+"""Seconds of audio that can be taken back after they were handed out. A client of the server may
+play audio a second after it was sent, and it is sent a fifth of a second ahead."""
 FADE_MS = 5
-"""Length of the fade where sound is cut off or taken up again."""
+"""Milliseconds of the fade where sound is cut off or taken up again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Heard:
 
     turn: int
     words: tuple[str, ...] = ()
-    """The words heard to their end, as spoken."""
+    """Words heard to their end, as spoken."""
     tokens: int = 0
-    """Reply tokens that those words came from; what follows the last word is not counted."""
+    """Reply tokens up to the last of those words; later tokens are not counted."""
     samples: int = 0
     """Samples played, at the speaker's rate."""
     complete: bool = False
@@ -47,9 +47,9 @@ class AudioBlock:
     start: int
     """Index of the first sample in the reply."""
     clauses: tuple[Clause, ...] = ()
-    """Clauses whose sound begins in this block; each is named once."""
+    """Clauses whose sound begins in this block; each clause is listed in one block only."""
     audible: int | None = None
-    """Index in `pcm` of the reply's first audible sample, if that is here."""
+    """Index in `pcm` of the reply's first audible sample, if it is in this block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class _PlayedWord:
 
 
 class _Sound:
-    """What there is of a reply: its samples, at the rate of the speaker, with words and clauses."""
+    """The audio of a reply so far, at the speaker's rate, with its words and clauses."""
 
     def __init__(self, rate: int) -> None:
         self.pcm = SampleBuffer()
         self.words: list[_PlayedWord] = []
         self.clauses: list[tuple[int, Clause]] = []
-        """With the sample at which each begins."""
+        """Clauses, each with the sample at which it begins."""
         self._rate = rate
         self._clause: int | None = None
         """Index of the clause that is being pushed."""
@@ -75,7 +75,7 @@ class _Sound:
     def push(self, chunk: SpeechChunk) -> None:
         """Add the next chunk.
 
-        Each clause is resampled as one stream, so where its chunks are cut makes no difference.
+        Each clause is resampled as one stream, so the borders of its chunks make no difference.
         """
         if chunk.clause.index != self._clause:
             self.end_clause()
@@ -94,7 +94,7 @@ class _Sound:
             self.end_clause()
 
     def end_clause(self) -> None:
-        """No more of the clause comes."""
+        """End the present clause: no more chunks of it come."""
         if self._resampler is None:
             return
         self.pcm.append(self._resampler.flush())
@@ -107,54 +107,55 @@ class _Sound:
 
 
 class Playback:
-    """One reply: what is queued of it, and the position up to which it has been handed out.
+    """The queue of one reply, and the position up to which it has been handed out.
 
-    Nothing comes out before `open`. `pause`, `resume` and `stop` act at the present position, and
-    `rewind` takes back what the speaker was handed but did not play.
+    Nothing comes out before `open`. `pause`, `resume` and `stop` act at the present position.
+    `rewind` takes back samples that the speaker was handed but did not play.
     """
 
     def __init__(self, turn: int, rate: int, *, lead: int = 0) -> None:
-        """Nothing comes out either before `lead` samples are queued, or the whole reply."""
+        """Queue the reply to `turn`. Nothing comes out before `lead` samples or the whole reply are
+        queued."""
         self.turn = turn
         self.rate = rate
-        """Hertz of the speaker."""
+        """Sample rate of the speaker, in hertz."""
         self._lead = lead
         self.position = 0
-        """Samples handed out."""
+        """Number of samples handed out."""
         self.paused = False
         self.stopped = False
         self.finished = False
-        """True once the whole reply has been queued."""
+        """Whether the whole reply has been queued."""
         self.first_audible: int | None = None
         """Index of the first audible sample, once it has been handed out."""
         self._open = False
         self._rising = False
         self._announced = 0
-        """Clauses of which a block has told."""
+        """Number of clauses that blocks have listed."""
         self._sound = _Sound(rate)
 
     @property
     def end(self) -> int:
-        """Samples of the reply so far."""
+        """Number of samples of the reply so far."""
         return self._sound.pcm.end
 
     @property
     def queued(self) -> int:
-        """Samples that wait to be handed out."""
+        """Number of samples that wait to be handed out."""
         return self.end - self.position
 
     @property
     def exhausted(self) -> bool:
-        """True once nothing is left of a finished reply."""
+        """Whether the whole reply has been queued and handed out."""
         return self.finished and not self.queued
 
     def push(self, chunk: SpeechChunk) -> None:
-        """Queue the next chunk of the reply, at any rate; a stopped reply takes no more."""
+        """Queue the next chunk of the reply, at any sample rate. A stopped reply takes no more."""
         if not self.stopped:
             self._sound.push(chunk)
 
     def finish(self) -> None:
-        """Say that the whole reply has been queued."""
+        """Note that the whole reply has been queued."""
         self._sound.end_clause()
         self.finished = True
 
@@ -167,7 +168,7 @@ class Playback:
         self.paused = True
 
     def resume(self) -> None:
-        """Go on at the next sample, fading in where something has sounded before."""
+        """Go on at the next sample, and fade in if something has sounded before."""
         self._rising = self._rising or (self.paused and self.position > 0)
         self.paused = False
 
@@ -183,7 +184,8 @@ class Playback:
             self.first_audible = None
 
     def block(self, size: int) -> AudioBlock | None:
-        """The next samples, at most `size`, or None where nothing may sound or nothing is there."""
+        """Return the next samples, at most `size`, or None if nothing may sound or nothing is
+        queued."""
         ready = min(size, self.queued)
         if not ready or not self._open or self.paused or self.stopped:
             return None
@@ -195,14 +197,14 @@ class Playback:
         audible = self._find_audible(pcm, start)
         if self._rising:
             pcm, self._rising = fade_in(pcm, samples(FADE_MS, self.rate)), False
-        # Forgetting in large pieces keeps copies few.
+        # Dropping large pieces keeps copies few.
         kept = KEPT_S * self.rate
         if self.position - buffer.start > 2 * kept:
             buffer.drop(self.position - kept)
         return AudioBlock(pcm, start, self._begun(), audible)
 
     def heard(self, unplayed: int = 0) -> Heard:
-        """What has been heard where the speaker still holds the last `unplayed` samples."""
+        """Return what has been heard, if the speaker still holds the last `unplayed` samples."""
         played = max(0, self.position - unplayed)
         words = [word for word in self._sound.words if word.end <= played]
         return Heard(
@@ -214,7 +216,8 @@ class Playback:
         )
 
     def said_a_clause(self, unplayed: int = 0) -> bool:
-        """Whether the first clause has been heard to its end, likewise."""
+        """Return whether the first clause has been heard to its end, if the speaker still holds the
+        last `unplayed` samples."""
         begins = [start for start, _ in self._sound.clauses[1:2]]
         end = begins[0] if begins else self.end if self.finished else math.inf
         return self.position - unplayed >= end

@@ -1,7 +1,8 @@
-"""The player: moves replies to a speaker, and is the one place that knows what was heard of them.
+"""The player: moves replies to a speaker, and is the one place that knows how much of them was
+heard.
 
 It takes blocks from a `Playback` and hands them to a `Speaker`, which says when each sample sounds.
-Waiting goes through anyio alone. This module knows nothing of recognition, models or the
+All waiting goes through anyio. This module knows nothing of recognition, models or the
 conversation.
 """
 
@@ -18,43 +19,43 @@ from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.types import Clause, SpeechChunk
 
 BLOCK_MS = 20
-"""What the speaker is handed at once."""
+"""Milliseconds of audio that the speaker is handed at a time."""
 AUDIBLE_GAP_S = 0.001
-"""A shorter break within a reply is no underrun."""
+"""Longest break within a reply, in seconds, that is no underrun."""
 
 
 class Player:
-    """Plays one reply after the other, and knows what of each has been heard.
+    """Plays one reply after the other, and knows how much of each has been heard.
 
-    `run` moves audio to the speaker for as long as the session lasts. For each reply: `begin`, then
-    `play` each chunk and `drain`; meanwhile `open` lets it sound, and `pause`, `resume` and `stop`
-    act at once, from the sample that is sounding. The marks `first_sound` and `sound_end`, the
-    counter `underruns` and the spans of the speaker's lane go to the reply's recorder.
+    `run` moves audio to the speaker for as long as the session lasts. For each reply, call `begin`,
+    then `play` for each chunk, then `drain`. Meanwhile `open` lets it sound, and `pause`, `resume`
+    and `stop` act at once, from the sample that is sounding. The reply's recorder gets the marks
+    `first_sound` and `sound_end`, the counter `underruns` and the spans of the speaker's lane.
     """
 
     def __init__(self, speaker: Speaker, *, max_queued_s: float = 2.0) -> None:
-        """`play` waits while more than `max_queued_s` are queued."""
+        """Play on `speaker`. `play` waits while more than `max_queued_s` seconds are queued."""
         self._speaker = speaker
         self._limit = round(max_queued_s * speaker.rate)
         self._changed = anyio.Event()
         self.turn = -1
-        """The id of the turn that the current reply answers."""
+        """Id of the turn that the current reply answers."""
         self.recorder = Recorder(-1)
-        """Of the current reply."""
+        """Recorder of the current reply."""
         self.gain = 1.0
-        """What samples are multiplied by; what would be too loud then is made softer again."""
+        """Factor by which samples are multiplied. Samples that would be too loud are compressed."""
         self._gain = 1.0
-        """That of the last sample so far."""
+        """Gain of the last sample that was handed over."""
         self._playback = Playback(-1, speaker.rate)
         self._since: float | None = None
-        """When the present unbroken stretch of sound began; none while nothing sounds."""
+        """When the present unbroken stretch of sound began; None while nothing sounds."""
         self._gapless = 0.0
-        """Until when the stretch sounds at real-time pace."""
+        """When the stretch ends, if it sounds at real-time pace without a gap."""
         self._silent_at = 0.0
         """When everything handed to the speaker has been played."""
 
     async def run(self) -> AsyncGenerator[Clause, None]:
-        """Move audio to the speaker until closed; yields each clause as it is handed over, at most
+        """Move audio to the speaker until closed. Yields each clause as it is handed over, at most
         `AHEAD_S` before it sounds."""
         size = samples(BLOCK_MS, self._speaker.rate)
         while True:
@@ -71,20 +72,20 @@ class Player:
 
     @property
     def ahead_s(self) -> float:
-        """Seconds of the reply that are queued and not yet played."""
+        """Seconds of synthesised audio of the reply that have not been played yet."""
         rate = self._speaker.rate
         return (self._playback.queued + unplayed(self._silent_at, rate)) / rate
 
     @property
     def said_a_clause(self) -> bool:
-        """The first clause of the reply has been played to its end."""
+        """Whether the first clause of the reply has been played to its end."""
         return self._playback.said_a_clause(unplayed(self._silent_at, self._speaker.rate))
 
     def begin(self, turn: int, recorder: Recorder, *, lead_s: float = 0.0) -> None:
-        """Play the reply to the turn with that id, whose chunks go by `recorder.turn`, from now on;
-        its gate is shut, and the old one is stopped.
+        """Make the reply to the turn with id `turn` the current one, and stop the old one.
 
-        It does not begin to sound before `lead_s` seconds are queued, or all there is.
+        Its chunks carry the number `recorder.turn`. It does not sound before `open` is called, nor
+        before `lead_s` seconds or the whole reply are queued.
         """
         self.stop()
         self.turn, self.recorder = turn, recorder
@@ -92,7 +93,7 @@ class Player:
         self._playback = Playback(recorder.turn, rate, lead=min(round(lead_s * rate), self._limit))
 
     async def play(self, chunk: SpeechChunk) -> None:
-        """Queue a chunk, waiting for room; one of a reply that is not current is dropped."""
+        """Queue a chunk, once there is room. A chunk of a reply that is not current is dropped."""
         playback = self._playback
         while playback.queued > self._limit and not playback.stopped:
             await self._changed.wait()
@@ -101,7 +102,8 @@ class Player:
             self._wake()
 
     async def drain(self) -> Heard:
-        """Wait until the reply, of which no more chunks come, has sounded or has been stopped."""
+        """Wait until the current reply, which gets no more chunks, has sounded or has been stopped.
+        Returns what was heard of it."""
         playback = self._playback
         playback.finish()
         self._wake()
@@ -119,7 +121,7 @@ class Player:
         return playback.heard()
 
     def open(self) -> None:
-        """The reply is committed: let it sound."""
+        """Let the reply sound, because it is committed."""
         self._playback.open()
         self._wake()
 
@@ -134,7 +136,7 @@ class Player:
         self._wake()
 
     def stop(self) -> Heard:
-        """Fade out now, drop the rest, and return what was heard of the reply for good."""
+        """Fade out now, drop the rest, and return what was heard of the reply."""
         if not self._playback.stopped:
             self._silence()
             self._playback.stop()
@@ -144,7 +146,7 @@ class Player:
         return self._playback.heard()
 
     def heard(self) -> Heard:
-        """What has been heard of the reply by now."""
+        """Return what has been heard of the reply by now."""
         return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
 
     def _hand_over(self, block: AudioBlock) -> None:
@@ -161,7 +163,7 @@ class Player:
             self.recorder.mark(Mark.FIRST_SOUND, begin + block.audible / self._speaker.rate)
 
     def _silence(self) -> None:
-        """Cut the speaker off, and put back what it has not played."""
+        """Cut the speaker off, and take back the samples that it has not played."""
         if self._since is None:
             return
         fade = samples(FADE_MS, self._speaker.rate)

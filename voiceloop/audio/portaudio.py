@@ -1,8 +1,8 @@
-"""PortAudio, through sounddevice: which devices there are, and how a stream of one is opened.
+"""PortAudio, through sounddevice: finds devices, and opens streams of them.
 
-Whatever may be wrong with PortAudio, the sound server or a device becomes one DeviceError with a
-remedy. sounddevice is imported only when a device is opened; on macOS and Windows its wheels carry
-PortAudio, elsewhere the system has it. This module does not know what is recorded or played.
+Every fault of PortAudio, the sound server or a device becomes a DeviceError with a remedy.
+sounddevice is imported only when a device is opened. On macOS and Windows its wheels carry
+PortAudio; elsewhere the system has it. This module does not know what is recorded or played.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any, Literal, Protocol
 from voiceloop.errors import DeviceError
 
 LATENCY_S = 0.04
-"""Audio that a device is to hold: Python's threads can keep a callback waiting for half of it."""
+"""Seconds of audio that a device should hold. Python's threads can keep a callback waiting for half
+of it."""
 
 INSTALLERS = {
     "apt-get": "sudo apt install libportaudio2",
@@ -25,30 +26,31 @@ INSTALLERS = {
     "pacman": "sudo pacman -S portaudio",
     "brew": "brew install portaudio",
 }
-"""What installs PortAudio, by the program that does it."""
+"""Commands that install PortAudio, by the program that runs them."""
 
 Kind = Literal["input", "output"]
 Callback = Callable[[Any, int, Any, Any], None]
-"""Called with samples of shape [frames, channels], their number, PortAudio's times and flags."""
+"""A function called with samples [frames, channels], their number, PortAudio's times and its
+flags."""
 NAMES: dict[Kind, str] = {"input": "microphone", "output": "speaker"}
 
 
 class PortAudioStream(Protocol):
-    """What is used of a stream of sounddevice."""
+    """The part of a sounddevice stream that is used here."""
 
     @property
     def samplerate(self) -> float:
-        """Hertz."""
+        """Sample rate in hertz."""
         ...
 
     @property
     def latency(self) -> float:
-        """Seconds between a callback and the sound that it is about."""
+        """Seconds between a callback and the sound of its samples."""
         ...
 
     @property
     def time(self) -> float:
-        """Now, in seconds of the clock that callbacks are given times of."""
+        """Present time in seconds of the stream's clock; callbacks get times of the same clock."""
         ...
 
     def start(self) -> None:
@@ -56,7 +58,7 @@ class PortAudioStream(Protocol):
         ...
 
     def abort(self) -> None:
-        """Drop what the device holds, and call nothing any more."""
+        """Drop the audio that the device holds, and end all callbacks."""
         ...
 
     def close(self) -> None:
@@ -65,16 +67,18 @@ class PortAudioStream(Protocol):
 
 
 Opener = Callable[[Kind, str | None, Callback, Callable[[], None]], tuple[str, PortAudioStream]]
-"""Opens a device by kind and name: gives its full name and a stream that has not been started.
+"""A function that opens a device by kind and name. It returns the full name and a stream that has
+not been started.
 
-The third argument is the stream's callback, the fourth is called when it ends, for any reason.
+The third argument is the stream's callback. The fourth is called when the stream ends, for any
+reason.
 """
 
 
 def open_stream(
     kind: Kind, name: str | None, callback: Callback, finished: Callable[[], None]
 ) -> tuple[str, PortAudioStream]:
-    """Open the system's default device, or the one that `name` is a part of the name of.
+    """Open the system's default device, or the one whose name contains `name`.
 
     Raises DeviceError.
     """
@@ -83,7 +87,7 @@ def open_stream(
     make = {"input": sounddevice.InputStream, "output": sounddevice.OutputStream}[kind]
     refusal = ""
     counts = range(1, min(2, device[f"max_{kind}_channels"]) + 1)
-    # Of two that cancel each other a sound server that mixes them leaves nothing.
+    # Two input channels first: mixed by the sound server, two that cancel each other give nothing.
     for channels in reversed(counts) if kind == "input" else counts:
         try:
             with _hushed():
@@ -96,7 +100,7 @@ def open_stream(
                     callback=callback,
                     finished_callback=finished,
                 )
-        except sounddevice.PortAudioError as error:  # some give two channels and not one
+        except sounddevice.PortAudioError as error:  # some devices give two channels but not one
             refusal = str(error).partition(": ")[2].partition(" [PaErrorCode")[0] or str(error)
     raise DeviceError(
         f"the {NAMES[kind]} '{device['name']}' cannot be opened: {refusal}",
@@ -106,12 +110,12 @@ def open_stream(
 
 
 def names(kind: Kind) -> list[str]:
-    """The devices that there are, by name. Raises what `open_stream` does, also where none is."""
+    """Return the names of all devices of one kind. Raises DeviceError, also if there are none."""
     return _names(_library(kind), kind)
 
 
 def _library(kind: Kind) -> Any:
-    """sounddevice, which is wanted for a device of this kind."""
+    """Import sounddevice, for a device of this kind. Raises DeviceError if PortAudio is missing."""
     try:
         with _hushed():
             import sounddevice
@@ -138,7 +142,7 @@ def _names(sounddevice: Any, kind: Kind) -> list[str]:
 
 
 def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
-    """What sounddevice says about the device of that name, or about the default one."""
+    """Return what sounddevice knows about the device called `name`, or about the default one."""
     known = ", ".join(f"'{one}'" for one in _names(sounddevice, kind))
     try:
         return sounddevice.query_devices(name, kind)
@@ -158,11 +162,12 @@ _ALSA_HANDLER = ctypes.CFUNCTYPE(
 
 @_ALSA_HANDLER
 def _ignore(file: bytes, line: int, function: bytes, code: int, text: bytes) -> None:
-    """Takes a message of ALSA's and does nothing."""
+    """Ignore a message of ALSA."""
 
 
 def _hush_alsa() -> None:
-    """Keep ALSA from writing to the terminal, above all of underruns: those are counted."""
+    """Keep ALSA from writing to the terminal, above all about underruns, which are counted
+    anyway."""
     try:
         alsa = ctypes.CDLL("libasound.so.2")
     except OSError:  # another system, or Linux without it
@@ -172,7 +177,7 @@ def _hush_alsa() -> None:
 
 @contextmanager
 def _hushed() -> Iterator[None]:
-    """Keep from the terminal what drivers write to stderr: what matters of it becomes an error."""
+    """Keep drivers from writing to stderr. Faults that matter become errors."""
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     try:

@@ -1,8 +1,8 @@
-"""The sound card: a live microphone and a live speaker, as `devices` describes them.
+"""The sound card: a live microphone and a live speaker, which implement the protocols of `devices`.
 
-Each way there is one stream at the device's own rate, always open. Its callback runs on a thread of
-PortAudio's and only mixes channels, copies samples and counts; all else happens on the event loop.
-This module knows nothing of conversations.
+Each has one stream at the device's own rate, which is always open. Its callback runs on a thread of
+PortAudio's, and only mixes channels, copies samples and counts. Everything else happens on the
+event loop. This module knows nothing of conversations.
 """
 
 from __future__ import annotations
@@ -28,27 +28,30 @@ from voiceloop.errors import DeviceError
 from voiceloop.types import AudioFrame, Pcm
 
 BACKLOG_S = 5.0
-"""Recorded audio that waits for a busy event loop; beyond that the oldest is lost."""
+"""Seconds of recorded audio that wait for a busy event loop. Beyond that the oldest audio is
+lost."""
 TAIL_S = 0.15
-"""How long a room and a sound card go on sounding after a reply; the microphone stays deaf."""
+"""Seconds for which a room and a sound card go on sounding after a reply, while the microphone
+stays deaf."""
 STALL_S = 5.0
-"""A device that has asked for nothing and given nothing for so long has failed."""
+"""Seconds after which a device that gives and takes no audio counts as failed."""
 POLL_S = 0.002
-"""Shortest wait for room: callbacks come in steps of a few milliseconds."""
+"""Shortest wait for room, in seconds. Callbacks come in steps of a few milliseconds."""
 
 
 class _Card(ABC):
-    """What both ways have in common: a device that is open until the block ends."""
+    """The base class of microphone and speaker: a device that is open until the `with` block
+    ends."""
 
     kind: Kind
 
     def __init__(self, device: str | None, opener: Opener) -> None:
         self._lock = threading.Lock()
-        """Held for one copy at a time, by the callback and by the loop."""
+        """Lock that the callback and the event loop hold for one copy at a time."""
         self._started = self._ended = False
         self.name, self._stream = opener(self.kind, device, self._called, self._finished)
         self.device_rate = round(self._stream.samplerate)
-        """Hertz."""
+        """Sample rate of the device, in hertz."""
         self._ring = Ring(round(BACKLOG_S * self.device_rate))
 
     def __enter__(self) -> Self:
@@ -60,16 +63,17 @@ class _Card(ABC):
         self._stream.close()
 
     def start(self) -> None:
-        """Start the stream, before the session; it takes a moment. DeviceError where it fails."""
+        """Start the stream. It takes a moment, so call it before the session. Raises
+        DeviceError."""
         self._started = True
         try:
             self._stream.start()
-        except Exception as error:  # sounddevice's own, which has no name here
+        except Exception as error:  # of sounddevice, which is not imported here
             raise self._gone() from error
 
     @abstractmethod
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
-        """The device gives these samples, or wants them; called from a thread of its own."""
+        """Take samples from the device, or give it samples. It is called on PortAudio's thread."""
 
     def _finished(self) -> None:
         self._ended = True
@@ -84,20 +88,20 @@ class _Card(ABC):
 class SoundcardMicrophone(_Card):
     """A live microphone; implements `devices.Microphone`.
 
-    `start` it before it is heard. What is lost because the loop is too busy comes as silence, so
-    that the frames stay in step with time. While held, the stream of frames stands still.
+    Call `start` before `frames`. Audio that is lost because the event loop is too busy is replaced
+    by silence, so that the frames stay in step with time. While held, no frames come.
     """
 
     kind = "input"
     finished = False
-    """Silence never becomes all that can follow."""
+    """A live microphone never finishes."""
 
     def __init__(self, device: str | None = None, *, opener: Opener = open_stream) -> None:
-        """Opens the default microphone, or the one that is called `device`; see `open_stream`."""
+        """Open the default microphone, or the one that `open_stream` finds by the name `device`."""
         self.lost = 0
-        """Samples lost because the loop was too busy, at the device's rate."""
+        """Samples lost because the event loop was too busy, at the device's rate."""
         self.overflows = 0
-        """Times that the device lost samples itself; how many, it does not say."""
+        """How often the device lost samples itself. It does not say how many."""
         self._next = 0
         """Index, at the device's rate, of the next sample to come."""
         self._deaf_until = 0
@@ -108,17 +112,18 @@ class SoundcardMicrophone(_Card):
         self._mixer = Mixer(self.device_rate)
 
     def hold(self) -> None:
-        """Discard what is recorded from now on, and what has not been heard yet."""
+        """Discard audio that is recorded from now on, and audio that has not been heard yet."""
         self._deaf_until = sys.maxsize
 
     def release(self) -> None:
-        """Go on hearing, once the speaker's last sound has died away."""
+        """Hear again, once the speaker's last sound has died away."""
         tail = round((self._stream.latency + TAIL_S) * self.device_rate)
         with self._lock:
             self._deaf_until = self._ring.end + tail
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Frames of 10 ms at 16 kHz, from now on; DeviceError once the microphone is gone."""
+        """Yield frames of 10 ms at 16 kHz from now on. Raises DeviceError once the microphone is
+        gone."""
         loop, filled = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
             self._woken = False
@@ -144,7 +149,7 @@ class SoundcardMicrophone(_Card):
                 self._wake = _nothing
 
     def _recorded(self) -> Pcm:
-        """What there is to be heard of what has been recorded; silence where it was lost."""
+        """Return the recorded samples that are to be heard, with silence in place of lost ones."""
         with self._lock:
             self._woken = False
             start, pcm = self._ring.take_all()
@@ -172,24 +177,24 @@ class SoundcardMicrophone(_Card):
 class SoundcardSpeaker(_Card):
     """A live speaker; implements `devices.Speaker`.
 
-    `start` it before anything is written. What the device has been handed, about `LATENCY_S` of
-    audio, cannot be cut any more.
+    Call `start` before anything is written. Audio that the device has already taken, about
+    `LATENCY_S`, cannot be cut any more.
     """
 
     kind = "output"
 
     def __init__(self, device: str | None = None, *, opener: Opener = open_stream) -> None:
-        """Opens the default speaker, or the one that is called `device`; see `open_stream`."""
+        """Open the default speaker, or the one that `open_stream` finds by the name `device`."""
         self.underflows = 0
-        """Times that the device ran out of samples although there were some."""
+        """How often the device ran out of samples although some were waiting."""
         # Counted in samples from the beginning of an unbroken stretch: devices tell the time in
         # steps, and the next sample must not seem to be early or late.
         self._since = 0.0
         self._count = 0
         self._broken = True
-        """The next sample written does not follow upon the last one."""
+        """Whether the next sample written does not directly follow the last one."""
         self._next = 0.0
-        """When the next sample that the device is handed sounds, by the stream's clock."""
+        """When the next sample that the device takes will sound, by the stream's clock."""
         super().__init__(device, opener)
         self.rate = self.device_rate
 
@@ -200,7 +205,7 @@ class SoundcardSpeaker(_Card):
         super().__exit__(*error)
 
     def due(self) -> float:
-        """When a sample written now would be played, in seconds of the loop's clock."""
+        """Return when a sample written now would be played, in seconds of the loop's clock."""
         with self._lock:
             return self._due()
 
@@ -216,16 +221,17 @@ class SoundcardSpeaker(_Card):
         return due
 
     def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples, and forget what comes after them."""
+        """Fade out over the next `fade` samples at most, and return how many samples are
+        discarded."""
         with self._lock:
             dropped = self._ring.cut(fade)
             self._count -= dropped
         return dropped
 
     async def room(self) -> None:
-        """Wait until less than `AHEAD_S` is written but not yet handed to the device.
+        """Wait until less than `AHEAD_S` seconds are written but not yet taken by the device.
 
-        DeviceError once it is gone, or takes nothing any more.
+        Raises DeviceError once the device is gone, or takes nothing any more.
         """
         await anyio.lowlevel.checkpoint()
         limit = round(AHEAD_S * self.rate)
@@ -261,4 +267,4 @@ class SoundcardSpeaker(_Card):
 
 
 def _nothing() -> None:
-    """Wakes nobody."""
+    """Do nothing: nobody waits to be woken."""

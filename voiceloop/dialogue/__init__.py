@@ -1,1 +1,2 @@
-"""The dialogue: a pure core that decides, and nothing that waits, sounds or computes."""
+"""The dialogue core: pure functions that decide. Nothing here waits, plays audio or runs a
+model."""

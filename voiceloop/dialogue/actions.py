@@ -1,4 +1,4 @@
-"""What the core asks for."""
+"""The actions that the core requests, which the session carries out."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from voiceloop.types import Event, Outcome, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A turn has begun."""
+    """Begin the work of a turn."""
 
     turn: int
     number: int
     started: SpeechStarted | None
-    """Recognise what is said from there on; None: nobody speaks in it."""
+    """Where the speech to recognise begins; None if nobody speaks in the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """The turn that is being heard is over with the silence that was reported last: report its
-    `TurnEnded`, with what is known of its words."""
+    """End the turn that is being heard at the silence that was reported last, and report its
+    `TurnEnded` with the words known so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSound:
-    """Judge by its sound whether a turn is over; the silence began with `since`."""
+    """Have the turn model judge whether a turn is over. The silence began at sample `since`."""
 
     turn: int
     since: int
@@ -36,32 +36,33 @@ class JudgeSound:
 
 @dataclass(frozen=True, slots=True)
 class ReadWords:
-    """Have the language model read what the user has said, and tell how likely they end so."""
+    """Have the language model read the user's words, and report the probability that the turn ends
+    there."""
 
     turn: int
     text: str
     options: Options
-    """How the reply will be."""
+    """Options of the reply that will follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOpening:
-    """Have the language model read what stands before the next turn, while nobody says anything."""
+    """Have the language model read the history before the next turn, while nobody speaks."""
 
     number: int
-    """The next turn's."""
+    """Number of the next turn."""
     rewrite: object | None
-    """Another history, which it is to see first."""
+    """Another history that the model is to take first, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveOpening:
-    """What stands before the next turn is another by now: do not read on."""
+    """Stop reading the history before the next turn, because it has been replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteHistory:
-    """Have the language model see another history, before it reads anything of a turn."""
+    """Replace the language model's history, before it reads anything of a turn."""
 
     turn: int
     rewrite: object
@@ -75,17 +76,17 @@ class StartReply:
     text: str
     options: Options
     revises: bool = False
-    """A reply to less was begun before: it is the draft of this one."""
+    """Whether an earlier reply, to fewer words, is the draft of this one."""
     returned: Sequence[Returned] = ()
     language: str = ""
-    """Code of what the user speaks."""
+    """Code of the language that the user speaks."""
     announces: str = ""
-    """What is said instead of a reply."""
+    """Text that is said instead of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallTool:
-    """Call a tool of ours."""
+    """Run a tool of voiceloop's own."""
 
     turn: int
     call: ToolCall
@@ -93,21 +94,21 @@ class CallTool:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The reply may be seen and heard."""
+    """Let the reply be seen and heard."""
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The reply was begun on a wrong guess."""
+    """Drop the reply, because it was begun on a wrong guess."""
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Hesitate:
-    """Think no further for so long, or until `Commit`: the guess is probably wrong."""
+    """Pause thinking for `seconds` or until `Commit`, because the guess is probably wrong."""
 
     turn: int
     seconds: float
@@ -115,21 +116,22 @@ class Hesitate:
 
 @dataclass(frozen=True, slots=True)
 class PauseReply:
-    """Pause the reply, which may be heard: the user makes a sound."""
+    """Pause the reply, because the user makes a sound."""
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeReply:
-    """It was no interruption: the reply goes on from the sample at which it was paused."""
+    """Resume the reply at the sample at which it was paused, because the sound was no
+    interruption."""
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Call off all work of a turn, and with it what sounds, if it is `audible`."""
+    """Stop all work of a turn and, if `audible`, the sound that plays."""
 
     turn: int
     audible: bool = False
@@ -137,25 +139,26 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The turn is over: cut its history to what was heard of the reply, close its record, and
-    report `Settled`."""
+    """Close a turn that is over: cut its history to what was heard of the reply, close its record,
+    and report `Settled`."""
 
     turn: int
     outcome: Outcome
     forgotten: bool = False
-    """Nothing of the reply stays: it answered half of what the user said."""
+    """Whether nothing of the reply stays in the history, because it answered half of what the user
+    said."""
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Tell whoever watches."""
+    """Show an event to the user or client."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class RecordDecision:
-    """A decision for the turn's record: since when it was open, and what it was founded on."""
+    """Record a decision of a turn: since when it was open, and the facts on which it was based."""
 
     turn: int
     name: str
@@ -165,7 +168,7 @@ class RecordDecision:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Something for the turn's record that is counted."""
+    """Add one to a counter of the turn's record."""
 
     turn: int
     counter: str
@@ -173,23 +176,23 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """A turn is answered, or its reply stopped, because a client asked for that."""
+    """Tell a client which turn is answered, or whose reply is stopped, at its request."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class HoldMicrophone:
-    """The microphone hears nothing while a reply may sound."""
+    """Stop the microphone from hearing while a reply may sound."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMicrophone:
-    """It hears again."""
+    """Let the microphone hear again."""
 
 
 ModelWork = ReadOpening | ReadWords | RewriteHistory | StartReply
-"""What the language model does; one thing after the other."""
+"""Work of the language model, which does one thing at a time."""
 
 ForModel = ModelWork | LeaveOpening
 ForTurn = Begin | EndTurn | JudgeSound | CallTool | Stop | Finish

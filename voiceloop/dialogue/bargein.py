@@ -1,8 +1,8 @@
-"""Whether someone who makes a sound while a reply plays wants to interrupt it.
+"""Judges whether a user who makes a sound while a reply plays wants to interrupt it.
 
-The reply pauses at once, and this decides what becomes of it: a cough, a "yes, yes" or the reply's
-own echo lets it go on; words, or a voice that goes on for half a second, end it. A rule without
-state, audio or clock.
+The reply pauses at once, and this rule decides what becomes of it. A cough, a "yes, yes" or the
+reply's own echo lets it go on. Words, or a voice that goes on for half a second, end it. The rule
+has no state, audio or clock.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.languages import Language
 
 DECIDE_MS = 480.0
-"""From the sound to the decision at most, unless recognition takes longer: half a second, less the
-frame in which it is noticed."""
+"""Most milliseconds from the sound to the decision, unless recognition takes longer: half a second,
+less the frame in which the sound is noticed."""
 CLEAR = 2
-"""Words that leave no doubt before then, backchannels not counted."""
+"""Number of words that are an interruption at once. Backchannels are not counted."""
 ECHO = 2
-"""Words in a row of the reply that nobody would say by chance."""
+"""Number of consecutive words of the reply that nobody would say by chance."""
 
 
 class Verdict(Enum):
@@ -39,11 +39,11 @@ def judge(
     waited_ms: float,
     spoken: Sequence[str],
 ) -> Verdict:
-    """Judge the `words`, of `language`, that were recognised since the reply paused, `waited_ms`
-    ago.
+    """Judge by the `words`, of `language`, whether a sound interrupts the reply that paused
+    `waited_ms` ago.
 
-    `speaking` says that the voice goes on, `final` that the words are all there are, and `spoken`
-    are the words of the reply that sounded before.
+    `speaking` says that the voice goes on, and `final` that no more words come. `spoken` are the
+    words of the reply that sounded before it paused.
     """
     said = [word for word in map(normalise, words) if word]
     meant = [word for word in said if word not in language.backchannels]
@@ -61,7 +61,7 @@ def judge(
 
 
 def _echo(said: Sequence[str], spoken: Sequence[str]) -> bool:
-    """Whether all of `said` is a stretch of `spoken`, too long to be so by chance."""
+    """Return whether all of `said` is a stretch of `spoken` that is too long for chance."""
     n = len(said)
     return n >= ECHO and any(
         list(spoken[at : at + n]) == list(said) for at in range(len(spoken) - n + 1)

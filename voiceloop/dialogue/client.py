@@ -1,4 +1,5 @@
-"""What others than the user's voice ask for: a text, results, a reply, its end, other settings."""
+"""Handles what clients, the page and timers request: a text, tool results, a reply, its end, other
+settings."""
 
 from __future__ import annotations
 
@@ -12,29 +13,29 @@ from voiceloop.dialogue.state import AnswerRequest, Options, Returned, TurnWords
 from voiceloop.types import Notice, Transcript, Word
 
 
-def take(state: ConversationState, told: inputs.FromClient) -> None:
-    """Take note of what is asked for."""
-    match told:
+def take(state: ConversationState, request: inputs.FromClient) -> None:
+    """Apply a request to the state."""
+    match request:
         case inputs.Write():
-            words = (Word(told.text, 0.0, 0.0, 1.0),)
-            _begin_unheard(state, state.next_number(), words, told.options)
+            words = (Word(request.text, 0.0, 0.0, 1.0),)
+            _begin_unheard(state, state.next_number(), words, request.options)
         case inputs.BringResults():
-            number = told.returned[0][0].turn
-            _begin_unheard(state, number, (), told.options, told.returned)
+            number = request.returned[0][0].turn
+            _begin_unheard(state, number, (), request.options, request.returned)
         case inputs.Rang():
-            _ring(state, told.text)
+            _ring(state, request.text)
         case inputs.Respond():
-            _respond(state, told.options)
+            _respond(state, request.options)
         case inputs.Cancel():
-            _cancel(state, told.number)
+            _cancel(state, request.number)
         case inputs.Rewrite():
-            state.rewrite, state.unread = told.rewrite, state.abilities.prefills
+            state.rewrite, state.unread = request.rewrite, state.abilities.prefills
             if isinstance(state.model, actions.ReadOpening):
                 state.ask(actions.LeaveOpening())
         case inputs.Forget():
             _forget(state)
         case inputs.SettingsChanged():
-            _conduct(state, told)
+            _conduct(state, request)
 
 
 def _begin_unheard(
@@ -60,7 +61,7 @@ def _begin_unheard(
 
 
 def _ring(state: ConversationState, text: str) -> None:
-    """Tell the user that a timer is over; where another assistant talks to them, show it."""
+    """Tell the user that a timer is over. If replies have no skills, only show a notice."""
     if not state.settings.reply.skills:
         state.ask(actions.Show(Notice(text)))
         return
@@ -71,7 +72,7 @@ def _ring(state: ConversationState, text: str) -> None:
 
 
 def _respond(state: ConversationState, options: Options | None) -> None:
-    """Answer the newest turn that is over for the user, if nothing has answered it."""
+    """Answer the newest turn that has ended, unless its answer was already requested."""
     over = [turn for turn in state.turns if turn.ended and turn.outcome is None]
     if not over or over[-1].request.made:
         return
@@ -82,24 +83,25 @@ def _respond(state: ConversationState, options: Options | None) -> None:
 
 
 def _cancel(state: ConversationState, number: int | None) -> None:
-    """End the reply that was begun last, if it is there to be seen or heard."""
+    """Stop the reply that was begun last, if it may be seen or heard. With `number`, only a reply
+    to that turn."""
     turn = state.turn(state.last_answered)
     if turn is None or number not in (None, turn.number):
         return
-    if turn.words.final:  # else it is only a guess, which is not there yet
+    if turn.words.final:  # otherwise it is only a guess, which nobody sees
         stop(state, turn, "interrupted", audible=True)
         state.ask(actions.Answering(turn.number))
 
 
-def _conduct(state: ConversationState, told: inputs.SettingsChanged) -> None:
-    """Take the settings that are given."""
-    given = {field.name: getattr(told, field.name) for field in fields(told)}
+def _conduct(state: ConversationState, request: inputs.SettingsChanged) -> None:
+    """Apply the settings that are given."""
+    given = {field.name: getattr(request, field.name) for field in fields(request)}
     changed = {name: value for name, value in given.items() if value is not None}
     state.settings = replace(state.settings, **changed)
 
 
 def _forget(state: ConversationState) -> None:
-    """The turn that is listened to has never been."""
+    """Discard the turn that is being heard, as if it had never begun."""
     turn = state.turn(state.listening)
     state.listening, state.silence, state.ending = None, None, False
     if turn is not None:

@@ -1,5 +1,5 @@
-"""What the core knows of one conversation. The functions of this folder change it, and nothing else
-does."""
+"""The state of one conversation, as the core knows it. Only the functions of this folder change
+it."""
 
 from __future__ import annotations
 
@@ -19,90 +19,92 @@ class Abilities:
     """What a session can do, and what it leaves out."""
 
     prefills: bool = True
-    """The language model reads the user's words while they speak."""
+    """Whether the language model reads the user's words while they speak."""
     recognises: bool = True
-    """There are words before the turn has ended."""
+    """Whether the user's words are recognised before the turn has ended."""
     guesses: int = 6
-    """Replies to a turn that may be begun before its end."""
+    """Most replies to a turn that may begin before its end."""
     full_duplex: bool = True
-    """It hears while a reply sounds."""
+    """Whether the microphone hears while a reply sounds."""
     turn_model_ms: int | None = None
-    """Silence after which the turn model can judge the sound of a voice; None: there is no such
-    model."""
+    """Milliseconds of silence after which the turn model can judge the sound of a voice; None if
+    there is no such model."""
 
 
 @dataclass(slots=True, eq=False)
 class ConversationState:
     """All turns that are not over, what the language model does, and who has the floor.
 
-    Its fields are many, and flat, since each is another report's to change.
+    Its fields are many and flat, because each is changed by another report.
     """
 
     settings: DialogueSettings
     abilities: Abilities
     calibrations: Mapping[str, Calibration | None]
-    """What the language model's probabilities mean, by language."""
+    """What the language model's probabilities mean, by the language's code."""
 
     turns: tuple[Turn, ...] = ()
-    """In the order in which they began; the first is the one that the language model works on."""
+    """Turns that are not over. The language model works on them in this order."""
     begun: int = 0
-    """Turns so far."""
+    """Number of turns so far, which is the id of the newest."""
     numbered: int = 0
-    """Turns of the user so far."""
+    """Number of turns of the user so far."""
     last_answered: int | None = None
-    """The turn that a reply was begun to last."""
+    """Id of the turn to which a reply was begun last."""
 
     listening: int | None = None
-    """The turn of the user that is listened to."""
+    """Id of the turn of the user that is being heard."""
     heard_to: int = 0
-    """Index of the sample after the last that was heard."""
+    """Index in the stream of the sample after the last one heard."""
     silence: SilenceLasts | None = None
-    """The silence that there is by now in the turn that is listened to."""
+    """Newest report of the present silence in the turn that is being heard."""
     ending: bool = False
-    """That turn is over, and what was said up to its end is about to be reported."""
+    """Whether the turn that is being heard has been ended, and the report of that is still to
+    come."""
     judging: JudgeSound | None = None
-    """The silence that the turn model judges."""
+    """Silence that the turn model is judging."""
     fell_silent: float | None = None
-    """When the user had last said something that is to be listened to."""
+    """When the user last fell silent at the end of a turn with words."""
 
     model: ModelWork | None = None
-    """What the language model does; it does one thing after the other."""
+    """What the language model is doing."""
     unread: bool = field(init=False)
-    """The model has not seen what stands before the next turn."""
+    """Whether the model has yet to read the history before the next turn."""
     rewrite: object | None = None
-    """Another history, which the model is to see before it reads anything else."""
+    """Another history that the model must take before it reads anything else."""
     settled: bool = False
-    """The session runs, and all turns that are over have been closed: the language model may begin
-    something."""
+    """Whether the session runs and all turns that are over have been closed, so that the language
+    model may begin something."""
     played: ReplyProgress = field(default_factory=ReplyProgress)
 
     now: float = 0.0
     """When the newest report came."""
-    asked: list[Action] = field(default_factory=list[Action])
-    """What is to be done because of it, in order."""
+    requested: list[Action] = field(default_factory=list[Action])
+    """Actions requested since the newest report, in order."""
 
     def __post_init__(self) -> None:
         self.unread = self.abilities.prefills
 
     @property
     def contested(self) -> bool:
-        """It depends on what has been played of a reply what becomes of it."""
+        """Whether a contest is open, whose result depends on how much of a reply has been
+        played."""
         contests = (turn.contest for turn in self.turns)
         return any(contest and not contest.over for contest in contests)
 
     def turn(self, turn_id: int | None) -> Turn | None:
-        """A turn that is not over, by its id."""
+        """Return a turn by its id, or None if it is over."""
         return next((turn for turn in self.turns if turn.id == turn_id), None)
 
     def options(self, turn_id: int) -> Options:
-        """How the reply to a turn that is not over is to be."""
+        """Return the options of the reply to a turn that is not over."""
         turn = self.turn(turn_id)
         assert turn is not None, "it is not over"
         return turn.request.options or self.settings.reply
 
     def add(self, number: int, language: Language, **known: Any) -> Turn:
-        """Begin the newest turn. One in which the user says nothing does not wait behind turns
-        that nobody has asked to be answered."""
+        """Begin the newest turn. If the user says nothing in it, it does not wait behind turns
+        whose answer nobody has requested."""
         turn, turns = Turn(self.begun + 1, number, language, **known), self.turns
         waiting = [at for at, other in enumerate(turns) if not other.request.made]
         at = waiting[0] if waiting and not turn.asks else len(turns)
@@ -112,16 +114,16 @@ class ConversationState:
         return turn
 
     def next_number(self) -> int:
-        """Count another turn of the user: its number."""
+        """Count another turn of the user, and return its number."""
         self.numbered += 1
         return self.numbered
 
     def change(self, turn_id: int, **changed: Any) -> None:
-        """A turn is another from now on; one that is over stays as it was."""
+        """Replace fields of a turn. A turn that is over stays as it was."""
         self.turns = tuple(
             replace(turn, **changed) if turn.id == turn_id else turn for turn in self.turns
         )
 
     def ask(self, action: Action) -> None:
-        """Ask for something, after what is asked for already."""
-        self.asked.append(action)
+        """Request an action, after those that are requested already."""
+        self.requested.append(action)

@@ -1,17 +1,17 @@
-"""The core of a dialogue: from what every stage reports to what every stage is to do.
+"""The core of a dialogue: maps the reports of all stages to the actions that stages carry out.
 
-`receive` is all of it. It waits for nothing and reads no clock, runs no engine and no thread; the
-same reports at the same moments give the same actions, on any machine. One place decides here, and
-many places act. docs/architecture.md has the table of what a turn can be and become.
+`receive` is the whole core. It waits for nothing and reads no clock, and it runs no engine and no
+thread. The same reports at the same times give the same actions on any machine. All decisions are
+made here and carried out elsewhere. docs/architecture.md has the table of a turn's phases.
 
-    who reports                                takes note of it        may ask for
+    source of a report                         module that takes it    possible actions
     the microphone, recogniser, turn model     user                    Begin, Pause, Resume, ...
     the language model                         modelqueue              Hesitate, Record
     a reply and its player                     replies                 CallTool, Finish
     a client, a timer, the page                client                  Begin, Stop, Show, ...
 
-    then, whoever it was                       turnend.end_in_silence  EndTurn
-                                               modelqueue.step         what the model does next
+    after that, for every report               turnend.end_in_silence  EndTurn
+                                               modelqueue.step         the model's next work
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from voiceloop.dialogue.state import ReplyProgress
 from voiceloop.dialogue.turnend import end_in_silence
 
 
-def receive(state: ConversationState, told: inputs.Input, now: float) -> list[Action]:
-    """What is to be done, in order, now that `told` has come at `now`."""
-    state.now, state.asked = now, []
-    if isinstance(told, ReplyProgress):
-        state.played = told
+def receive(state: ConversationState, report: inputs.Input, now: float) -> list[Action]:
+    """Update the state with `report`, which came at time `now`, and return the actions to do, in
+    order."""
+    state.now, state.requested = now, []
+    if isinstance(report, ReplyProgress):
+        state.played = report
         return []  # nothing follows from it alone
-    if isinstance(told, inputs.Settled):
+    if isinstance(report, inputs.Settled):
         state.settled = True
-    elif isinstance(told, inputs.FromUser):
-        user.take(state, told)
-    elif isinstance(told, inputs.FromModel):
-        modelqueue.take(state, told)
-    elif isinstance(told, inputs.FromReply):
-        replies.take(state, told)
+    elif isinstance(report, inputs.FromUser):
+        user.take(state, report)
+    elif isinstance(report, inputs.FromModel):
+        modelqueue.take(state, report)
+    elif isinstance(report, inputs.FromReply):
+        replies.take(state, report)
     else:
-        client.take(state, told)
+        client.take(state, report)
     end_in_silence(state)
     while modelqueue.step(state):
         pass
-    return state.asked
+    return state.requested

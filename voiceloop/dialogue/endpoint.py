@@ -1,8 +1,8 @@
-"""How long a silence ends the user's turn, from what they have said before it.
+"""Rules for how long a silence ends the user's turn, by what they have said before it.
 
-Rules without a state: `turnend` applies them to a turn. This module knows neither audio nor
-models; the probability that a turn ends here comes from whoever has one, and the words that ask for
-more from the `languages`.
+They have no state: `turnend` applies them to a turn. This module knows neither audio nor models.
+The probability that a turn ends here comes from the caller, and the words that ask for more come
+from `languages`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from voiceloop.languages import Language
 from voiceloop.types import Calibration
 
 EVIDENT = 4.0
-"""Odds of an end, by its words and its sound together, at which the shortest silence ends a turn.
-From even odds on it falls from `TurnConfig.hangover_ms` to that in proportion to their logarithm.
-Pauses put into recordings of people, and the ends of these, hardly tell 3 from 10."""
+"""Odds of an end, by words and sound together, from which the shortest silence ends a turn. Between
+even odds and these, the silence falls from `TurnConfig.hangover_ms` to the shortest one in
+proportion to the logarithm of the odds. For pauses put into recordings of people, and for the ends
+of these, values from 3 to 10 hardly differ."""
 
 
 def asks_model(config: TurnConfig, calibration: Calibration | None) -> bool:
-    """Whether the language model has a say in `hangover_ms`, if it reads along."""
+    """Return whether `hangover_ms` uses the language model's probability, if the model reads the
+    words."""
     known = calibration is not None
     return config.endpoint == "p-eot" or (config.endpoint == "auto" and known)
 
 
 def needs_words(config: TurnConfig) -> bool:
-    """Whether `hangover_ms` depends on what was said."""
+    """Return whether `hangover_ms` depends on what was said."""
     return config.endpoint != "fixed"
 
 
@@ -42,12 +44,13 @@ def hangover_ms(
     calibration: Calibration | None = None,
     sound: float | None = None,
 ) -> int:
-    """Milliseconds of silence that end a turn in which `text` was said so far, in `language`.
+    """Return the milliseconds of silence that end a turn in which `text` was said so far, in
+    `language`.
 
     `probability` is that of a turn ending after `text` without its final punctuation, made
-    `comparable`, and None where nobody knows it; `calibration` says what it means, and without one
-    it means nothing. `sound` is the probability by the sound of the voice, where there is one; it
-    has a say beside the other.
+    `comparable`; None if it is not known. `calibration` says what the probability means; without
+    one it is not used. `sound` is the turn model's probability that the turn is over, if there is
+    one; both are used together.
     """
     match config.endpoint:
         case "fixed":
@@ -65,15 +68,15 @@ def hangover_ms(
 
 
 def goes_on(probability: float, calibration: Calibration, sound: float | None = None) -> bool:
-    """Whether the user has evidently not finished, by the same as `hangover_ms`."""
+    """Return whether the user has evidently not finished, by the criteria of `hangover_ms`."""
     if sound is None:
         return probability < calibration.incomplete_below
     return _favour(probability, calibration.incomplete_below, sound) < 1
 
 
 def _by_words(text: str, config: TurnConfig, language: Language) -> int:
-    # Words that ask for more tell that a turn goes on; that others ask for none tells little. So
-    # the shortest silence is for probabilities alone.
+    # Words that ask for more show that a turn goes on, but other words show little. So only a
+    # probability may lead to the shortest silence.
     return config.incomplete_ms if language.asks_for_more(text) else config.hangover_ms
 
 
@@ -82,7 +85,7 @@ def _by_probability(
 ) -> int:
     if goes_on(probability, calibration, sound):
         return config.incomplete_ms
-    # Whoever wants to be answered sooner waits no longer for what is evident.
+    # With a short hangover, even an evident end must not take longer than that.
     shortest_ms = min(max(config.complete_ms, calibration.complete_ms), config.hangover_ms)
     if sound is None:
         complete = probability >= calibration.complete_above
@@ -93,9 +96,10 @@ def _by_probability(
 
 
 def _favour(probability: float, threshold: float, sound: float) -> float:
-    """Odds of an end: even where the words are at their threshold and the sound tells nothing.
+    """Return the odds of an end. They are even if the words are at their threshold and the sound
+    tells nothing.
 
-    They know different things, so the odds of both are multiplied.
+    Words and sound are different evidence, so their odds are multiplied.
     """
     return odds(probability) / odds(threshold) * odds(sound)
 
@@ -103,12 +107,12 @@ def _favour(probability: float, threshold: float, sound: float) -> float:
 def with_eagerness(
     config: TurnConfig, eagerness: Literal["low", "medium", "high", "auto"]
 ) -> TurnConfig:
-    """`config` with the silences of someone who wants to be answered with `eagerness`.
+    """Return `config` with the silences for a user who wants to be answered with `eagerness`.
 
-    `medium` and `auto` are as configured. `low` waits at least 400 ms after words that are
-    evidently complete, 1000 ms where nobody knows and 1200 ms after words that ask for more, which
-    is as long as any silence within a turn may be; `high` at most 300 ms and 600 ms of the latter
-    two.
+    `medium` and `auto` change nothing. `low` waits at least 400 ms after words that are evidently
+    complete, 1000 ms if that is not known, and 1200 ms after words that ask for more, which is the
+    longest silence allowed within a turn. `high` waits at most 300 ms if it is not known, and 600
+    ms after words that ask for more.
     """
     match eagerness:
         case "low":

@@ -1,6 +1,6 @@
-"""Who may be heard: a sound of the user's pauses a reply, which goes on, or is stopped.
+"""Decides who may be heard: a sound of the user pauses a reply, which then goes on or is stopped.
 
-`bargein` judges what the sound was. A turn that is over gives the floor back here, too.
+`bargein` judges what the sound was. Here, too, a turn that is over gives the floor back.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from voiceloop.dialogue.state import Contest, Phase, ReplyProgress, Standing, Tu
 from voiceloop.types import FloorChange, Outcome, TurnHeard
 
 QUIET_S = 0.12
-"""After so much silence the last word is over: "uh-huh" has some in the middle, and half of it may
-sound like a word."""
+"""Seconds of silence after which the last word is over. "Uh-huh" has a shorter silence in its
+middle, and half of it may sound like a word."""
 CUT_OFF_S = 0.5
-"""A user who goes on so soon after the first sound had not finished: their turn was cut off."""
+"""A user who goes on within this many seconds of the reply's first sound had not finished: their
+turn was cut off."""
 
 
 def contest(state: ConversationState, turn: Turn, rival: Turn) -> None:
-    """A sound of the user's pauses the reply to `rival`, if that may be heard, until it is decided
-    what the sound is."""
+    """Pause the reply to `rival`, if it may be heard, because of a sound of the user in `turn`. The
+    reply stays paused until it is decided what the sound is."""
     if not (state.settings.interruptible and rival.committed):
         return
     state.change(turn.id, contest=Contest(rival.id, state.now))
@@ -32,7 +33,8 @@ def contest(state: ConversationState, turn: Turn, rival: Turn) -> None:
 
 
 def contest_again(state: ConversationState, turn: Turn, speech_start: int) -> None:
-    """What was nothing to listen to goes on, and may be something."""
+    """Contest the reply once more, because a sound that was judged to be no interruption goes
+    on."""
     assert turn.contest is not None, "it was dismissed"
     _conclude(state, turn.id, turn.contest, Standing.OVER)
     if rival := state.turn(turn.contest.rival):
@@ -41,7 +43,7 @@ def contest_again(state: ConversationState, turn: Turn, speech_start: int) -> No
 
 
 def weigh(state: ConversationState, turn_id: int | None) -> None:
-    """Decide, if it can be decided by now, whether a turn interrupts the reply it began in."""
+    """Decide, if that is possible by now, whether a turn interrupts the reply in which it began."""
     turn = state.turn(turn_id)
     if turn is None or turn.contest is None or turn.contest.over:
         return
@@ -51,7 +53,7 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
         _decide(state, turn, contested, rival, found)
     elif contested.undecided:  # there is nothing to interrupt any more
         _conclude(state, turn.id, contested, Standing.OVER)
-    elif found is Verdict.INTERRUPT:  # nor is there, but what was a cough goes on to more
+    elif found is Verdict.INTERRUPT:  # there is no reply either, but a cough has become speech
         _conclude(state, turn.id, contested, Standing.OVER)
         _show_again(state, turn, state.heard_to)
     if (turn := state.turn(turn_id)) and turn.dismissed and turn.ended:
@@ -59,7 +61,8 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
 
 
 def _verdict(turn: Turn, contested: Contest, played: ReplyProgress, now: float) -> Verdict:
-    """Whether a turn interrupts the reply that it began in, of which so much was `played`."""
+    """Judge whether a turn interrupts the reply in which it began. `played` says how much of it was
+    heard."""
     known = turn.words.whole or turn.words.newest
     speaking = turn.silence is None and not turn.ended
     waited_ms = (now - contested.since) * 1000
@@ -72,7 +75,7 @@ def _verdict(turn: Turn, contested: Contest, played: ReplyProgress, now: float) 
         spoken=played.words,
     )
     silent_s = 0.0 if turn.silence is None else now - turn.silence.at
-    # What is said with a short silence in its middle may have only its first half so far.
+    # Of a word with a short silence in its middle, only the first half may have been decoded.
     unsure = turn.silence is not None and not turn.ended and silent_s < QUIET_S
     waits = found is Verdict.INTERRUPT and unsure and waited_ms < DECIDE_MS
     return Verdict.WAIT if waits else found
@@ -95,7 +98,7 @@ def _decide(
 
 
 def _interrupt(state: ConversationState, turn: Turn, rival: Turn, since: float) -> None:
-    """The user takes the floor for good."""
+    """Stop the reply to `rival`: the user takes the floor for good."""
     if _cuts_off(rival, state.played, since):
         state.change(rival.id, cut_off=True)
         state.ask(actions.Count(rival.id, "false_cutoffs"))
@@ -106,14 +109,15 @@ def _interrupt(state: ConversationState, turn: Turn, rival: Turn, since: float) 
 
 
 def _cuts_off(rival: Turn, played: ReplyProgress, since: float) -> bool:
-    """Whether a turn that took the floor `since` then shows that the one before was cut off."""
+    """Return whether an interruption at time `since` shows that the turn of the reply was cut
+    off."""
     if played.turn != rival.id or played.first_sound is None or played.said_a_clause:
         return False
     return since - played.first_sound < CUT_OFF_S
 
 
 def _give_back(state: ConversationState, turn: Turn, rival: Turn) -> None:
-    """The reply goes on, unless the user makes another sound by now."""
+    """Let the reply go on, unless another sound of the user contests it."""
     if rival.phase is not Phase.CONTESTED or _contests(state, rival):
         return
     sounded = state.played.turn == rival.id and state.played.first_sound is not None
@@ -124,7 +128,7 @@ def _give_back(state: ConversationState, turn: Turn, rival: Turn) -> None:
 
 
 def _contests(state: ConversationState, rival: Turn) -> list[tuple[int, Contest]]:
-    """The contests that the reply to `rival` waits for, by their turns."""
+    """Return the undecided contests of the reply to `rival`, each with the id of its turn."""
     contests = [(turn.id, turn.contest) for turn in state.turns if turn.contest]
     return [(id, one) for id, one in contests if one.undecided and one.rival == rival.id]
 
@@ -136,7 +140,8 @@ def _conclude(
 
 
 def _show_again(state: ConversationState, turn: Turn, sample: int) -> None:
-    """Whoever was told that there was nothing to listen to hears of the turn again."""
+    """Show again that the user is heard, after the turn's sound was judged to be no
+    interruption."""
     state.ask(actions.Show(TurnHeard(turn.number, sample, over=False)))
 
 
@@ -144,7 +149,7 @@ def _show_again(state: ConversationState, turn: Turn, sample: int) -> None:
 
 
 def stop(state: ConversationState, turn: Turn, outcome: Outcome, *, audible: bool = False) -> None:
-    """Call off all work of a turn; `Stopped` tells that nothing of it runs any more."""
+    """Stop all work of a turn. `Stopped` reports when nothing of it runs any more."""
     if turn.phase is not Phase.STOPPING:
         _let_go(state, turn)
         state.change(turn.id, phase=Phase.STOPPING, outcome=outcome)
@@ -152,7 +157,7 @@ def stop(state: ConversationState, turn: Turn, outcome: Outcome, *, audible: boo
 
 
 def finish(state: ConversationState, turn: Turn, outcome: Outcome) -> None:
-    """A turn is over."""
+    """Close a turn that is over, and remove it from the state."""
     _let_go(state, turn)
     state.turns = tuple(other for other in state.turns if other.id != turn.id)
     if state.judging and state.judging.turn == turn.id:
@@ -165,7 +170,7 @@ def finish(state: ConversationState, turn: Turn, outcome: Outcome) -> None:
 
 
 def _let_go(state: ConversationState, turn: Turn) -> None:
-    """A turn that is no more contests nothing."""
+    """End the contest of a turn that is over, and give the floor back."""
     if turn.contest is None or not turn.contest.undecided:
         return
     _conclude(state, turn.id, turn.contest, Standing.OVER)

@@ -1,4 +1,4 @@
-"""A reply that was begun before the user's end: whether it is let out, doubted or dropped."""
+"""Decides whether a reply that was begun before the endpoint is let out, doubted or dropped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from voiceloop.dialogue.turnend import policy_for, take_probability
 
 
 def judge_guess(state: ConversationState, turn_id: int | None) -> None:
-    """A guess is right, still possible, or wrong."""
+    """Commit a turn's guess if it is right, and drop it if it is wrong."""
     turn = state.turn(turn_id)
     if turn is None or turn.reply is None or turn.phase is not Phase.GUESSING:
         return
     if turn.words.whole:
         text = turn.text
-    else:  # only a guess that was begun ahead may stand by what seems to have been said
+    else:  # only a guess begun while the user spoke may rely on the hypothesis
         text = turn.hypothesis if turn.reply.ahead else ""
     if text != turn.reply.text:
         state.change(turn.id, phase=Phase.DROPPING)
@@ -28,22 +28,22 @@ def judge_guess(state: ConversationState, turn_id: int | None) -> None:
 
 
 def commit(state: ConversationState, turn_id: int) -> None:
-    """Let a reply out; nothing else does."""
+    """Let a reply out. No other function does."""
     state.change(turn_id, phase=Phase.COMMITTED)
     state.ask(actions.Commit(turn_id))
 
 
-def doubt(state: ConversationState, turn: Turn, told: inputs.Read) -> None:
-    """The model has read what it replies to: hold the guess for a while, if the user will probably
-    go on."""
-    words, policy = bare(told.text), policy_for(state, turn)
+def doubt(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
+    """Hold the guess for a while, if the model, having read the words, expects the user to go
+    on."""
+    words, policy = bare(report.text), policy_for(state, turn)
     if not turn.ended and policy.unread(turn, words):
-        take_probability(state, turn, told)
+        take_probability(state, turn, report)
     known = state.turn(turn.id)
     assert known is not None and known.reply is not None, "it is being replied to"
     if policy.doubts(known, words):
         state.change(turn.id, reply=replace(known.reply, doubted=True))
-        # Should they not go on after all, the second half of the silence is time enough.
+        # If they do not go on after all, the second half of the silence is time enough.
         waited_s = 0.0 if turn.silence is None else state.now - turn.silence.at
         half_s = state.settings.policy.incomplete_ms / 2000
         state.ask(actions.Hesitate(turn.id, max(0.0, half_s - waited_s)))

@@ -1,4 +1,4 @@
-"""What the core is told: every stage that reports has a word or two, and so have clients."""
+"""The inputs of the core: reports of stages, and requests of clients and timers."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ class Detected:
 
     event: TurnEvent
     at: float
-    """When the sample was recorded with which that happened."""
+    """When the sample at which that happened was recorded, in seconds of the loop's clock."""
     words: TurnWords = NOTHING
-    """What the user has said, as far as it is known with this."""
+    """What the user has said, as far as it is known at that time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The microphone has heard more: time goes on."""
+    """The microphone has given another frame, so time has passed."""
 
     end: int
-    """Index of the sample after the last."""
+    """Index in the stream of the sample after the frame's last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """A decode has come: what the user has said by now."""
+    """A decode has shown what the user has said so far."""
 
     turn: int
     words: TurnWords
     sure: bool = False
-    """There are some, it was the best decode, and it is sure of the language."""
+    """Whether the decode was final, gave words, and is sure of the language."""
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageDetected:
-    """A decode found what the user speaks."""
+    """A decode has detected the language that the user speaks."""
 
     turn: int
     code: str
@@ -51,7 +51,8 @@ class LanguageDetected:
 
 @dataclass(frozen=True, slots=True)
 class SoundJudged:
-    """How likely a turn is over by the sound before the silence that began with `since`."""
+    """The turn model's probability that a turn is over, by the sound before the silence that began
+    at sample `since`."""
 
     turn: int
     since: int
@@ -60,45 +61,45 @@ class SoundJudged:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The language model has read what it was asked to, or the first thing that it says in reply
-    is there, so that it has read all before that."""
+    """The language model has read `text`, either on request or for a reply whose first output is
+    there."""
 
     turn: int
     text: str
     probability: float | None
-    """Of the turn ending there; None where it cannot tell."""
+    """Probability that the turn ends after `text`; None if the model cannot tell."""
     begun: float
-    """When it was asked to."""
+    """When the reading began."""
     exchanges: int = 0
-    """What had been asked and answered before."""
+    """Number of exchanges before this turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpeningRead:
-    """The language model has read what stands before the next turn, or left that."""
+    """The language model has read the history before the next turn, or has stopped reading it."""
 
     rewritten: object | None = None
-    """The history that it sees now, as it was asked for."""
+    """The new history that it has read, as in the request; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The language model sees another history."""
+    """The language model has taken another history."""
 
     rewritten: object
-    """As it was asked for."""
+    """The new history, as in the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sounding:
-    """The reply begins to sound."""
+    """A clause of the reply begins to sound."""
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsCalled:
-    """The model has called tools, and thinks no further until those of ours have returned."""
+    """The model has called tools, and waits for the results of those that voiceloop runs."""
 
     turn: int
     calls: Sequence[ToolCall]
@@ -106,7 +107,7 @@ class ToolsCalled:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """The reply has been said to its end, or was dropped, as was asked."""
+    """The reply has been said to its end, or was dropped as requested."""
 
     turn: int
     dropped: bool = False
@@ -114,14 +115,14 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A stage broke in a turn; nothing of it runs any more."""
+    """A stage has failed in a turn. Nothing of the turn runs any more."""
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Nothing of a turn that was to be stopped runs any more."""
+    """All work of a turn that was to be stopped has ended."""
 
     turn: int
 
@@ -129,7 +130,7 @@ class Stopped:
 @dataclass(frozen=True, slots=True)
 class Settled:
     """The session runs, and every turn that was to be finished has been closed: its history is cut
-    to what was heard, and whoever watches has been told."""
+    to what was heard, and its record has been shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class BringResults:
-    """What one reply called somebody else's tools for has come: go on with its turn."""
+    """A client has brought the results of the tools that one reply called. The reply's turn goes on
+    with them."""
 
     returned: Sequence[Returned]
     options: Options | None = None
@@ -153,39 +155,39 @@ class Rang:
     """A timer is over."""
 
     text: str
-    """What the user is to be told."""
+    """Text that the user is to be told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Answer the newest turn that is over."""
+    """A client requests an answer to the newest turn that is over."""
 
     options: Options | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the reply that is being thought or heard."""
+    """A client ends the reply that is being thought or heard."""
 
     number: int | None = None
-    """Where it is that to the turn of this number."""
+    """Number of the turn whose reply is meant; None for any turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Before anything else is read, the language model is to see another history."""
+    """A client replaces the history. The language model takes it before it reads anything else."""
 
     rewrite: object
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """The turn that is being heard has never been."""
+    """The turn that is being heard is discarded, as if it had never begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanged:
-    """The conversation is conducted in another way from now on; what is None stays as it is."""
+    """The settings of the conversation change. Those that are None stay as they are."""
 
     policy: TurnConfig | None = None
     language: Language | None = None
@@ -201,4 +203,5 @@ FromReply = Sounding | ToolsCalled | Replied | Failed | Stopped
 FromClient = Write | BringResults | Rang | Respond | Cancel | Rewrite | Forget | SettingsChanged
 Input = FromUser | FromModel | FromReply | FromClient | ReplyProgress | Settled
 Reports = AsyncGenerator[Input, None]
-"""What a stage or a job yields: each is told before it goes on, and all that follows is done."""
+"""The reports of a stage or a job. It goes on only after the core has taken a report and all
+resulting actions are done."""

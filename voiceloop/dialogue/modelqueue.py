@@ -1,5 +1,5 @@
-"""What the language model does next, one thing after the other: it works on the first turn that is
-not over."""
+"""Decides what the language model does next. It does one thing at a time, for the first turn that
+is not over."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from voiceloop.dialogue.state import Attempt, Phase, Turn
 from voiceloop.dialogue.turnend import judge_end, policy_for, take_probability
 
 
-def take(state: ConversationState, told: inputs.FromModel) -> None:
-    """Take note of what the model has done."""
-    if isinstance(told, inputs.Rewritten | inputs.OpeningRead):
+def take(state: ConversationState, report: inputs.FromModel) -> None:
+    """Apply a report of the language model to the state."""
+    if isinstance(report, inputs.Rewritten | inputs.OpeningRead):
         state.model = None
-        if state.rewrite is told.rewritten:  # and no other has been asked for meanwhile
+        if state.rewrite is report.rewritten:  # no other was requested meanwhile
             state.rewrite = None
         return
-    turn = state.turn(told.turn)
+    turn = state.turn(report.turn)
     if turn is None or turn.phase is Phase.STOPPING:
         return
-    if isinstance(state.model, actions.StartReply):  # its first words are there
-        doubt(state, turn, told)
+    if isinstance(state.model, actions.StartReply):  # the first words of the reply are there
+        doubt(state, turn, report)
         return
     state.model = None
-    take_probability(state, turn, told)
+    take_probability(state, turn, report)
     # While it was read, results may have come for a call of an earlier turn.
     comes_next = state.rewrite is None and state.turns[0].id == turn.id
-    if comes_next and _expects_no_more(state, turn.id, told.text):
+    if comes_next and _expects_no_more(state, turn.id, report.text):
         _reply(state, turn.id, state.turns[0].hypothesis, ahead=True)
 
 
 def step(state: ConversationState) -> bool:
-    """Give the model its next work; False where there is none, or where something may come
+    """Give the model its next work. Returns False if there is none, or if something may come
     first."""
     if state.model or state.ending or not state.settled:
         return False
@@ -51,7 +51,7 @@ def step(state: ConversationState) -> bool:
         _read(state, turn.id, bare(turn.text))
     elif state.rewrite is not None:
         state.change(turn.id, read="")
-        state.unread = False  # it reads on with the turn's words
+        state.unread = False  # it will be read with the turn's words
         _work(state, actions.RewriteHistory(turn.id, state.rewrite))
     elif turn.words.final and _is_void(state, turn):
         _abandon(state, turn)
@@ -63,7 +63,8 @@ def step(state: ConversationState) -> bool:
 
 
 def _read_opening(state: ConversationState) -> bool:
-    """Read what stands before the next turn, so that its words alone are left to be read."""
+    """Have the model read the history before the next turn, so that only the turn's words are left
+    to be read."""
     if not (state.unread and state.settings.thinks):
         return False
     state.unread = False
@@ -72,8 +73,8 @@ def _read_opening(state: ConversationState) -> bool:
 
 
 def _end_with_words(state: ConversationState, turn: Turn) -> bool:
-    """A turn is over once its words are known: that is all that is wanted of it. A reply that is
-    under way already goes on."""
+    """Finish a turn once its words are known, because nothing else is wanted of it. A reply that
+    already runs goes on."""
     if turn.words.final is None or turn.phase is not Phase.HEARING:
         return False
     finish(state, turn, "abandoned")
@@ -85,23 +86,24 @@ def _may_reply(turn: Turn) -> bool:
 
 
 def _expects_no_more(state: ConversationState, turn_id: int, words: str) -> bool:
-    """The user, who still speaks, is likely to have said all with what was read."""
+    """Return whether the user, who still speaks, has probably said all with `words`."""
     turn = state.turn(turn_id)
     assert turn is not None, "it is not over"
     return _may_reply(turn) and policy_for(state, turn).expects(turn, words)
 
 
 def _reads_to_judge(state: ConversationState, turn: Turn) -> bool:
-    """A reply would tell as well how likely the turn is over; there will be none."""
+    """Return whether the model must read the words just to judge whether the turn is over. A reply
+    would tell that too, but none will begin."""
     silent = turn.words.whole is not None and not turn.ended
     unread = policy_for(state, turn).unread(turn, bare(turn.text))
     return silent and unread and not _may_reply(turn)
 
 
 def _is_void(state: ConversationState, turn: Turn) -> bool:
-    """There is nothing to answer, or the user has gone on in another turn.
+    """Return whether a turn has nothing to answer, or the user has gone on in another turn.
 
-    A turn that nobody has asked to be answered waits for that until a later one is.
+    A turn whose answer nobody has requested waits until that of a later turn is requested.
     """
     later = _gone_on_in(state)
     waits = not turn.request.made and not any(other.request.made for other in later)
@@ -110,12 +112,13 @@ def _is_void(state: ConversationState, turn: Turn) -> bool:
 
 
 def _gone_on_in(state: ConversationState) -> list[Turn]:
-    """Turns in which the user has gone on after the first one."""
+    """Return the turns after the first one in which the user has gone on."""
     return [turn for turn in state.turns[1:] if turn.asks and turn.outcome != "abandoned"]
 
 
 def _abandon(state: ConversationState, turn: Turn) -> None:
-    """Nothing answers it: once the model has none of its words, they belong to the next."""
+    """End a turn without an answer, and carry its words over to the next. If the model has read
+    them, it must first forget them."""
     if turn.read or turn.reply:
         state.change(turn.id, reply=None)
         _read(state, turn.id, "")
@@ -127,7 +130,7 @@ def _abandon(state: ConversationState, turn: Turn) -> None:
 
 
 def _read_on(state: ConversationState, turn: Turn) -> bool:
-    """Read what the user has said by now."""
+    """Have the model read what the user has said by now. Returns False if there is nothing new."""
     text = turn.text
     if not turn.words.whole and policy_for(state, turn).asks_model:
         text = bare(turn.hypothesis)
@@ -145,7 +148,7 @@ def _read(state: ConversationState, turn_id: int, text: str) -> None:
 def _reply(state: ConversationState, turn_id: int, text: str, *, ahead: bool = False) -> None:
     turn = state.turn(turn_id)
     assert turn is not None, "it is not over"
-    # One that was doubted got no further than a step: it would draft nothing.
+    # A doubted reply got no further than a step, so it is no use as a draft.
     revises = turn.reply is not None and not turn.reply.doubted
     guesses = turn.guesses - (turn.words.final is None)
     reply = Attempt(text, ahead)

@@ -1,4 +1,5 @@
-"""What a reply reports: it sounds, calls tools, was heard to its end, was stopped, or failed."""
+"""Handles what a reply reports: it sounds, calls tools, was heard to its end, was stopped, or
+failed."""
 
 from __future__ import annotations
 
@@ -8,21 +9,21 @@ from voiceloop.dialogue.floor import finish
 from voiceloop.dialogue.state import Phase
 
 
-def take(state: ConversationState, told: inputs.FromReply) -> None:
-    """Take note of it."""
-    turn, over = state.turn(told.turn), isinstance(told, inputs.Failed | inputs.Stopped)
+def take(state: ConversationState, report: inputs.FromReply) -> None:
+    """Apply a report of a reply to the state."""
+    turn, over = state.turn(report.turn), isinstance(report, inputs.Failed | inputs.Stopped)
     if turn is None or (turn.phase is Phase.STOPPING and not over):
         return  # the turn is over, or will be once all of its work has stopped
     if not isinstance(state.model, actions.ReadOpening | None) and state.model.turn == turn.id:
-        goes_on = isinstance(told, inputs.Sounding | inputs.ToolsCalled)
+        goes_on = isinstance(report, inputs.Sounding | inputs.ToolsCalled)
         state.model = state.model if goes_on else None
-    match told:
+    match report:
         case inputs.Sounding() if turn.phase is Phase.COMMITTED:
             state.change(turn.id, phase=Phase.SPEAKING)
         case inputs.Sounding():
             pass
         case inputs.ToolsCalled():
-            for call in told.calls:
+            for call in report.calls:
                 if not call.client:
                     state.ask(actions.CallTool(turn.id, call))
         case inputs.Replied(dropped=True):

@@ -1,9 +1,8 @@
-"""What a turn can be: values that are replaced, never changed.
+"""The state of a turn: values that are replaced, never changed.
 
-Of a turn the user's side and the answer's are told apart. The user speaks, is silent, or has
-ended; meanwhile the answer goes through the phases of `Phase`, of which docs/architecture.md has
-the table. A turn is meant by its id wherever one is decided about; whoever watches knows it by its
-number.
+The user's side of a turn and the answer's are kept apart. The user speaks, is silent, or has ended.
+Meanwhile the answer goes through the phases of `Phase`; docs/architecture.md has their table. The
+core refers to a turn by its id. Users and clients know it by its number.
 """
 
 from __future__ import annotations
@@ -17,36 +16,36 @@ from voiceloop.languages import Language
 from voiceloop.types import Outcome, ToolCall, Transcript
 
 Returned = tuple[ToolCall, str]
-"""A call of a tool, and what came back."""
+"""A tool call and its result."""
 
 
 class Phase(Enum):
-    """How far the answer to a turn is; one that is done is kept no more."""
+    """How far the answer to a turn is. A turn that is done is kept no more."""
 
     HEARING = "hearing"
-    """Nothing answers yet."""
+    """No reply runs yet."""
     GUESSING = "guessing"
-    """A reply runs that nobody sees or hears: the user may go on."""
+    """A reply runs that nobody sees or hears, because the user may go on."""
     COMMITTED = "committed"
-    """The user has finished: the reply may be seen and heard."""
+    """The user has finished, and the reply may be seen and heard."""
     SPEAKING = "speaking"
     """The reply sounds."""
     CONTESTED = "contested"
-    """The reply is paused: the user makes a sound, and may mean to interrupt it."""
+    """The reply is paused, because the user makes a sound and may mean to interrupt it."""
     DROPPING = "dropping"
-    """The guess was wrong; the reply's work has yet to come to its end."""
+    """The guess was wrong, and the work of the reply has not ended yet."""
     STOPPING = "stopping"
-    """The turn has been called off; its work has yet to come to its end."""
+    """The turn has been stopped, and its work has not ended yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The user has stopped speaking."""
+    """A silence of the user."""
 
     since: int
-    """The sample with which that began."""
+    """Sample at which the silence began."""
     at: float
-    """When that was."""
+    """When the silence began, in seconds of the loop's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,60 +53,60 @@ class TurnWords:
     """What the user has said in a turn, as the recogniser has it."""
 
     newest: Transcript | None = None
-    """The last transcript; final once every sample before the endpoint has been decoded."""
+    """Newest transcript. It is final once every sample before the endpoint has been decoded."""
     guess: Transcript | None = None
-    """While the user is silent: the transcript if the turn ends here, but for a last sound that may
-    still be decoded."""
+    """Transcript if the turn ends in the present silence; a last sound may still be missing. None
+    while the user speaks or it is not known."""
     hypothesis: str = ""
-    """All words, settled or not."""
+    """All words so far, settled or not."""
 
     @property
     def final(self) -> Transcript | None:
-        """The transcript that nothing changes any more."""
+        """The final transcript, which nothing changes any more; None until it is known."""
         return self.newest if self.newest and self.newest.final else None
 
     @property
     def whole(self) -> Transcript | None:
-        """What may be all that the user says."""
+        """The transcript of what may be all that the user says; None if there is none."""
         return self.final or self.guess
 
 
 NOTHING = TurnWords()
-"""Nothing has been understood yet."""
+"""The words of a turn before anything has been understood."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndProbability:
-    """How likely the language model finds that a turn ends after some words."""
+    """The language model's probability that a turn ends after `words`."""
 
     words: str
     probability: float | None
-    """None where it cannot tell."""
+    """Probability, or None if the model cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundJudgement:
-    """How likely a turn is over by the sound of the voice before a silence."""
+    """The turn model's probability that a turn is over, by the sound before a silence."""
 
     since: int
-    """The sample with which the silence began."""
+    """Sample at which the silence began."""
     probability: float
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a reply is to be."""
+    """The options of a reply."""
 
     spoken: bool = True
-    """It sounds; otherwise it is written alone."""
+    """Whether the reply is spoken; otherwise it is only written."""
     voice: str | None = None
-    """In which it sounds; None: the synthesizer's own."""
+    """Name of the voice; None for the configured one."""
     most_tokens: int | None = None
-    """At most so many; None: what the model is set to."""
+    """Most tokens of the reply; None for the model's own limit."""
     client_tools: frozenset[str] = frozenset()
-    """Tools that somebody else calls, who brings their results."""
+    """Names of the tools that a client runs, and whose results it brings."""
     skills: bool = False
-    """What a rule is sure of is answered by it; and what rings is told."""
+    """Whether rules answer what they understand for sure, and timers are announced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,31 +114,31 @@ class AnswerRequest:
     """Whether a turn is to be answered, and how."""
 
     made: bool = True
-    """It is, once the user has finished."""
+    """Whether the turn is to be answered once the user has finished."""
     insisted: bool = False
-    """Though the user may have begun to say something else."""
+    """Whether the turn is answered even if the user has begun to say something else."""
     options: Options | None = None
-    """None: what holds for the conversation when the reply begins."""
+    """Options of the reply; None for those of the conversation when the reply begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The newest attempt at an answer."""
+    """The newest attempt to answer a turn."""
 
     text: str
-    """What the user said, to which it is one."""
+    """The user's words that the attempt answers."""
     ahead: bool = False
-    """It was begun while the user spoke."""
+    """Whether the attempt began while the user spoke."""
     doubted: bool = False
-    """It answers what is probably not all that the user says."""
+    """Whether the words are probably not all that the user says."""
 
 
 class Standing(Enum):
-    """What has become of a contest."""
+    """The state of a contest."""
 
     UNDECIDED = "undecided"
     DISMISSED = "dismissed"
-    """It was nothing to listen to; what follows may turn it into something."""
+    """The sound was judged to be no interruption; later sound may change that."""
     OVER = "over"
 
 
@@ -148,24 +147,24 @@ class Contest:
     """A turn that began while a reply could be heard, and may be an interruption."""
 
     rival: int
-    """The turn whose reply that is."""
+    """Id of the turn whose reply is contested."""
     since: float
     """When the reply was paused."""
     standing: Standing = Standing.UNDECIDED
 
     @property
     def undecided(self) -> bool:
-        """The reply waits for the verdict."""
+        """Whether the reply waits for the verdict."""
         return self.standing is Standing.UNDECIDED
 
     @property
     def dismissed(self) -> bool:
-        """It was nothing to listen to, as far as is known: the reply has gone on."""
+        """Whether the sound was judged to be no interruption, so that the reply went on."""
         return self.standing is Standing.DISMISSED
 
     @property
     def over(self) -> bool:
-        """It will not be decided any more."""
+        """Whether the contest will not be decided any more."""
         return self.standing is Standing.OVER
 
 
@@ -173,47 +172,49 @@ class Contest:
 class Turn:
     """A turn of the user and the answer to it.
 
-    Its fields are many, and flat, since each is another report's to change.
+    Its fields are many and flat, because each is changed by another report.
     """
 
     id: int
-    """Its own."""
+    """Id of the turn, which no other turn of the conversation has."""
     number: int
-    """What it is called by; the answer to tools that a client called for a turn is called as that
-    turn is."""
+    """Number by which users and clients know the turn. The continuation of a turn after a client's
+    tool results has the same number as that turn."""
     language: Language
-    """What the user speaks, or seems to."""
+    """Language that the user speaks, or seems to speak."""
     phase: Phase = Phase.HEARING
     detects: bool = False
-    """Nobody knows for sure what the user speaks: each decode tells anew."""
+    """Whether the language is not known for sure, so that each decode detects it anew."""
     words: TurnWords = NOTHING
     silence: Silence | None = None
-    """The one that there is; None while the user speaks, and where nobody does."""
+    """Present silence; None while the user speaks, and if nobody speaks in the turn."""
     ended: bool = False
-    """The user has finished: the endpoint has been decided."""
+    """Whether the user has finished: the endpoint has been decided."""
     resumes: bool = False
-    """The user had only paused before it, though that ended a turn."""
+    """Whether the user had only paused before this turn, although the pause ended the turn
+    before."""
     carried: str = ""
-    """What the user said before, where they went on before it was answered."""
+    """What the user said in an earlier turn, if they went on before it was answered."""
     returned: Sequence[Returned] = ()
-    """What stands in for the user's words: results of the tools that the turn's reply called."""
+    """Results of the tools that the turn's reply called. They stand in for the user's words."""
     announces: str = ""
-    """What is said in it although nobody asked for anything."""
+    """Text that is said in the turn although nobody has requested anything, such as a timer's."""
     request: AnswerRequest = AnswerRequest()
     guesses: int = 0
-    """Replies that may still be begun before the endpoint."""
+    """Number of replies that may still begin before the endpoint."""
     read: str = ""
-    """What of it the language model has read."""
+    """Words of the turn that the language model has read."""
     hangover_ms: int | None = None
-    """Silence that ends the turn; None while nobody knows."""
+    """Milliseconds of silence that end the turn; None while they are not known."""
     end_probability: EndProbability | None = None
     sound: SoundJudgement | None = None
     reply: Attempt | None = None
     contest: Contest | None = None
     cut_off: bool = False
-    """The user had not finished: what they said belongs to the next turn, and the reply is void."""
+    """Whether the user had not finished when the turn ended. Then their words belong to the next
+    turn, and the reply is void."""
     outcome: Outcome | None = None
-    """While it is being stopped: how it ends."""
+    """How the turn ends, while it is being stopped; otherwise None."""
 
     @property
     def text(self) -> str:
@@ -224,55 +225,56 @@ class Turn:
 
     @property
     def hypothesis(self) -> str:
-        """What the user seems to have said by now, settled or not."""
+        """What the user seems to have said so far, settled or not."""
         return f"{self.carried} {self.words.hypothesis}".strip()
 
     @property
     def asks(self) -> bool:
-        """The user says something in it."""
+        """Whether the user says something in the turn."""
         return not (self.returned or self.announces)
 
     @property
     def committed(self) -> bool:
-        """A reply is there to be heard; one that is only a guess is not."""
+        """Whether a reply may be heard. One that is only a guess may not."""
         return self.phase in (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
 
     @property
     def uncontested(self) -> bool:
-        """It is listened to: it interrupts nothing, or has done so."""
+        """Whether the turn contests no reply: it never did, or its contest is over."""
         return self.contest is None or self.contest.over
 
     @property
     def dismissed(self) -> bool:
-        """What was said was nothing to listen to."""
+        """Whether the turn's sound was judged to be no interruption of a reply."""
         return self.contest is not None and self.contest.dismissed
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyProgress:
-    """What has been played of the newest reply."""
+    """How much of the newest reply has been played."""
 
     turn: int = -1
     words: Sequence[str] = ()
-    """Those that sounded to their end."""
+    """Words that have sounded to their end."""
     first_sound: float | None = None
-    """When its first audible sample sounded."""
+    """When the first audible sample of the reply sounded; None before that."""
     said_a_clause: bool = False
-    """Its first clause has sounded to its end."""
+    """Whether the first clause of the reply has sounded to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class DialogueSettings:
-    """How a conversation is conducted; a client may change it at any time."""
+    """The settings of a conversation. A client may change them at any time."""
 
     policy: TurnConfig
-    """How turns are found and ended."""
+    """Settings by which turns are found and ended."""
     language: Language
-    """What the user speaks; `AUTO` until a turn of theirs tells."""
+    """Language that the user speaks; `AUTO` until one of their turns has shown it."""
     answers: bool = True
-    """A turn is answered when it ends; otherwise somebody asks for that."""
+    """Whether a turn is answered when it ends; otherwise only at a request."""
     interruptible: bool = True
-    """A sound of the user's pauses the reply, and may end it."""
+    """Whether a sound of the user pauses the reply, and may end it."""
     thinks: bool = True
-    """The language model reads and replies; otherwise a turn is over with its words."""
+    """Whether the language model reads and replies; otherwise a turn is over once its words are
+    known."""
     reply: Options = Options()

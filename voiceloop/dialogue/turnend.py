@@ -1,7 +1,7 @@
-"""When the user's turn is over: a silence ends it that has lasted long enough.
+"""Decides when the user's turn is over: a silence ends it that has lasted long enough.
 
-How long that is tell the rules of `endpoint`, from the words, what the language model makes of
-them, and the sound of the voice; here they are applied to a turn as all of that becomes known.
+The rules of `endpoint` say how long that is, by the words, the language model's judgement of them,
+and the sound of the voice. This module applies them to a turn as these become known.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from voiceloop.types import Calibration
 
 @dataclass(frozen=True, slots=True)
 class EndpointPolicy:
-    """How the end of turns in one language is told."""
+    """The endpoint rules for one language, with their settings and calibration."""
 
     config: TurnConfig
     calibration: Calibration | None
-    """What the language model's probabilities mean; None where it has no say."""
+    """What the language model's probabilities mean; None if they are not used."""
     reads: bool
-    """The language model reads the user's words while they speak, so that it can be asked."""
+    """Whether the language model reads the user's words while they speak, so that it can judge
+    them."""
     hears: bool
-    """The turn model judges by the sound of the voice too."""
+    """Whether the turn model judges the sound of the voice too."""
 
     @property
     def asks_model(self) -> bool:
-        """The language model has a say."""
+        """Whether the language model's probability is used."""
         return self.reads and asks_model(self.config, self.calibration)
 
     def silence_ms(self, turn: Turn) -> int | None:
-        """The silence that ends the turn; None while its words are not known or not judged, and
-        once it has ended."""
+        """Return the milliseconds of silence that end the turn. None while its words are not known
+        or not judged, and once it has ended."""
         words = bare(turn.text)
         if turn.words.whole is None or turn.ended:
             return None
@@ -56,25 +57,26 @@ class EndpointPolicy:
         return max(found, self.config.hangover_ms) if turn.resumes else found
 
     def unread(self, turn: Turn, words: str) -> bool:
-        """The language model has yet to say what it makes of a silence after `words`."""
+        """Return whether the language model has not yet judged a silence after `words`."""
         known = turn.end_probability.words if turn.end_probability else None
         return bool(words) and self.asks_model and known != words
 
     def unheard(self, turn: Turn) -> bool:
-        """There is a silence, and the turn model has not said yet what its sound tells."""
+        """Return whether there is a silence whose sound the turn model has not judged yet."""
         if not (self.hears and self.asks_model):
             return False
         return turn.silence is not None and _sound_of(turn) is None
 
-    def judged(self, told: inputs.Read) -> EndProbability:
-        """What the language model found, as it would be in a first turn."""
-        probability = told.probability
+    def judged(self, report: inputs.Read) -> EndProbability:
+        """Return the end probability that the language model reported, made comparable to a first
+        turn."""
+        probability = report.probability
         if probability is not None and self.calibration is not None:
-            probability = comparable(probability, self.calibration, told.exchanges)
-        return EndProbability(bare(told.text), probability)
+            probability = comparable(probability, self.calibration, report.exchanges)
+        return EndProbability(bare(report.text), probability)
 
     def expects(self, turn: Turn, words: str) -> bool:
-        """The user, who still speaks, is likely to have said all with these `words`."""
+        """Return whether the user, who still speaks, has probably said all with these `words`."""
         known = turn.end_probability
         if turn.words.whole is not None or known is None or known.words != words:
             return False
@@ -84,7 +86,7 @@ class EndpointPolicy:
         return likely and bare(turn.hypothesis) == words
 
     def doubts(self, turn: Turn, words: str) -> bool:
-        """The user, who is silent after these `words`, will probably go on."""
+        """Return whether the user, who is silent after these `words`, will probably go on."""
         known = turn.end_probability
         if turn.ended or known is None or known.words != words:
             return False
@@ -94,7 +96,7 @@ class EndpointPolicy:
 
 
 def policy_for(state: ConversationState, turn: Turn) -> EndpointPolicy:
-    """How the end of this turn is told."""
+    """Return the endpoint policy of a turn."""
     return EndpointPolicy(
         state.settings.policy,
         state.calibrations.get(turn.language.code),
@@ -104,17 +106,17 @@ def policy_for(state: ConversationState, turn: Turn) -> EndpointPolicy:
 
 
 def end_in_silence(state: ConversationState) -> None:
-    """End the turn that is listened to, if there has been enough silence."""
+    """End the turn that is being heard, if there has been enough silence."""
     if state.silence is not None and state.silence.reaches(_hangover_ms(state)):
         state.silence, state.ending = None, True
         state.ask(actions.EndTurn())
 
 
 def _hangover_ms(state: ConversationState) -> int:
-    """The silence that ends the turn that is listened to.
+    """Return the milliseconds of silence that end the turn that is being heard.
 
-    Nothing can be answered before the words are known and judged, so there is no hurry until then:
-    a recogniser that is slow cuts nobody off.
+    Nothing can be answered before the words are known and judged, so until then the longest silence
+    applies: a slow recogniser cuts nobody off.
     """
     config, turn = state.settings.policy, state.turn(state.listening)
     if turn and turn.hangover_ms is not None:
@@ -123,9 +125,11 @@ def _hangover_ms(state: ConversationState) -> int:
     return max(config.hangover_ms, config.incomplete_ms) if waits else config.hangover_ms
 
 
-def judge_end(state: ConversationState, turn_id: int | None, asked_at: float | None = None) -> None:
-    """Find how long a silence ends the turn, as far as that is known; the language model was asked
-    for that at `asked_at`."""
+def judge_end(
+    state: ConversationState, turn_id: int | None, requested_at: float | None = None
+) -> None:
+    """Update the length of silence that ends the turn, as far as it is known. `requested_at` is
+    when the language model's judgement was requested."""
     turn = state.turn(turn_id)
     if turn is None:
         return
@@ -133,27 +137,27 @@ def judge_end(state: ConversationState, turn_id: int | None, asked_at: float | N
     silence_ms = policy.silence_ms(turn)
     state.change(turn.id, hangover_ms=silence_ms)
     if turn.hangover_ms is None and silence_ms is not None and policy.asks_model:
-        _record_judgement(state, turn, state.now if asked_at is None else asked_at)
+        _record_judgement(state, turn, state.now if requested_at is None else requested_at)
     _ask_turn_model(state, turn, policy)
 
 
-def take_probability(state: ConversationState, turn: Turn, told: inputs.Read) -> None:
-    """The language model has read what may be all that the user says."""
+def take_probability(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
+    """Take the end probability of words that may be all that the user says."""
     policy = policy_for(state, turn)
-    if told.text and policy.asks_model:
-        state.change(turn.id, end_probability=policy.judged(told))
-        judge_end(state, turn.id, told.begun)
+    if report.text and policy.asks_model:
+        state.change(turn.id, end_probability=policy.judged(report))
+        judge_end(state, turn.id, report.begun)
 
 
-def take_sound(state: ConversationState, told: inputs.SoundJudged) -> None:
-    """The turn model has judged the sound before a silence."""
+def take_sound(state: ConversationState, report: inputs.SoundJudged) -> None:
+    """Take the turn model's judgement of the sound before a silence."""
     state.judging = None
-    state.change(told.turn, sound=SoundJudgement(told.since, told.probability))
-    judge_end(state, told.turn)
+    state.change(report.turn, sound=SoundJudgement(report.since, report.probability))
+    judge_end(state, report.turn)
 
 
 def _ask_turn_model(state: ConversationState, turn: Turn, policy: EndpointPolicy) -> None:
-    """Have a silence judged by the sound of the voice before it, once there is enough of it."""
+    """Request the turn model's judgement of a silence, once it is long enough."""
     least_ms, silence = state.abilities.turn_model_ms, turn.silence
     if state.judging or least_ms is None or silence is None or turn.id != state.listening:
         return
@@ -174,7 +178,7 @@ def _record_judgement(state: ConversationState, turn: Turn, since: float) -> Non
 
 
 def _sound_of(turn: Turn) -> float | None:
-    """How likely the turn is over by the sound before the silence that there is."""
+    """Return the turn model's probability that the turn is over by the present silence, or None."""
     if turn.sound is None or turn.silence is None or turn.sound.since != turn.silence.since:
         return None
     return turn.sound.probability

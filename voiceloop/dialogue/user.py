@@ -1,4 +1,4 @@
-"""What the user does: they begin to speak, are understood, fall silent, go on and end."""
+"""Handles what the user does: they begin to speak, are understood, fall silent, go on and end."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from voiceloop.languages import AUTO, language
 from voiceloop.types import TurnHeard
 
 RESUMED_S = 1.5
-"""A user who goes on so soon after they fell silent cannot have listened to an answer: they paused,
-and however complete what they say next, they may pause again."""
+"""A user who goes on within this many seconds of falling silent cannot have listened to an answer.
+They had paused and, however complete their next words are, they may pause again."""
 
 
-def take(state: ConversationState, told: inputs.FromUser) -> None:
-    """Take note of what the microphone, the recogniser or the turn model reports."""
-    match told:
+def take(state: ConversationState, report: inputs.FromUser) -> None:
+    """Apply a report of the microphone, the recogniser or the turn model to the state."""
+    match report:
         case inputs.Detected(SpeechStarted() as event):
-            _begin(state, event, told.at)
+            _begin(state, event, report.at)
         case inputs.Detected(SilenceLasts() as silence):
             state.silence = silence
         case inputs.Detected():
             concerned, state.silence = state.listening, None
-            _go_on(state, told)
+            _go_on(state, report)
             _judge(state, concerned)
         case inputs.Frame():
-            state.heard_to = told.end
+            state.heard_to = report.end
             _judge(state, state.listening)
         case inputs.Recognised():
-            _understand(state, told)
-            _judge(state, told.turn)
+            _understand(state, report)
+            _judge(state, report.turn)
         case inputs.LanguageDetected():
-            _take_language(state, told)
+            _take_language(state, report)
         case inputs.SoundJudged():
-            take_sound(state, told)
+            take_sound(state, report)
 
 
 def _judge(state: ConversationState, turn_id: int | None) -> None:
-    """Judge a turn anew, in which something has happened."""
+    """Judge a turn anew, after something has happened in it."""
     judge_guess(state, turn_id)
     weigh(state, turn_id)
     judge_end(state, turn_id)
 
 
 def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
-    """A turn of the user begins, perhaps into a reply; they have spoken since `at`."""
+    """Begin a turn of the user, perhaps during a reply. They have spoken since the time `at`."""
     rival = next((turn for turn in state.turns if turn.committed), None)
     spoken, paused = state.settings.language, state.fell_silent
     turn = state.add(
@@ -68,56 +68,56 @@ def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
     state.ask(actions.Show(TurnHeard(turn.number, event.start, over=False)))
 
 
-def _go_on(state: ConversationState, told: inputs.Detected) -> None:
-    """The user pauses, goes on, or has ended."""
-    event, turn = told.event, state.turn(state.listening)
+def _go_on(state: ConversationState, report: inputs.Detected) -> None:
+    """Note that the user pauses, goes on, or has ended."""
+    event, turn = report.event, state.turn(state.listening)
     if isinstance(event, TurnEnded):
         state.listening, state.ending = None, False
     if turn is None:  # it has failed meanwhile
         return
-    state.change(turn.id, words=told.words)
+    state.change(turn.id, words=report.words)
     match event:
         case SpeechPaused(speech_end=end):
-            state.change(turn.id, silence=Silence(end, told.at))
+            state.change(turn.id, silence=Silence(end, report.at))
         case SpeechResumed():
             state.change(turn.id, silence=None)
             if turn.dismissed:
                 contest_again(state, turn, event.speech_start)
         case TurnEnded():
-            _end(state, turn, event, told)
+            _end(state, turn, event, report)
         case SpeechStarted() | SilenceLasts():
             raise AssertionError("it begins once, and a silence tells nothing new")
 
 
-def _end(state: ConversationState, turn: Turn, event: TurnEnded, told: inputs.Detected) -> None:
-    """The user has finished."""
+def _end(state: ConversationState, turn: Turn, event: TurnEnded, report: inputs.Detected) -> None:
+    """Note that the user has finished."""
     since = turn.silence.since if turn.silence else event.speech_end
-    state.change(turn.id, ended=True, silence=Silence(since, told.at))
+    state.change(turn.id, ended=True, silence=Silence(since, report.at))
     if not turn.dismissed:
         state.ask(actions.Show(TurnHeard(turn.number, event.sample, over=True)))
     if turn.text and turn.uncontested:
-        state.fell_silent = told.at
-    if told.words.final and not turn.words.final:
-        state.ask(actions.Show(told.words.final))
+        state.fell_silent = report.at
+    if report.words.final and not turn.words.final:
+        state.ask(actions.Show(report.words.final))
     if not state.abilities.full_duplex:
         state.ask(actions.HoldMicrophone())
 
 
-def _understand(state: ConversationState, told: inputs.Recognised) -> None:
-    """A decode tells what the user has said."""
-    turn = state.turn(told.turn)
+def _understand(state: ConversationState, report: inputs.Recognised) -> None:
+    """Take the words of a decode."""
+    turn = state.turn(report.turn)
     if turn is None:
         return
-    state.change(turn.id, words=told.words)
-    if told.words.newest:
-        state.ask(actions.Show(told.words.newest))
-    if told.sure and turn.uncontested:
+    state.change(turn.id, words=report.words)
+    if report.words.newest:
+        state.ask(actions.Show(report.words.newest))
+    if report.sure and turn.uncontested:
         state.change(turn.id, detects=False)
         if state.settings.language.code == AUTO:  # nobody has chosen one meanwhile
             state.settings = replace(state.settings, language=turn.language)
 
 
-def _take_language(state: ConversationState, told: inputs.LanguageDetected) -> None:
-    turn = state.turn(told.turn)
-    if turn and told.code != turn.language.code:
-        state.change(turn.id, language=language(told.code), end_probability=None)
+def _take_language(state: ConversationState, report: inputs.LanguageDetected) -> None:
+    turn = state.turn(report.turn)
+    if turn and report.code != turn.language.code:
+        state.change(turn.id, language=language(report.code), end_probability=None)

@@ -1,1 +1,1 @@
-"""What runs for one turn: its recogniser, its reply, its place in the history."""
+"""The work for one turn: its recogniser, its reply, and its place in the history."""

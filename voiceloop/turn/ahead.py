@@ -1,4 +1,4 @@
-"""Looking ahead: replies to what the user may say next, begun while nothing else is to be done."""
+"""Looking ahead: begins replies to what the user may say next, while all models are idle."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from voiceloop.types import Begun, Clause, SpeechChunk
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.01
-"""So often it is looked whether all models are idle."""
+"""Seconds between two checks whether all models are idle."""
 
 
 async def look_ahead(
     resources: Resources, recorder: Recorder, text: str, turn: int, options: Options
 ) -> None:
-    """Have replies begun to what the user may say in the turn of that number, of which `text` is
-    there, and their first clauses spoken. No step of that begins while any model has anything else
-    to do.
+    """Begin replies to what the user may say in `turn`, which begins with `text`, and synthesise
+    their first clauses.
 
-    Where it fails, nothing has been begun: nobody waits for it.
+    No step begins while any model has other work. A failure is only logged, because nobody waits
+    for the result.
     """
     try:
         begun = await _begin(resources, recorder, text, turn)
@@ -40,7 +40,7 @@ async def look_ahead(
 
 
 async def _begin(resources: Resources, recorder: Recorder, text: str, turn: int) -> list[Begun]:
-    """The beginnings of replies."""
+    """Begin replies, and return their beginnings, in order of likelihood."""
     steps, begun = resources.conversation.ahead(text, turn), list[Begun]()
     if steps is None:
         return begun
@@ -63,14 +63,14 @@ async def _begin(resources: Resources, recorder: Recorder, text: str, turn: int)
 async def _speak(
     resources: Resources, recorder: Recorder, begun: list[Begun], turn: int, voice: str | None
 ) -> None:
-    """Have the first clause of each reply spoken, to be taken where it is what is replied."""
-    engines, foreseen = resources.engines, resources.foreseen
+    """Synthesise the first clause of each reply, for use if the real reply begins with it."""
+    engines, prefetched = resources.engines, resources.prefetched
     speed = resources.skills.voice.speed
-    for old in [place for place in foreseen if place[2].turn != turn]:
-        del foreseen[old]
+    for old in [place for place in prefetched if place[2].turn != turn]:
+        del prefetched[old]
     spoken = language(engines.tts.language(voice))
     for clause in dict.fromkeys(filter(None, (_first_clause(one, spoken) for one in begun))):
-        if (voice, speed, clause) in foreseen:
+        if (voice, speed, clause) in prefetched:
             continue
         chunks, steps = list[SpeechChunk](), engines.tts.synthesize(clause, voice, speed)
         async with aclosing(engines.tts_runner.stream(steps, priority=IN_IDLE_TIME)) as sound:
@@ -80,12 +80,12 @@ async def _speak(
                 if chunk is None:
                     break
                 chunks.append(chunk)
-        foreseen[voice, speed, clause] = chunks
+        prefetched[voice, speed, clause] = chunks
         recorder.count("clauses_ahead")
 
 
 def _first_clause(begun: Begun, spoken: Language) -> Clause | None:
-    """The first clause of a reply, if all of it is there."""
+    """Return the first clause of a reply, or None if it is not complete yet."""
     if not begun.bursts:
         return None
     cutter = ClauseCutter(begun.bursts[0].turn, spoken)
@@ -96,7 +96,7 @@ def _first_clause(begun: Begun, spoken: Language) -> Clause | None:
 
 
 async def _slack(engines: Engines) -> None:
-    """Wait until no model has anything to do."""
-    # Nothing happens when the last of them has finished: there is no event to wait for.
+    """Wait until no model has other work."""
+    # There is no event for the moment at which the last model becomes idle.
     while not all(one.quiet_s() for one in engines.runners):  # noqa: ASYNC110
         await anyio.sleep(LOOK_S)

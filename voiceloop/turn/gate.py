@@ -1,4 +1,5 @@
-"""The gate that holds a reply back until the user has finished, and what else may stop it."""
+"""The gate that holds a reply back until the user has finished. It can also pause or end the
+reply's work."""
 
 from __future__ import annotations
 
@@ -8,16 +9,17 @@ from voiceloop.engines import FIRST, LATER, Priority
 
 
 class Gate:
-    """What a reply may do by now. Its owner opens and shuts it at any time."""
+    """The latch that says what a reply may do. Its owner may change it at any time."""
 
     def __init__(self, *, urgent: bool) -> None:
         self.urgent = urgent
-        """The user has finished; until then what is done for them is a guess."""
+        """Whether the user has finished. Until then the reply's work is a guess."""
         self._ahead_s = 0.0
         self.priority = Priority(FIRST if urgent else LATER)
-        """Of its steps: replies that nobody hears yet go before those with sound to go on with."""
+        """Priority of the reply's steps. A reply that nobody hears yet goes before committed ones
+        that have audio to play."""
         self.scope = anyio.CancelScope()
-        """Around all its work."""
+        """Cancel scope around all work of the reply."""
         self._committed = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
@@ -25,21 +27,21 @@ class Gate:
 
     @property
     def committed(self) -> bool:
-        """True once the reply may be seen and heard."""
+        """Whether the reply may be seen and heard."""
         return self._committed.is_set()
 
     def hurry(self) -> None:
-        """The user has finished: this is no guess any more."""
+        """Note that the user has finished, so that the reply's work is no guess any more."""
         self.urgent = True
         self._rank()
 
     def commit(self) -> None:
-        """The user has finished, and said just what is answered."""
+        """Let the reply out: the user has finished, and said just what it answers."""
         self._committed.set()
         self._rank()
 
-    def has_sound(self, seconds: float) -> None:
-        """There are so many seconds of sound to go on with."""
+    def has_audio(self, seconds: float) -> None:
+        """Note how many seconds of audio wait to be played: with each the reply is less urgent."""
         self._ahead_s = seconds
         self._rank()
 
@@ -50,20 +52,21 @@ class Gate:
             self.priority.level = FIRST
 
     def drop(self) -> None:
-        """The guess was wrong: its work ends within one step of each model."""
+        """Cancel the reply, since the guess was wrong. Its work ends within one step of each
+        model."""
         self.scope.cancel()
 
     def hesitate(self, seconds: float) -> None:
-        """Think no further for so long or until `commit`: the guess is probably wrong."""
+        """Pause thinking for `seconds` or until `commit`, since the guess is probably wrong."""
         self._hesitates_s = seconds
 
     def suspend(self) -> None:
-        """Think and synthesise no more, but for the steps that run, until `resume`."""
+        """Pause thinking and synthesis until `resume`. Steps that run are finished."""
         if self._flowing.is_set():
             self._flowing = anyio.Event()
 
     def resume(self) -> None:
-        """Go on."""
+        """Go on after `suspend`."""
         self._flowing.set()
 
     async def opened(self) -> None:
@@ -71,7 +74,7 @@ class Gate:
         await self._committed.wait()
 
     async def resolved(self) -> None:
-        """Wait for as long as the reply is to hesitate."""
+        """Wait for as long as `hesitate` has requested."""
         if self._hesitates_s:
             with anyio.move_on_after(self._hesitates_s):
                 await self.opened()

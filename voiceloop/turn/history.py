@@ -1,4 +1,5 @@
-"""What stands before the next turn: the language model goes on from what the user has heard."""
+"""The history before the next turn. It is cut to what the user has heard, and the language model
+goes on from it."""
 
 from __future__ import annotations
 
@@ -22,55 +23,57 @@ logger = logging.getLogger(__name__)
 
 
 class History:
-    """The conversation as it was heard, of which each reply is a piece."""
+    """The history of a conversation, in which each reply is cut to what the user heard of it."""
 
     def __init__(self, resources: Resources) -> None:
         self._next = Priority(LATER)
-        """Of the turn that goes on with it, also before that begins."""
+        """Priority of the next turn, which what is read for it has before it begins."""
         self._runner = resources.engines.llm_runner
         self._conversation, self._observer = resources.conversation, resources.observer
         self._player = resources.player
         self._scope = anyio.CancelScope()
-        """Of what is read before the next turn begins."""
+        """Cancel scope of the reading before the next turn begins."""
         self._read = self._observer.standing.tokens_read
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
-        """The calls that the last reply ended with, and the results that there are."""
+        """Tool calls with which the last reply ended, each with its result or None."""
         self._called_after = 0
-        """Tokens of the last reply: where it called somebody else's tool, those before the rest of
-        it."""
+        """Tokens of the last reply. If it called a client's tool, they precede those of its
+        continuation."""
 
-    async def read(self, asked: actions.ReadOpening) -> Reports:
-        """Have the language model read what stands before the next turn, in time that nobody else
-        wants; or until `leave`. Where it fails, the next turn will tell why."""
-        rewritten: Any = asked.rewrite
+    async def read(self, request: actions.ReadOpening) -> Reports:
+        """Have the language model read the history before the next turn, until `leave` is called.
+        This has idle priority until the next turn begins. A failure is only logged, because the
+        next turn will report it."""
+        rewritten: Any = request.rewrite
         self._scope, self._next, seen = anyio.CancelScope(), Priority(IDLE), None
         try:
             with self._scope:
                 if rewritten is not None:
                     await self._runner.call(rewritten, priority=self._next)
-                steps = self._observer.steps(self._conversation.prefill("", asked.number))
+                steps = self._observer.steps(self._conversation.prefill("", request.number))
                 async with aclosing(self._runner.stream(steps, priority=self._next)) as chunks:
                     async for _ in chunks:
                         pass
                 seen = rewritten
         except VoiceloopError as error:
-            logger.warning("turn %d is not prepared: %s", asked.number, error.message)
+            logger.warning("turn %d is not prepared: %s", request.number, error.message)
         except Exception:
-            logger.exception("turn %d is not prepared", asked.number)
+            logger.exception("turn %d is not prepared", request.number)
         yield inputs.OpeningRead(seen)
 
     def leave(self) -> None:
-        """It is another by now: nothing is read on."""
+        """Stop reading, because the history has been replaced."""
         self._scope.cancel()
 
     def begin(self) -> Priority:
-        """Somebody waits for what is read from now on: return the priority of the next turn."""
+        """Begin the next turn, which waits for what is still being read. Returns its priority."""
         priority, self._next = self._next, Priority(LATER)
         priority.level = LATER
         return priority
 
     def settle(self, reply: Reply | None, finish: actions.Finish) -> tuple[Outcome, str]:
-        """Cut a reply to what was heard of it; how its turn ended, and the words."""
+        """Cut a reply to what was heard of it. Returns how its turn ended, and the words that were
+        heard."""
         if reply is None:
             return finish.outcome, ""
         outcome, heard = self._settled(reply, finish)
@@ -81,10 +84,10 @@ class History:
         outcome, goes_on, thinking = finish.outcome, bool(reply.asked.returned), reply.thinking
         done = outcome == "done"
         if thinking.answer is not None and not thinking.answer.text:
-            return outcome, ""  # the model was told nothing of it
+            return outcome, ""  # the model knows nothing of this turn
         if thinking.instead is not None:
             if not (thinking.called or goes_on):
-                self._conversation.heard(0)  # the model has said nothing of it
+                self._conversation.heard(0)  # the spoken text is not the model's
             return ("silent", thinking.instead) if done else (outcome, "")
         if done and not thinking.too_long:
             return outcome, thinking.said.strip()
@@ -98,8 +101,8 @@ class History:
         return outcome, heard
 
     def completed(self, returned: Sequence[Returned]) -> Sequence[Returned]:
-        """What came back for the calls of one reply, with what tools of ours that were called
-        beside them have returned already."""
+        """Return the results that a client brings, completed with those of our own tools that the
+        same reply called. They are in the order of the calls."""
         given = {call.call_id: result for call, result in returned}
         if not given.keys() <= {call.call_id for call, _ in self._called}:
             return tuple(returned)
@@ -107,6 +110,6 @@ class History:
         return tuple((call, result) for call, result in whole if result is not None)
 
     def newly_read(self) -> int:
-        """Tokens that the language model has read since this was asked last."""
+        """Return how many tokens the language model has read since the last call."""
         before, self._read = self._read, self._observer.standing.tokens_read
         return self._read - before

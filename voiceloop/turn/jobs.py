@@ -1,4 +1,4 @@
-"""What is done beside replies. Each job yields what it finds: reports to the core."""
+"""Jobs that run beside replies. Each yields what it finds as reports to the core."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from voiceloop.turn.work import TurnTasks
 from voiceloop.types import Pcm
 
 SURE_OF_LANGUAGE = 0.8
-"""Probability at which a turn tells the language of all that come: Whisper base took German and
-Spanish for other languages at up to 0.64."""
+"""Probability from which the language of a turn is taken for that of all later turns. Whisper base
+took German and Spanish for other languages at up to 0.64."""
 
 
 async def recognise(work: TurnTasks, resources: Resources) -> Reports:
-    """Decode what the user says until every sample before the endpoint has been decoded; where
-    stages do not overlap, once they have finished."""
+    """Decode the user's speech until every sample before the endpoint has been decoded. If stages
+    do not overlap, decode only once the user has finished."""
     engines, transcriber = resources.engines, work.transcriber
     asr, runner, partials = engines.asr, engines.asr_runner, resources.overlap.stages
     assert transcriber is not None, "somebody speaks"
@@ -56,7 +56,8 @@ async def recognise(work: TurnTasks, resources: Resources) -> Reports:
 
 
 async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pcm) -> Reports:
-    """Have a silence judged by the sound of the voice before it."""
+    """Have the turn model judge from the sound `pcm` whether the turn is over. The silence began at
+    sample `since`."""
     model, runner = resources.engines.turn, resources.engines.turn_runner
     assert model is not None and runner is not None, "there is a turn model"
     begun = anyio.current_time()
@@ -68,9 +69,9 @@ async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pc
     yield inputs.SoundJudged(work.turn, since, probability)
 
 
-async def read(work: TurnTasks, resources: Resources, asked: actions.ReadWords) -> Reports:
-    """Have the language model read what the user says, and then think of how they may go on."""
-    conversation, text, begun = resources.conversation, asked.text, anyio.current_time()
+async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords) -> Reports:
+    """Have the language model read the user's words, and then predict how they may go on."""
+    conversation, text, begun = resources.conversation, request.text, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)
     runner = resources.engines.llm_runner
@@ -81,18 +82,19 @@ async def read(work: TurnTasks, resources: Resources, asked: actions.ReadWords) 
     work.recorder.span(Lane.PREFILL, "prefill", begun, anyio.current_time(), text=text)
     found = resources.observer.standing
     yield inputs.Read(work.turn, text, found.end_probability, begun, found.exchanges)
-    if text and work.recorder.turn > 1:  # of a first question nobody knows what it may be
-        await look_ahead(resources, work.recorder, text, work.recorder.turn, asked.options)
+    if text and work.recorder.turn > 1:  # a first question cannot be predicted
+        await look_ahead(resources, work.recorder, text, work.recorder.turn, request.options)
 
 
 async def rewrite(resources: Resources, rewritten: Any) -> Reports:
-    """Have the language model see another history."""
+    """Replace the language model's history by calling `rewritten`."""
     await resources.engines.llm_runner.call(rewritten)
     yield inputs.Rewritten(rewritten)
 
 
 async def play(resources: Resources) -> Reports:
-    """Have played what replies let out, for as long as the session lasts; what begins to sound."""
+    """Play replies for as long as the session lasts, and report each clause that begins to
+    sound."""
     async with aclosing(resources.player.run()) as clauses:
         async for clause in clauses:
             resources.show(clause)

@@ -1,7 +1,7 @@
-"""Listening: a microphone's frames end here, and what is found in them is reported.
+"""Listening: passes a microphone's frames to the stages that need them, and reports what is found.
 
-The speech detector hears each of them, and so does the recogniser of the turn that is being heard.
-Nothing here waits but for the next frame, and for a voice activity detection that is slow.
+The speech detector gets each frame, and so does the recogniser of the turn that is being heard.
+Nothing here waits, except for the next frame and for a slow voice activity detection.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from voiceloop.types import AudioFrame
 
 
 class Listener:
-    """One stream of a microphone: `run` it once."""
+    """The listener of one microphone. Call `run` once."""
 
     def __init__(
         self,
@@ -45,10 +45,11 @@ class Listener:
         config: Config,
         detector: Detector | None,
     ) -> None:
-        """`detector` stands in for one with the configured settings."""
+        """Listen to `microphone`. A `detector` that is given replaces the configured speech
+        detector."""
         self.microphone = microphone
         self.work: TurnTasks | None = None
-        """What runs for the turn that is being heard."""
+        """Tasks of the turn that is being heard; None between turns."""
         self._resources = resources
         self._ended = False
         self._config = config.asr
@@ -61,9 +62,10 @@ class Listener:
         )
 
     async def run(self) -> Reports:
-        """What the user does, until the microphone has finished, or `end`, and nobody speaks.
+        """Report what the user does, until the microphone has finished or `end` was called, and no
+        turn is being heard.
 
-        Each report is to be dealt with before the next is asked for, since that may depend on it.
+        Each report must be handled before the next is requested, which may depend on it.
         """
         async with aclosing(self.microphone.frames()) as frames:
             async for frame in frames:
@@ -75,11 +77,11 @@ class Listener:
                     break
 
     def end(self) -> None:
-        """Hear no more, but for the turn that is being heard."""
+        """Stop listening after the turn that is being heard."""
         self._ended = True
 
     def begin(self, work: TurnTasks, started: SpeechStarted) -> None:
-        """What is heard from now on is of that turn."""
+        """Begin a turn, and pass it everything that is heard from `started` on."""
         work.recorder.mark(Mark.SPEECH_START, self._hearing.when(started.speech_start))
         recent = self._hearing.recent
         audio = AudioFrame(recent.read(started.start, recent.end), SPEECH_RATE, started.start)
@@ -88,11 +90,12 @@ class Listener:
         self.work = work
 
     def end_turn(self) -> inputs.Detected:
-        """The turn that is being heard is over with the silence that was found last."""
+        """End the turn that is being heard at the silence that was found last, and return the
+        report."""
         return self.note(self._hearing.end(), anyio.current_time())
 
     def judge(self, work: TurnTasks, since: int) -> Reports:
-        """Have the silence that began with `since` judged by the sound of the voice before it."""
+        """Have the turn model judge the sound before the silence that began at sample `since`."""
         model, recent = self._resources.engines.turn, self._hearing.recent
         assert model is not None and work.transcriber is not None, (
             "there is a turn model, and a voice"
@@ -102,17 +105,18 @@ class Listener:
         return judge_sound(work, self._resources, since, pcm)
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
-        """Find turns in another way from now on; there is none that is being heard."""
+        """Use another detector and other settings from now on. A turn that is being heard is
+        dropped."""
         self.work = None
         self._hearing.listen(detector, policy)
 
     def forget(self) -> None:
-        """There has been no turn, and none begins in what was heard so far."""
+        """Discard the turn that is being heard. No later turn begins in the audio so far."""
         self.work = None
         self._hearing.forget()
 
     def note(self, event: TurnEvent, now: float) -> inputs.Detected:
-        """What the detector has found; the recogniser has learned of it."""
+        """Pass an event of the detector to the recogniser, and return the report of it."""
         if isinstance(event, SpeechStarted):
             return inputs.Detected(event, self._hearing.when(event.speech_start))
         work = self.work

@@ -1,4 +1,5 @@
-"""What a session does at once and ahead of time, and names for leaving some of it out."""
+"""Which work a session does at the same time and ahead of time, with names for leaving parts
+out."""
 
 from __future__ import annotations
 
@@ -8,17 +9,19 @@ from dataclasses import dataclass, fields, replace
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What is done at once and ahead of time. Each can be left out, to measure what it is worth."""
+    """Which work is done at the same time and ahead of time. Each part can be left out, to measure
+    what it is worth."""
 
     stages: bool = True
-    """Recognition, thinking, synthesis and playback at once; otherwise each after the last, and
-    none of the following."""
+    """Recognition, thinking, synthesis and playback run at the same time. Otherwise each runs after
+    the last, and all other parts are left out too."""
     prefill: bool = True
     """The language model reads the user's words while they speak."""
     early_reply: bool = True
-    """The reply is begun in the first silence; otherwise the endpoint begins it."""
+    """The reply begins in the first silence; otherwise at the endpoint."""
     carry_over: bool = True
-    """A reply that was begun too early is the draft of the next; otherwise that starts afresh."""
+    """A reply that began too early becomes the draft of the next one; otherwise that starts
+    afresh."""
     held_audio: bool = True
     """The first clause of an early reply is synthesised before the endpoint."""
 
@@ -27,7 +30,7 @@ EVERYTHING = Overlap()
 SEQUENTIAL = Overlap(False, False, False, False, False)
 """Each stage after the last: the reference that everything is measured against."""
 STREAMING = Overlap(True, False, False, False, False)
-"""Stages overlap, and nothing is guessed but tokens."""
+"""Stages overlap, but nothing is guessed except draft tokens."""
 OVERLAPS: Mapping[str, Overlap] = {
     "sequential": SEQUENTIAL,
     "streaming": STREAMING,
@@ -37,4 +40,4 @@ OVERLAPS: Mapping[str, Overlap] = {
     for part in fields(Overlap)
     if part.name != "stages"
 }
-"""By the name of the mode, or of what it leaves out."""
+"""Overlaps by the name of the mode, or of the part that is left out."""

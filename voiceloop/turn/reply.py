@@ -1,14 +1,14 @@
-"""Reply: one attempt to answer a turn, thinking, speaking and playing at once.
+"""Reply: one attempt to answer a turn. It thinks, speaks and plays at the same time.
 
     think (turn/thinking) | cut (tts/stream) | speak (turn/speech) | play (audio/player)
 
-Each stage takes from the one before it, through a bounded stream where both work at once, and knows
-nothing of who takes from it. What the core is to know of a thought comes out behind the cut, before
-anything else is thought.
+Each stage takes its input from the stage before it, through a bounded stream if both work at the
+same time. No stage knows which one comes after it. Reports to the core come out behind the cut, and
+the core handles each before more is thought.
 
-A reply may be begun on the guess that the user has finished. Until its gate opens nothing of it
-leaves: it is not shown, the player stays silent, tools wait, and no more is thought than the first
-clause takes. Whether the guess was right is for others to know.
+A reply may begin on the guess that the user has finished. Until its gate opens nothing of it
+leaves: it is not shown, the player stays silent, tools wait, and thinking pauses after the first
+clause. Others decide whether the guess was right.
 """
 
 from __future__ import annotations
@@ -36,43 +36,45 @@ from voiceloop.turn.thinking import Thinking
 from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
 HEAD_START_S = 0.2
-"""For so long at most nothing is thought while the voice makes its first sound: longer, and short
-first clauses would be over before the next."""
+"""Most seconds for which thinking pauses while the voice makes its first sound. If they were more,
+short first clauses would be over before the next clause is ready."""
 CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 
 
 class Reply:
-    """`run` it once."""
+    """An attempt to answer a turn. Call `run` once."""
 
     def __init__(
         self,
-        asked: actions.StartReply,
+        request: actions.StartReply,
         recorder: Recorder,
         resources: Resources,
         gate: Gate,
         answer: Answer | None = None,
     ) -> None:
-        """`answer` is one that is known without the language model."""
-        self.asked = asked
+        """Prepare the reply that is requested. `answer` is one that is known without the language
+        model."""
+        self.asked = request
         self.gate = gate
-        self.thinking = Thinking(asked, recorder, resources, gate, answer)
+        self.thinking = Thinking(request, recorder, resources, gate, answer)
         self._withheld: list[Event] = []
-        """What is to be shown when the gate opens."""
+        """Events to show when the gate opens."""
         self._recorder = recorder
         self._resources = resources
         self._head_start_s = 0.0
-        """Nothing where the sound begins with more than a clause, since the voice is slow."""
+        """Seconds of head start for the voice; 0 if stages do not overlap, or if a slow voice needs
+        a lead."""
 
     def begin(self) -> None:
-        """Let the player play nothing but this reply from now on, once the gate opens."""
+        """Make this reply the current one of the player. It sounds once the gate opens."""
         lead_s = self._resources.pace.lead_s
         at_once = self._resources.overlap.stages and not lead_s
         self._head_start_s = HEAD_START_S if at_once else 0.0
         self._resources.player.begin(self.asked.turn, self._recorder, lead_s=lead_s)
 
     def act(self, action: actions.ForReply) -> None:
-        """Do what the core asks for."""
+        """Carry out an action of the core."""
         player = self._resources.player
         match action:
             case actions.Commit():
@@ -89,7 +91,8 @@ class Reply:
                 player.resume()
 
     def commit(self) -> None:
-        """Let what a known answer does take effect, and open the gate."""
+        """Carry out the effects of a known answer, open the gate, and show the events withheld so
+        far."""
         skills, answer = self._resources.skills, self.thinking.answer
         if answer is not None:
             skills.do(answer)
@@ -102,13 +105,15 @@ class Reply:
 
     @asynccontextmanager
     async def run(self, voiced: Voiced) -> AsyncGenerator[Reports, None]:
-        """Speak what is thought as the reports that this gives are gone through; leaving it waits
-        until all of it has sounded, or the guess was dropped, which its `gate.scope` tells.
+        """Yield the generator of the reply's reports. The reply advances as they are consumed.
 
-        `voiced` is audio of former attempts at the turn, which is taken where it fits and added
-        to. What was not committed leaves nothing behind in the player; else it is left as it is.
-        Where the language model fails, what it has said is spoken, then an apology, and then its
-        error is raised.
+        Leaving the context waits until the whole reply has sounded, or until the guess is dropped.
+        A drop cancels `gate.scope`.
+
+        `voiced` is audio of earlier attempts at the turn. Clauses in it are reused, and new ones
+        are added. A reply that was not committed leaves nothing behind in the player. If the
+        language model fails, its text so far and an apology are spoken, and then its error is
+        raised.
         """
         to_speak, cut = anyio.create_memory_object_stream[Clause](CLAUSES)
         to_play, spoken = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
@@ -122,9 +127,9 @@ class Reply:
                 async with anyio.create_task_group() as stages:
                     stages.start_soon(speech.run, cut, to_play)
                     stages.start_soon(self._play, spoken)
-                    # Nothing here waits: what is called off before its first step has to get in.
+                    # No wait before the yield: a reply may be cancelled before its first step.
                     yield self._think(to_speak, speech.begun)
-                await self.gate.opened()  # what is written, or says nothing, may be over before
+                await self.gate.opened()  # a written or empty reply may be over before that
                 recorder, options = self._recorder, self.asked.options
                 async with anyio.create_task_group() as meanwhile:
                     meanwhile.start_soon(
@@ -138,15 +143,15 @@ class Reply:
             self._account()
 
     async def _think(self, to_speak: ObjectSendStream[Clause], begun: anyio.Event) -> Reports:
-        """Think and cut. A reply that is not committed ends with the first clause for the time
-        being; of others the voice has a head start, until its speech has `begun`."""
+        """Report while thinking and cutting. An uncommitted reply stops after its first clause
+        until the gate opens. Then the voice has a head start, until its speech has `begun`."""
         thinking, count = self.thinking, 0
         async with (
             to_speak,
             aclosing(self._thoughts()) as thoughts,
             aclosing(clauses(thoughts, thinking.language)) as cut,
         ):
-            await anyio.lowlevel.checkpoint()  # the other stages stand ready first
+            await anyio.lowlevel.checkpoint()  # lets the other stages start first
             async for found in cut:
                 if not isinstance(found, Clause):
                     yield found
@@ -157,20 +162,20 @@ class Reply:
                     await self.gate.opened()
                 await to_speak.send(found)
                 await self.gate.opened()
-                # Whoever thinks takes from the voice, be it cores or Python's lock, and what is
-                # thought now is wanted once this clause has sounded.
+                # Thinking takes cores and Python's lock from the voice, and its result is not
+                # needed before this clause has sounded.
                 with anyio.move_on_after(self._head_start_s):
                     await begun.wait()
             if text := thinking.instead:
-                # By itself: what was written may have begun something that would swallow it.
+                # Normalised alone: something that the text has begun could swallow it.
                 said = normalize(text, thinking.language)
                 spans = tuple(Span(word.start, word.end, 0) for word in said.words)
                 last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)
                 await to_speak.send(last)
 
     async def _thoughts(self) -> AsyncGenerator[TokenBurst | inputs.Input, None]:
-        """What is to be spoken, and what the core is to know; what is to be seen is shown."""
-        asked, thinking = self.asked, self.thinking
+        """Yield the text to be spoken and the reports to the core. Events are shown on the way."""
+        request, thinking = self.asked, self.thinking
         begun, first, later = anyio.current_time(), True, list[TokenBurst]()
         async with aclosing(thinking.run()) as thoughts:
             async for thought in thoughts:
@@ -181,13 +186,13 @@ class Reply:
                     case inputs.ToolsCalled():
                         yield thought
                     case ToolCall(problem=problem):
-                        if not problem:  # else nobody can call that
+                        if not problem:  # a call with a problem cannot be run
                             self._show(thought)
                     case TokenBurst():
                         self._show(thought)
-                        if asked.options.spoken and self._resources.overlap.stages:
+                        if request.options.spoken and self._resources.overlap.stages:
                             yield thought
-                        elif asked.options.spoken:
+                        elif request.options.spoken:
                             later.append(thought)
         if first and thinking.answer is not None:
             yield self._read(begun)
@@ -198,9 +203,11 @@ class Reply:
             yield burst
 
     def _read(self, begun: float) -> inputs.Read:
-        """The model has read what is answered."""
-        found, asked = self._resources.observer.standing, self.asked
-        return inputs.Read(asked.turn, asked.text, found.end_probability, begun, found.exchanges)
+        """Return the report that the model has read the words to answer."""
+        found, request = self._resources.observer.standing, self.asked
+        return inputs.Read(
+            request.turn, request.text, found.end_probability, begun, found.exchanges
+        )
 
     async def _play(self, spoken: MemoryObjectReceiveStream[SpeechChunk]) -> None:
         at_once = self._resources.overlap.stages
@@ -209,7 +216,7 @@ class Reply:
                 await self._resources.player.play(chunk)
 
     def _show(self, event: Event) -> None:
-        """Show it, or keep it while this is only a guess."""
+        """Show an event, or withhold it while the reply is only a guess."""
         if self.gate.committed:
             self._resources.show(event)
         else:
@@ -236,6 +243,6 @@ class Reply:
 
 
 async def _whole(source: MemoryObjectReceiveStream[T]) -> AsyncGenerator[T, None]:
-    """The items, once all of them are there."""
+    """Yield the items of a stream once it has ended."""
     for item in [item async for item in source]:
         yield item

@@ -1,4 +1,4 @@
-"""What every reply of a session works with."""
+"""The engines and other objects that all replies of a session share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from voiceloop.turn.skills import Skills
 from voiceloop.types import Clause, Event, SpeechChunk
 
 Voiced = dict[tuple[str | None, float, Clause], list[SpeechChunk]]
-"""Audio of clauses, by voice and speed."""
+"""Audio of clauses, by voice, speed and clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What every reply of a session works with."""
+    """The engines and other objects that all replies of a session share."""
 
     engines: Engines
     conversation: Conversation
@@ -27,9 +27,9 @@ class Resources:
     """Of that conversation."""
     player: Player
     show: Callable[[Event], None]
-    """Tells whoever watches."""
+    """Function that shows an event to the user or client."""
     skills: Skills = field(default_factory=Skills)
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)
-    foreseen: Voiced = field(default_factory=Voiced)
-    """Audio of what replies are likely to begin with."""
+    prefetched: Voiced = field(default_factory=Voiced)
+    """Prefetched audio of clauses with which replies are likely to begin."""

@@ -1,5 +1,5 @@
-"""What a session can do without its language model, and what it keeps for that: timers, how it
-sounds, what was said."""
+"""What a session can do without its language model, and what it remembers for that: timers, voice
+settings, and what was said."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from voiceloop.skills.tools import TOOLS, run_tool
 from voiceloop.types import Tool, ToolCall
 
 REMEMBERED = 20
-"""Things the user has said that are kept."""
+"""Number of the user's utterances that are kept."""
 
 
 def wall_time(timezone: str) -> datetime:
-    """The time of the day in a zone, or where this machine is. Raises ConfigError for a zone that
-    there is not."""
+    """Return the time of day in `timezone`, or on this machine if it is empty. Raises ConfigError
+    for an unknown zone."""
     return datetime.now(zone(timezone))
 
 
 def begun(llm: Llm, config: Config, now: datetime) -> Conversation:
-    """A conversation with a language model that begins now."""
+    """Begin a conversation with the language model `llm` at the time `now`."""
     conversation = llm.conversation(system=told(llm.system, now, config.place))
     if tools := offered(config):
         conversation.rewrite(told(llm.system, now, config.place), (), tools)
@@ -41,22 +41,23 @@ def begun(llm: Llm, config: Config, now: datetime) -> Conversation:
 
 
 def offered(config: Config) -> Sequence[Tool]:
-    """The tools that the language model is told of; the starter was trained to know its own."""
+    """Return the tools that the language model is told about. The starter model was trained to know
+    its own."""
     return TOOLS if config.llm.skills == "tools" and not config.llm.answers_little else ()
 
 
 class Skills:
-    """Of one conversation, over all connections that it has."""
+    """The skills of one conversation, and what they remember over all of its connections."""
 
     def __init__(self, *, paced: bool = True) -> None:
-        """Replies can be made `paced`: slower and faster."""
+        """Begin without timers. `paced` says that replies can be made slower and faster."""
         self.voice = VoiceAdjustment()
         self._paced = paced
         self._timers: list[tuple[float, Timer]] = []
-        """With the moment of the loop's clock at which each is over."""
+        """Timers, each with the time of the loop's clock at which it is over."""
         self._begun = 0
-        """Timers so far."""
-        self._asked = deque[str](maxlen=REMEMBERED)
+        """Number of timers so far."""
+        self._said = deque[str](maxlen=REMEMBERED)
         self._heard = ""
         self._asks_for_time = False
         self._just_set: int | None = None
@@ -64,20 +65,20 @@ class Skills:
 
     @property
     def timers(self) -> Sequence[Timer]:
-        """Those that run, the next one first."""
+        """Running timers, in the order in which they ring."""
         return [timer for _, timer in sorted(self._timers, key=lambda one: one[0])]
 
-    def answer(self, asked: actions.StartReply, now: datetime) -> Answer | None:
-        """The answer to what the user said; None where the language model is to find one."""
-        if asked.announces:
-            return Answer(asked.announces)
-        if asked.returned or not asked.options.skills:
+    def answer(self, request: actions.StartReply, now: datetime) -> Answer | None:
+        """Return the answer to what the user said, or None if the language model is to answer."""
+        if request.announces:
+            return Answer(request.announces)
+        if request.returned or not request.options.skills:
             return None
-        return answer(asked.text, asked.language, self._known(now))
+        return answer(request.text, request.language, self._known(now))
 
     def call(self, call: ToolCall, now: datetime, code: str) -> str:
-        """Do what the language model asks for; what came of it. The user speaks the language of
-        that code."""
+        """Carry out a tool call of the language model, and return its result. `code` is the user's
+        language."""
         if call.problem:
             return json.dumps({"error": f"the call cannot be read: {call.problem}"})
         done = run_tool(call.name, call.arguments, self._known(now), code)
@@ -85,7 +86,7 @@ class Skills:
         return done.text
 
     def do(self, known: Answer) -> None:
-        """Do what belongs to an answer."""
+        """Carry out the effects of an answer."""
         if known.voice is not None:
             self.voice = known.voice
         if known.cancels:
@@ -99,17 +100,17 @@ class Skills:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def note(self, asked: str, heard: str, known: Answer | None) -> None:
-        """The user has said something, and has heard an answer."""
-        if asked.strip() and not (known and known.aside):
-            self._asked.append(asked)
+    def note(self, said: str, heard: str, known: Answer | None) -> None:
+        """Remember what the user said, and the answer that they heard."""
+        if said.strip() and not (known and known.aside):
+            self._said.append(said)
         self._heard = heard or self._heard
         self._asks_for_time = known is not None and known.asks_for_time
         if known is None:
             self._just_set = None
 
     async def ringing(self) -> Reports:
-        """The timers that are over, each when it is, for as long as somebody listens."""
+        """Report each timer when it is over, until closed."""
         while True:
             changed, now = self._changed, anyio.current_time()
             over = [one for one in self._timers if one[0] <= now]
@@ -124,7 +125,7 @@ class Skills:
         return SkillContext(
             now if now.tzinfo else now.astimezone(),
             timers=self.timers,
-            asked=tuple(self._asked),
+            asked=tuple(self._said),
             heard=self._heard,
             voice=self.voice,
             paced=self._paced,

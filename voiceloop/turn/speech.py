@@ -1,4 +1,4 @@
-"""Speech: clauses become sound."""
+"""Speech: synthesises the clauses of a reply."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from voiceloop.types import Clause, SpeechChunk
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """The clauses of one reply become sound: `run` it once."""
+    """The synthesis of the clauses of one reply. Call `run` once."""
 
     options: Options
     recorder: Recorder
     resources: Resources
     gate: Gate
     voiced: Voiced
-    """Audio of former attempts, which is taken where it fits and added to."""
+    """Audio of earlier attempts. Clauses in it are reused, and new ones are added."""
     speed: float
     begun: anyio.Event = field(default_factory=anyio.Event)
-    """Set once there is sound, or the first clause has turned out to have none."""
+    """Event that is set once there is sound, or the first clause has turned out to have none."""
 
     async def run(
         self, cut: MemoryObjectReceiveStream[Clause], to_play: ObjectSendStream[SpeechChunk]
     ) -> None:
-        """Say the clauses that come by `cut`; closes both streams at the end."""
+        """Synthesise the clauses from `cut`, and send their audio to `to_play`. Closes both streams
+        at the end."""
         async with to_play, cut, aclosing(self._joined(cut)) as clauses:
             async for clause in clauses:
                 async with aclosing(self._say(clause)) as chunks:
@@ -47,7 +48,8 @@ class Speech:
                 self.recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
 
     async def _joined(self, cut: MemoryObjectReceiveStream[Clause]) -> AsyncGenerator[Clause, None]:
-        """The clauses; those that are there at once are one where there is time for it."""
+        """Yield the clauses. While much audio is queued, clauses that are ready are joined to
+        one."""
         async for clause in cut:
             whole = clause
             while self.resources.player.ahead_s >= AMPLE_S and len(whole.text) < LONG_CHARS:
@@ -58,10 +60,10 @@ class Speech:
             yield whole
 
     async def _say(self, clause: Clause) -> AsyncGenerator[SpeechChunk, None]:
-        """The clause's audio, that of a former attempt where there is one."""
+        """Yield a clause's audio: from an earlier attempt, prefetched, or synthesised now."""
         place = self.options.voice, self.speed, clause
         kept = self.voiced.get(place)
-        if known := kept or self.resources.foreseen.get(place):
+        if known := kept or self.resources.prefetched.get(place):
             self.recorder.count("clauses_kept" if kept else "clauses_foreseen")
             self.recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
             for chunk in known:
@@ -83,7 +85,7 @@ class Speech:
                 yield chunk
                 await self.gate.flowing()
                 begun = anyio.current_time()
-                self.gate.has_sound(self.resources.player.ahead_s)
+                self.gate.has_audio(self.resources.player.ahead_s)
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
         self.resources.pace.observe(audio_s, took)
         if not self.gate.committed:

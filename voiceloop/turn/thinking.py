@@ -1,4 +1,4 @@
-"""Thinking: what the language model says in one reply, and the tools that it calls on the way."""
+"""Thinking: runs the language model for one reply, with the tools that it calls on the way."""
 
 from __future__ import annotations
 
@@ -22,77 +22,83 @@ from voiceloop.turn.resources import Resources
 from voiceloop.types import TokenBurst, ToolCall
 
 TOOL_ROUNDS = 4
-"""How often a reply may go on after calls of tools; a model that wants more is going in circles."""
+"""Most rounds of output in one reply; calls of tools end a round. A model that wants more is going
+in circles."""
 
 
 Thought = TokenBurst | ToolCall | inputs.ToolsCalled
 
 
 class Thinking:
-    """What is thought in one reply: `run` it once. Most of its attributes are what came of it."""
+    """The language model's work for one reply. Call `run` once. Most of its attributes are
+    results."""
 
     def __init__(
         self,
-        asked: actions.StartReply,
+        request: actions.StartReply,
         recorder: Recorder,
         resources: Resources,
         gate: Gate,
         answer: Answer | None = None,
     ) -> None:
-        """With an `answer` the model is not asked: that is what is thought."""
-        self.language = language(resources.engines.tts.language(asked.options.voice))
-        """What the reply's voice speaks."""
+        """Prepare the reply that is requested. If `answer` is given, it is the reply, and the model
+        generates none."""
+        self.language = language(resources.engines.tts.language(request.options.voice))
+        """Language that the reply's voice speaks."""
         self.said = ""
-        """What has been thought so far, as written."""
+        """Text of the reply so far, as written."""
         self.instead: str | None = None
-        """What is said because there is nothing in it to say; none where there is something."""
+        """Text that is said if the reply itself has nothing to say; otherwise None."""
         self.apology = ""
-        """What is said at the end because the language model failed."""
+        """Text that is said at the end because the language model failed."""
         self.failure: VoiceloopError | None = None
-        """Why it could not go on."""
+        """Error with which the language model failed, if it did."""
         self.too_long = False
-        """It would have had more tokens than it may."""
+        """Whether the reply was ended because it reached the requested number of tokens."""
         self._limited = False
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
-        """The calls that were made last, and what came back; None where somebody else runs it."""
+        """Newest tool calls, each with its result; None if it has none yet or a client runs the
+        tool."""
         self.counts: Counter[str] = Counter()
         self.answer = answer
-        self._asked = asked
+        self._request = request
         self._recorder = recorder
         self._resources = resources
         self._gate = gate
 
     @property
     def tokens(self) -> int:
-        """Tokens that have been thought so far."""
+        """Number of tokens generated so far."""
         return self.counts["tokens"]
 
     def returned(self, call: ToolCall, result: str) -> None:
-        """A tool has returned."""
+        """Note the result of a tool call."""
         self.called = [(one, result if one is call else known) for one, known in self.called]
 
     async def run(self) -> AsyncGenerator[Thought, None]:
-        """What the model says and calls. After `Called`, results that `returned` gave are read.
+        """Yield the model's text and tool calls. After `ToolsCalled`, it goes on with the results
+        that `returned` was given.
 
-        Where it fails, the last burst is an apology, which is no part of the conversation; of a
-        guess nobody learns that until it is right.
+        If the model fails, the last burst is an apology, which is no part of the conversation. For
+        a guess, the apology waits until the guess has proved right.
         """
         try:
             async with aclosing(self._think()) as thoughts:
                 async for thought in thoughts:
                     yield thought
             if not self._says_something():
-                self.instead = self.language.nothing if self._asked.options.spoken else ""
+                self.instead = self.language.nothing if self._request.options.spoken else ""
         except VoiceloopError as error:
             await self._gate.opened()
             self.failure = error
-            if self._asked.options.spoken and (apology := self.language.apology):
+            if self._request.options.spoken and (apology := self.language.apology):
                 self.apology = apology
                 yield TokenBurst(self._recorder.turn, (), f"\n{apology}" if self.said else apology)
 
     @property
     def limited(self) -> bool:
-        """It has had all tokens that it may have, by what was asked for or by the model's limit."""
+        """Whether the reply was ended by the requested number of tokens or by the model's own
+        limit."""
         return self.too_long or self._limited
 
     async def _think(self) -> AsyncGenerator[Thought, None]:
@@ -108,7 +114,7 @@ class Thinking:
                 break
             await self._gate.opened()
             self.called = [(call, None) for call in calls]
-            yield inputs.ToolsCalled(self._asked.turn, calls)
+            yield inputs.ToolsCalled(self._request.turn, calls)
             returned = [(call, result) for call, result in self.called if result is not None]
             if len(returned) < len(calls):
                 break
@@ -120,27 +126,29 @@ class Thinking:
         conversation, turn = self._resources.conversation, self._recorder.turn
         if self.answer is not None:
             return self._recited(self.answer.text)
-        if self._asked.returned:
-            return conversation.tool_results(self._asked.returned, turn)
-        carried = self._asked.revises and self._resources.overlap.carry_over
+        if self._request.returned:
+            return conversation.tool_results(self._request.returned, turn)
+        carried = self._request.revises and self._resources.overlap.carry_over
         begin = conversation.revise if carried else conversation.reply
-        return begin(self._asked.text, turn)
+        return begin(self._request.text, turn)
 
     def _recited(self, reply: str) -> Steps[TokenBurst | ToolCall]:
-        """An answer that is known; while the user may go on, the model reads what it answers first,
-        to tell how likely they do."""
+        """Yield the steps of a known answer. While the user may go on, the model first reads their
+        words, so that the end of the turn can be judged."""
         conversation, turn = self._resources.conversation, self._recorder.turn
         if not self._gate.urgent:
-            yield from conversation.prefill(bare(self._asked.text), turn)
+            yield from conversation.prefill(bare(self._request.text), turn)
         if reply:
-            yield from conversation.recite(self._asked.text, turn, reply)
+            yield from conversation.recite(self._request.text, turn, reply)
 
     async def _items(
         self, steps: Steps[TokenBurst | ToolCall]
     ) -> AsyncGenerator[TokenBurst | ToolCall, None]:
-        """What the model gives, as fast as the gate lets it and no more than was asked for."""
-        most, begun = self._asked.options.most_tokens, anyio.current_time()
-        runner, observed = self._resources.engines.llm_runner, self._resources.observer.steps(steps)
+        """Yield the model's output as fast as the gate allows, up to the requested number of
+        tokens."""
+        most, begun = self._request.options.most_tokens, anyio.current_time()
+        runner = self._resources.engines.llm_runner
+        observed = self._resources.observer.steps(steps)
         async with aclosing(runner.stream(observed, priority=self._gate.priority)) as items:
             async for item in items:
                 self._note(item, begun)
@@ -154,20 +162,21 @@ class Thinking:
                     break
                 await self._gate.resolved()
                 await self._gate.flowing()
-                self._gate.has_sound(self._resources.player.ahead_s)
+                self._gate.has_audio(self._resources.player.ahead_s)
                 begun = anyio.current_time()
 
     def _owned(self, call: ToolCall) -> ToolCall:
-        client = not call.problem and call.name in self._asked.options.client_tools
+        client = not call.problem and call.name in self._request.options.client_tools
         return replace(call, client=client)
 
     def _says_something(self) -> bool:
-        """It has a word, waits for what others call for it, or is meant to say nothing."""
+        """Return whether the reply has a word, waits for a client's tool, or is meant to say
+        nothing."""
         if self.answer is not None and not self.answer.text:
             return True
         if any(result is None for _, result in self.called):
             return True
-        if not self._asked.options.spoken:
+        if not self._request.options.spoken:
             return bool(self.said.strip())
         return bool(normalize(self.said, self.language).words)
 

@@ -1,4 +1,5 @@
-"""What runs for one turn, from its beginning to its end: its recogniser, its record, its jobs."""
+"""The tasks of one turn, from its beginning to its end: its recogniser, its record, its jobs and
+its reply."""
 
 from __future__ import annotations
 
@@ -29,30 +30,30 @@ Job = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(slots=True, eq=False)
 class TurnTasks:
-    """What runs for one turn."""
+    """Everything that runs for one turn."""
 
     turn: int
-    """Its id."""
+    """Id of the turn."""
     recorder: Recorder
     known: Turn | None
-    """The turn as the core has it by now; none once it is over."""
+    """The turn as the core knows it at present; None once it is over."""
     priority: Priority
-    """Of what is done for it but its reply: while the user may go on, that is a guess."""
+    """Priority of all work but the reply. It is low while the user may go on: the work is a guess."""
     transcriber: AsrSession | None = None
-    """None where nobody speaks."""
+    """Session of the recogniser; None if nobody speaks in the turn."""
     reply: Reply | None = None
     voiced: Voiced = field(default_factory=Voiced)
-    """Audio of replies that were dropped."""
+    """Audio of replies that were dropped, for use in later ones."""
     ended: bool = False
-    """The user has finished: what is done from now on is no guess."""
+    """Whether the user has finished. From then on the work is no guess."""
     newest: Transcript | None = None
     changed: anyio.Event = field(default_factory=anyio.Event)
-    """Set, and replaced, when there is audio, a job or an end to look at."""
+    """Event that is set, and replaced, when there is new audio, a new job or an end."""
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _jobs: deque[Job] = field(default_factory=deque[Job])
 
     async def run(self) -> None:
-        """Do what is begun, all at once, until the turn is over or called off."""
+        """Run all jobs at the same time, until the turn is over or called off."""
         with self._scope:
             async with anyio.create_task_group() as tasks:
                 while not self.over:
@@ -60,36 +61,37 @@ class TurnTasks:
                     while self._jobs:
                         tasks.start_soon(self._jobs.popleft())
                     await changed.wait()
-                tasks.cancel_scope.cancel()  # nobody waits for what the turn model finds
+                tasks.cancel_scope.cancel()  # nobody waits for the turn model any more
 
     def begin(self, job: Job) -> None:
-        """Begin something."""
+        """Begin a job."""
         self._jobs.append(job)
         self.wake()
 
     def call_off(self) -> None:
-        """End all that runs."""
+        """Cancel all jobs."""
         self._scope.cancel()
 
     def wake(self) -> None:
-        """Let its jobs look again."""
+        """Wake the jobs that wait for a change."""
         self.changed.set()
         self.changed = anyio.Event()
 
     @property
     def over(self) -> bool:
-        """The turn has been answered, or will not be."""
+        """Whether the turn has been answered, or will not be."""
         return self.known is None
 
     @property
     def words(self) -> TurnWords:
-        """What the user has said by now."""
+        """The words that the user has said so far."""
         if self.transcriber is None:
             return TurnWords(self.newest)
         return TurnWords(self.newest, self.transcriber.guess, self.transcriber.hypothesis)
 
     def hear(self, event: TurnEvent, at: float, now: float) -> None:
-        """The user pauses, goes on or has ended, `at` the sample that tells."""
+        """Take an event: the user pauses, goes on or has ended. `at` is when the speech ended, in
+        seconds of the loop's clock."""
         transcriber, recorder, known = self.transcriber, self.recorder, self.known
         assert transcriber is not None and known is not None, "it is heard"
         match event:
@@ -103,7 +105,7 @@ class TurnTasks:
                 recorder.retract(Mark.PAUSE, Mark.SPEECH_END)
             case TurnEnded():
                 self.end()
-                recorder.retract(Mark.SPEECH_END)  # a pause tells it before all is known
+                recorder.retract(Mark.SPEECH_END)  # the mark of a pause is preliminary
                 recorder.mark(Mark.SPEECH_END, at)
                 recorder.mark(Mark.ENDPOINT, now)
                 recorder.speech_end = event.speech_end
@@ -115,20 +117,20 @@ class TurnTasks:
         self.wake()
 
     def write(self, now: float) -> None:
-        """What the user has to say is there, and nobody speaks."""
+        """Note that the words of a turn in which nobody speaks are complete."""
         self.end()
-        for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # and no SPEECH_END
+        for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # there is no SPEECH_END
             self.recorder.mark(mark, now)
 
     def end(self) -> None:
-        """The user has finished."""
+        """Note that the user has finished."""
         self.ended = True
         self.priority.level = FIRST
         if self.reply is not None:
             self.reply.gate.hurry()
 
     def take_down(self, transcript: Transcript, now: float) -> None:
-        """Keep what was understood."""
+        """Keep a transcript, and mark its time."""
         self.newest = transcript
         if transcript.text:
             self.recorder.mark(Mark.FIRST_PARTIAL, now)
