@@ -1,9 +1,9 @@
-"""One conversation: whose turn it is, its token ids, and what was heard of them.
+"""One conversation: its turns, its token ids, and how much of each reply was heard.
 
 Only what the user says is tokenised; replies keep the ids that the model chose. The sequence is
-`opening, text, user_to_reply, reply, reply_to_user, text, …`, and an exchange reaches from the
-beginning of one user text to that of the next. This module knows neither how tokens are decided nor
-what becomes of them.
+`opening, text, user_to_reply, reply, reply_to_user, text, …`. An exchange reaches from the
+beginning of one user text to the beginning of the next. This module does not know how tokens are
+decided.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class _TurnRequest:
     bare: int = 0
     """The number of ids up to the end of the text without its last punctuation."""
     old: Sequence[int] = ()
-    """The ids of the last reply to this turn that was taken back."""
+    """The ids of the newest reply to this turn that was taken back."""
 
 
 @dataclass(slots=True)
 class _ReplyState:
-    """The reply to the last user turn, so far. Its fields are its place in the ids, how it has to
-    begin, and what it consists of."""
+    """The reply to the last user turn, so far: its place in the ids, its beginning if that is
+    prescribed, and its contents."""
 
     turn: int
     asked: int
@@ -64,18 +64,20 @@ class _ReplyState:
     chosen: int = 0
     """The number of tokens that the target has decided in this turn."""
     own: list[int] = field(default_factory=list[int])
-    """Those of them before any tool's result, the token that ended the reply included."""
+    """The decided tokens before any tool's result, with the token that ended the reply."""
     spoken: list[int] = field(default_factory=list[int])
-    """The index in the ids of each token that left in a burst."""
+    """The index in the ids of each token that was sent in a burst."""
     calls: int = 0
     text: str = ""
-    """Its text, as far as that has left in bursts."""
+    """The text that was sent in bursts."""
     avoided: int | None = None
-    """The token that it may not begin with: a reply that did was an echo of the user."""
+    """A token that the reply may not begin with, because a reply that did was an echo of the
+    user."""
     call: Sequence[int] = ()
-    """The ids that it begins with where it has to be a call, also after a tool's result."""
+    """The first ids of every call, if the reply has to be a call; after a tool's result they come
+    again."""
     returned: bool = False
-    """A tool has returned something."""
+    """A tool has returned its result."""
     finished: bool = False
     limited: bool = False
     """It is finished because it reached the limit of tokens."""
@@ -101,7 +103,7 @@ class SpeculativeConversation:
         stop: Sequence[str] = (),
         hook: ReplyHook | None = None,
     ) -> None:
-        """`pool` may take the memory of `caches`, the speculator's, except while a step runs. A
+        """`caches` are the speculator's; `pool` may take their memory, except while a step runs. A
         reply ends before the first of the `stop` strings. `hook` may change how replies are
         decided."""
         self.hook = hook or ReplyHook()
@@ -123,7 +125,7 @@ class SpeculativeConversation:
         self._required: Sequence[str] = ()
         """Each reply has to call one of these tools; empty where it may be text."""
         self._call: Sequence[int] = ()
-        """The ids that all such calls begin with."""
+        """The ids with which all calls of required tools begin."""
 
     @property
     def _capacity(self) -> int:
@@ -158,15 +160,16 @@ class SpeculativeConversation:
 
     def end_of_turn_probability(self) -> float | None:
         """Return the probability that the user's turn ends after the text that `prefill` was last
-        given: the sum over the tokens that close a turn and the marks that end a sentence.
+        given, or after the text of a reply without its last punctuation.
 
-        None unless that call computed the text's last token.
+        It is the sum over the tokens that close a turn and the marks that end a sentence. None if
+        the newest pass over that text did not compute it.
         """
         return self._speculator.ending(self._asked.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """Compute all of the text, its last tokens too: P(end of turn) needs them. If later text
-        tokenises them in another way, only they are rolled back."""
+        """Compute all of the text, its last tokens too, which the end probability needs. If a later
+        text tokenises them in another way, only they are rolled back."""
         with self._held():
             self._begin(turn)
             self._ask(text, suffix=[])
@@ -208,7 +211,7 @@ class SpeculativeConversation:
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the reply behind what its tools returned; nothing comes where it is gone."""
+        """Continue the reply after the results of its tools; nothing comes if the reply is gone."""
         reply = self._reply
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
@@ -222,7 +225,8 @@ class SpeculativeConversation:
             yield from self._answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply; `tokens` counts the tokens of bursts in their order."""
+        """Cut the last reply after `tokens` tokens, counted over its bursts in order; return the
+        text kept."""
         reply = self._reply
         if reply is None:
             return ""
@@ -265,8 +269,8 @@ class SpeculativeConversation:
         return bool(self._template.call_of([tool.name for tool in tools]))
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
-        """Return the tokens of the opening and how many it may have: three quarters of the
-        context, the rest is for what is said."""
+        """Return the number of tokens of the opening, and the most that it may have: three quarters
+        of the context. The rest is for the dialogue."""
         return len(self._template.opening(system, tools)), self._capacity * 3 // 4
 
     def close(self) -> None:
@@ -284,8 +288,8 @@ class SpeculativeConversation:
             yield
 
     def _prompt_ahead(self, text: str, turn: int) -> tuple[Prompt, int]:
-        """Return the prompt up to `text`, which is not all that the user says in `turn`, and the
-        number of its ids that are those of the conversation."""
+        """Return the prompt up to `text`, the beginning of the user's `turn`, and how many of its
+        first ids the conversation has too."""
         before, carried = self._before(turn)
         words = self._template.content(f"{carried} {text}".strip())
         earlier = self._earlier(words, None if turn == self._asked.turn else self._reply)
@@ -293,8 +297,8 @@ class SpeculativeConversation:
         return Prompt(ids, turn, earlier=earlier), common(ids, self._ids)
 
     def _before(self, turn: int) -> tuple[list[int], str]:
-        """Return the ids before the user's text of `turn`, if the last reply is heard to its end,
-        and the text of earlier turns that got no reply."""
+        """Return the ids before the user's text of `turn`, and the text of earlier turns that got
+        no reply. The last reply counts as heard to its end."""
         reply, asked = self._reply, self._asked
         if turn != asked.turn and reply is not None and len(self._ids) > reply.start:
             return self._ids + self._template.reply_to_user, ""
@@ -358,6 +362,8 @@ class SpeculativeConversation:
         del self._ids[length:]
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
+        """Answer the turn. A reply that only echoes the user is decoded once more, with another
+        beginning."""
         self._reply = reply = self._asks(text, turn)
         if reply.call:
             yield from self._call_by(reply)
@@ -374,7 +380,7 @@ class SpeculativeConversation:
         if not (held and echo.whole and reply.finished):
             yield from held
             return
-        # Drawn again, once, with another beginning.
+        # It is an echo.
         yield from self._again(_ReplyState(turn, reply.asked, reply.start, avoided=reply.own[0]))
 
     def _again(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
@@ -399,7 +405,7 @@ class SpeculativeConversation:
         yield from self._again(_ReplyState(reply.turn, reply.asked, reply.start, call=call))
 
     def _asks(self, text: str, turn: int) -> _ReplyState:
-        """Put the user's whole turn at the end of the ids; returns the reply that begins there."""
+        """Put the user's whole turn at the end of the ids; return the reply that begins there."""
         self._ask(text, suffix=self._template.user_to_reply)
         start, said = len(self._ids), self._starts[-1]
         words = self._template.content(bare(self._asked.said))
@@ -445,7 +451,7 @@ class SpeculativeConversation:
             step = yield from self._speculator.round(self._ids, left)
 
     def _first(self, reply: _ReplyState, most: int) -> Generator[None, None, Step]:
-        """Take the first step of a reply, of which `most` tokens are left."""
+        """Take the first step of a reply that may have `most` more tokens."""
         words = self._ids[self._starts[-1] : reply.asked]
         earlier = self._earlier(words, reply if reply.returned else None)
         prompt = Prompt(
@@ -454,12 +460,12 @@ class SpeculativeConversation:
         first = self.hook.first(prompt, most, partial(self._output, reply.call))
         if first is not None:
             return first
-        # The last id leaves room for the target's own token after the old ones.
+        # One fewer, so that there is room for the target's own token behind them.
         old = () if reply.returned else self._asked.old[: most - 1]
         return self._speculator.revise(prompt, old)
 
     def _spoken(self, reply: _ReplyState) -> frozenset[int]:
-        """Return the tokens that left in bursts and were not cut as unheard."""
+        """Return the tokens of the reply that were sent in bursts and not cut as unheard."""
         return frozenset(self._ids[place] for place in reply.spoken)
 
     def _earlier(self, words: Sequence[int], reply: _ReplyState | None) -> frozenset[int]:
@@ -467,7 +473,8 @@ class SpeculativeConversation:
         return frozenset(words).union(*self._said, () if reply is None else self._spoken(reply))
 
     def _output(self, begun: Sequence[int] = ()) -> Output:
-        """Make what turns a reply's tokens into text, behind those that it has `begun` with."""
+        """Make the converter of a reply's tokens into text; the reply has `begun` with these
+        tokens."""
         thinking, call = self._template.thinks_first, self._template.call
         output = Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
         output.push(begun)
@@ -478,7 +485,7 @@ class SpeculativeConversation:
         return next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
 
     def _keep(self, ids: Sequence[int], reply: _ReplyState) -> Sequence[int]:
-        """Add the ids before the end of the reply to the conversation; returns them."""
+        """Add the ids before the end of the reply to the conversation, and return them."""
         end = self._end(ids)
         reply.chosen += min(end + 1, len(ids))
         if not reply.returned:
@@ -491,7 +498,7 @@ class SpeculativeConversation:
 def _deliver(
     items: Sequence[SpeechOutput | CallOutput], step: Step, reply: _ReplyState, base: int
 ) -> Steps[TokenBurst | ToolCall]:
-    """Yield what one step gave; its figures go with the first burst."""
+    """Yield the results of one step; its figures go with the first burst."""
     if not items:
         yield None
     drafted, accepted, facts = step.drafted, step.accepted, step.facts
