@@ -146,7 +146,7 @@ def feed(
 
 @dataclass(frozen=True, slots=True)
 class _DecoderLayer:
-    """One layer; projections of the same input are one."""
+    """The weights of one layer. Projections of the same input are fused into one."""
 
     window: int | None
     """The window of its `checkpoint.Sight`."""
@@ -165,11 +165,11 @@ class _DecoderLayer:
 
 
 class LeanDecoder:
-    """Runs Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or
-    most layers, grouped-query attention and SwiGLU or GeGLU; some have sliding windows and norms
-    behind their layers.
+    """Runs Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3.
 
-    Eight of its attributes are those of every decoder; the others are what a pass needs.
+    These models have RMSNorm, rotary positions in all or most layers, grouped-query attention, and
+    SwiGLU or GeGLU. Some have sliding windows, or norms behind attention and MLP. Eight of its
+    attributes are those of every decoder; the others serve its passes.
     """
 
     def __init__(
@@ -181,8 +181,8 @@ class LeanDecoder:
         *,
         features: bool = False,
     ) -> None:
-        """`model` loses its weights; `how` they are quantised changes results. With `features`,
-        caches keep the hidden states that the head is given."""
+        """Take the weights out of `model`. `how` quantises matrices, which changes results. With
+        `features`, caches keep the hidden states that the head is given."""
         self.vocab = vocab
         self.parameters = model.parameters
         self.dtype = model.dtype
@@ -251,11 +251,11 @@ class LeanDecoder:
         return self.head(features[-keep:], do)
 
     def head(self, features: Tensor, do: Operations = PLAIN) -> Tensor:
-        """Logits, [rows, vocab]."""
+        """Compute the logits, [rows, vocab], from the head's input."""
         return do.product(self._head, features)[:, : self.vocab]
 
     def through(self, x: Tensor, rows: Rows, do: Operations = PLAIN) -> Tensor:
-        """Pass `x` [rows, hidden] through all layers; the result has its shape."""
+        """Pass `x` [rows, hidden] through all layers; the result has the same shape."""
         queries, groups, dim = self._heads
         shape = len(x), queries + 2 * groups, dim
         angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
@@ -306,7 +306,7 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
 class _Taken:
     """Builds layers from the weights of a model and removes them there, one layer at a time.
 
-    So memory never holds two copies of all weights. Weights of a narrower type are widened here.
+    In this way memory never holds two copies of all weights. Narrow weights are widened here.
     """
 
     def __init__(self, model: Checkpoint, how: Quantize, told: Sequence[Sight]) -> None:
@@ -320,12 +320,12 @@ class _Taken:
         return weight.to(self._model.dtype)
 
     def norm(self, name: str) -> Norm:
-        """Build a norm; its weight has this name."""
+        """Build the norm whose weight has this name."""
         model = self._model
         return Norm(self.wide(model.weights.pop(name)), model.eps, raised=model.raised)
 
     def layer(self, index: int) -> _DecoderLayer:
-        """Build a layer."""
+        """Build the layer with this number."""
         weights, prefix = self._model.weights, f"model.layers.{index}."
         sight = self._model.sights[index]
 
@@ -334,7 +334,7 @@ class _Taken:
 
         def product(*names: str) -> Linear:
             matrices = [weights.pop(f"{prefix}{name}.weight") for name in names]
-            # Of projections of one input all have a bias, or none has.
+            # Either all projections of one input have a bias, or none has.
             biases = [weights.pop(f"{prefix}{name}.bias") for name in names if biased(name)]
             bias = self.wide(torch.cat(biases)) if biases else None
             whole = torch.cat(matrices) if len(matrices) > 1 else matrices[0]
@@ -346,8 +346,8 @@ class _Taken:
         def norm_if_any(name: str) -> Norm | None:
             return norm(name) if f"{prefix}{name}.weight" in weights else None
 
-        # With norms behind layers, `post_attention_layernorm` is the one behind attention; without,
-        # it is the one before the MLP.
+        # In models with norms behind attention and MLP, `post_attention_layernorm` is the first of
+        # these; in others it is the norm before the MLP.
         both = f"{prefix}pre_feedforward_layernorm.weight" in weights
         return _DecoderLayer(
             window=sight.window,
