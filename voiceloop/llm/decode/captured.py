@@ -72,7 +72,7 @@ class Inputs:
         self.keys = dict(zip(RandomStream, numbers[6:].view(3, -1), strict=True))
 
     def load(self, round_: Round) -> None:
-        """Copy a round's inputs to the device. Work that reads the last ones must be over."""
+        """Copy a round's inputs to the device. Work that reads the previous ones must be over."""
         keys = [key for stream in RandomStream for key in round_.keys[stream]]
         told = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
         self._on_host.copy_(torch.tensor(told))
@@ -88,9 +88,9 @@ class PlacedModel:
 
 
 class FixedRound:
-    """The work of a round, which depends on nothing but its `Inputs`.
+    """The work of a round. It depends on nothing but its `Inputs`.
 
-    `draft` and `verify` give the same results as these two parts of `Speculator.round`, and read
+    `draft` and `verify` give the same results as these parts of `Speculator.round`, and read
     nothing back from the device.
     """
 
@@ -110,11 +110,11 @@ class FixedRound:
         )
         """True for the tokens of earlier replies and of the user's words, by slot."""
         self.x = torch.zeros(MOST, dtype=torch.long, device=device)
-        """Draft tokens."""
+        """The draft tokens."""
         exact = torch.float64 if target.decoder.dtype == torch.float64 else torch.float32
         rows = MOST + 1 if sampling.rejects else 0
         self.q = torch.zeros(rows, vocab, dtype=exact, device=device)
-        """In rejection sampling, the distributions that they were drawn from."""
+        """In rejection sampling, the distributions that the draft tokens were drawn from."""
         self.p = torch.zeros(rows, vocab, dtype=exact, device=device)
         """In rejection sampling, the distributions of the target."""
         self.decided = torch.zeros(MOST + 2, dtype=torch.long, device=device)
@@ -124,8 +124,8 @@ class FixedRound:
 
     @torch.inference_mode()
     def draft(self, k: int, reach: int) -> None:
-        """Propose x_1, …, x_k. The first pass reads the last two ids: the draft may lack both, and
-        to compute a row again changes nothing but rounding."""
+        """Propose x_1, …, x_k. The first pass reads the last two ids: the draft may lack both. If
+        it does not, computing a row again changes only rounding."""
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
@@ -167,6 +167,7 @@ class FixedRound:
         return self._noise.gumbel(self.inputs.keys[RandomStream.CHOICE][:rows])
 
     def _said(self) -> TokenCounts | None:
+        """Return the counts for penalties; None if no penalty is on."""
         if not self._penalties.counting:
             return None
         given = self.inputs
@@ -217,7 +218,8 @@ class Captured:
             self.work.x[:k].copy_(x)
 
     def note(self, slot: int, start: int, ids: Sequence[int]) -> None:
-        """Store the ids of the sequence in the target's `slot` from `start` on, for penalties."""
+        """Store `ids`, from index `start` on, for the sequence in the target's `slot`; penalties
+        read them."""
         if self.work.counting and start < len(ids):
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
 
@@ -246,7 +248,8 @@ class Captured:
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:
-        """Return the bucket of rows that a pass over so many rows attends to."""
+        """Return how many rows a pass attends to in a sequence of `rows` rows: the next bucket, or
+        all."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
         if not any(model.decoder.attends_bucket for model in models):
@@ -254,7 +257,7 @@ class Captured:
         return next((reach for reach in BUCKETS if rows <= reach <= capacity), capacity)
 
     def _prepare(self, k: int, reach: int) -> None:
-        """Capture the graphs that are missing; this overwrites the inputs."""
+        """Capture the graphs that are missing. This overwrites the inputs."""
         work = self.work
         jobs = {"verify": work.verify}
         if work.draft_model is not None and k > 0:
@@ -293,11 +296,11 @@ class Rounds:
         self._noted = 0
         """The number of ids that are stored on the device."""
         self._earlier: Set[int] | None = None
-        """The earlier tokens that are set there."""
+        """The earlier tokens that are set on the device."""
 
     def ready(self, ids: Sequence[int]) -> bool:
-        """Tell whether the round behind `ids` can be a captured one: the caches have slots, and
-        only the last id is missing in the target's."""
+        """Tell whether the round behind `ids` can be a captured one: the caches have slots, and the
+        target's cache lacks only the last id."""
         caches = [self._cache]
         if isinstance(self._draft, ModelDraft):
             caches.append(self._draft.cache)
@@ -308,11 +311,12 @@ class Rounds:
     def begin(
         self, ids: Sequence[int], k: int, start: int, position: int
     ) -> Generator[None, None, int]:
-        """Load the round behind `ids`, of `k` draft tokens or the next smaller of `LENGTHS`, which
-        is returned. The reply begins at `start`; the first token that is decided is number
-        `position` of the turn's.
+        """Load the round behind `ids`; return its number of draft tokens, the largest of `LENGTHS`
+        up to `k`.
 
-        A draft that is no model proposes here. One that is must have read up to the last two ids.
+        The reply begins at index `start`; the first token that is decided is number `position` of
+        the turn's. A draft that is not a model proposes here, and may offer fewer tokens. A draft
+        model must have read all ids but the last two.
         """
         draft, captured, known, x = self._draft, self._captured, len(ids), None
         k, slot = _fitting(k), captured.work.target.slots.spare
@@ -338,7 +342,7 @@ class Rounds:
         return k
 
     def draft(self, k: int) -> None:
-        """Launch the draft of `k` tokens, if a model drafts."""
+        """Launch the draft model's passes for `k` tokens, if there is a draft model."""
         if isinstance(self._draft, ModelDraft) and k > 0:
             self._captured.draft(k)
 

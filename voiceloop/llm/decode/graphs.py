@@ -25,7 +25,7 @@ class Graph(Protocol):
 
 
 Capture = Callable[[Callable[[], None]], Graph]
-"""Makes a graph of work that has run at least once before. The work reads and writes tensors at
+"""Makes a graph of work, which must have run once before. The work reads and writes tensors at
 fixed addresses, reads nothing back from the device, and is the same each time."""
 
 
@@ -51,13 +51,13 @@ class CudaGraphs:
         self._told = False
 
     def __call__(self, work: Callable[[], None]) -> Graph:
-        """Capture `work`. Work that cannot be captured runs uncaptured; that is logged once."""
+        """Capture `work`. If it cannot be captured, it runs uncaptured, and that is logged once."""
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream()
         own = (
             None if stream == torch.cuda.default_stream() else stream
         )  # the default stream cannot capture
-        torch.cuda.empty_cache()  # capturing does so too, and would make the difference negative
+        torch.cuda.empty_cache()  # capturing does so too, which would make `taken` negative
         began, held = perf_counter(), torch.cuda.memory_reserved()
         try:
             # Models on other threads may go on: only calls of this thread are checked.
