@@ -1,11 +1,12 @@
 """Replies begun ahead: to what the user is likely to say next, before they have said it.
 
-The language model itself predicts that: it has read users as well as assistants. It searches for
-the likeliest texts and begins to answer each. Of the answers that begin differently, the likeliest
-go on as the reply would. All of that is one tree behind the conversation, a few rows a pass. When
-the user has finished, an answer that begins as the reply does (a branch) is offered as its draft.
-The target verifies it like any other draft, so a branch may serve words that were not predicted:
-"shorter, please" and "make it shorter" have the same answer.
+The language model itself predicts the user's words: it was trained on users as well as assistants.
+It searches for the likeliest texts and begins to answer each. Of the answers that begin
+differently, the likeliest are continued. All texts and answers are one tree of tokens behind the
+conversation, of which each pass computes a few rows. When the user has finished, an answer that
+begins as the reply does (a branch) is offered as its draft. The target verifies it like any other
+draft, so a branch may serve words that were not predicted: "shorter, please" and "make it shorter"
+have the same answer.
 
 This module does not know when there is time for that.
 """
@@ -35,38 +36,39 @@ from voiceloop.placement import memory_for
 from voiceloop.types import Begun, TokenBurst
 
 ROWS = 48
-"""The rows that a search for the user's text may compute."""
+"""The most rows that a search for the user's text may compute."""
 TEXTS = 2
 """Texts that are answered for each branch; many have the same answer."""
 ALIKE = 2
-"""Tokens of each answer that are compared before most answers are given up."""
+"""The number of first tokens by which answers are compared, before most of them are given up."""
 TOKENS = 16
 """The most tokens of a branch: the first clause of a reply and a token that shows its end."""
 TURN_ROWS = 150
-"""Rows for one turn: one search and its replies, or several where the model is sure."""
+"""The most rows for one turn: one search and its replies, or several if the model is sure."""
 
 
 @dataclass(slots=True)
 class BranchCounters:
-    """What the branches of one conversation have cost and given."""
+    """What the branches of one conversation have cost, and how much of them was used."""
 
     hits: int = 0
-    """Replies that began with all of a branch."""
+    """Replies that began with a whole branch."""
     accepted: int = 0
     """Tokens of branches that were accepted as drafts."""
     tokens: int = 0
-    """All tokens of branches."""
+    """All tokens of branches, used or not."""
     ms: float = 0.0
-    """Milliseconds that they took, the searches included."""
+    """Milliseconds for branches, with the searches for the user's text."""
     processor_ms: float = 0.0
-    """Milliseconds of processor time that they took on the model's thread."""
+    """Milliseconds of processor time for branches on the model's thread."""
 
 
 class Ahead(ReplyHook):
-    """The branches of one conversation. They compute in a cache of their own, which has memory for
-    as long as they do.
+    """Begins replies ahead for one conversation, in a cache that has memory only during a search.
 
-    It has many attributes because what is wanted from the event loop is apart from what runs."""
+    It has many attributes because the search that the event loop wants is kept apart from the
+    search that runs.
+    """
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class Ahead(ReplyHook):
     ) -> None:
         """`speculator`, `target` and `sampling` are the conversation's. Rejection sampling is not
         allowed: the same random numbers would choose a branch and verify it. `user_to_reply` are
-        the template's tokens between a user's text and a reply, `ends` end a reply. At most so many
+        the template's tokens between a user's text and a reply, `ends` end a reply. At most `most`
         branches are begun at a time."""
         self.counters = BranchCounters()
         self._speculator = speculator
@@ -96,18 +98,21 @@ class Ahead(ReplyHook):
         self._replies: list[Tokens] = []
         """The branches of the turn, the newest first."""
         self._running: Generator[None, None, None] | None = None
-        """The steps of the search that has memory in the cache, if one has."""
+        """The steps of the search whose rows are in the cache; None if there is none."""
         self._looking: object | None = None
-        """The search that goes on; None once the conversation had something else to do."""
+        """Identifies the search that is wanted; None once the conversation had something else to
+        do."""
 
     def begin(self, turn: int) -> None:
-        """End the search that goes on."""
+        """End the search that runs."""
         self._looking = None
         self._turn_to(turn)
 
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
-        """Verify the rest of a branch that begins as the reply does. The fact of the step is how
-        many tokens of it were accepted."""
+        """Verify the rest of a branch that begins as the reply does.
+
+        The fact of the step is the number of its tokens that were accepted.
+        """
         draft = self._after(reply)[: limit - 1]
         if not draft:
             return None
@@ -119,7 +124,7 @@ class Ahead(ReplyHook):
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun]:
-        """Begin replies; the next `begin` or `ahead` ends that, and then none are told."""
+        """Begin replies. The next `begin` or `ahead` ends that; then no replies are reported."""
         self._looking = looking = object()
         return self._told(turn, self._measured(self._grow(prompt, output), turn, looking), output)
 
@@ -129,12 +134,13 @@ class Ahead(ReplyHook):
         steps: Generator[int, None, Sequence[Tokens]],
         output: Callable[[], Output],
     ) -> Steps[int | Begun]:
+        """Yield the number of tokens after each step, then the beginnings of the replies."""
         with memory_for("what a conversation begins ahead", MEMORY_HINT):
             begun = yield from steps
         yield from (self._begun(turn, ids, output()) for ids in begun)
 
     def _begun(self, turn: int, ids: Sequence[int], output: Output) -> Begun:
-        """Return what is spoken of a reply that begins with `ids`."""
+        """Return the spoken part of a reply that begins with `ids`."""
         end = next((at for at, token in enumerate(ids) if token in self._ends), len(ids))
         items = output.push(ids[:end])
         whole = end < len(ids) or output.stopped is not None
@@ -145,14 +151,17 @@ class Ahead(ReplyHook):
         return Begun(bursts, whole)
 
     def _after(self, reply: Sequence[int]) -> Tokens:
-        """Return how a branch that begins with `reply` goes on; empty where there is none."""
+        """Return the rest of a branch that begins with `reply`; empty if there is none."""
         begun, known = tuple(reply), len(reply)
         return next((one[known:] for one in self._replies if one[:known] == begun != one), ())
 
     def _measured(
         self, steps: Generator[None, None, None], turn: int, looking: object
     ) -> Generator[int, None, Sequence[Tokens]]:
-        """Run the steps of one search for as long as it is the one that goes on."""
+        """Run the steps of one search, with their time measured, while that search is wanted.
+
+        Yields the number of tokens so far, and returns the branches.
+        """
         if self._looking is not looking:
             return ()
         self._let_go()  # an earlier search may not have noticed yet that it is over
@@ -181,6 +190,7 @@ class Ahead(ReplyHook):
         self.counters.processor_ms += processor.take()
 
     def _turn_to(self, turn: int) -> None:
+        """Forget the branches of the turn before, if this is another one."""
         if turn != self._turn:
             self._turn, self._replies, self._left = turn, [], TURN_ROWS
 
@@ -188,6 +198,7 @@ class Ahead(ReplyHook):
     def _grow(
         self, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Generator[None, None, None]:
+        """Search for the user's text and write branches that answer it; pauses after each pass."""
         cache, texts = self._cache, TEXTS * self._most
         begun, shared = prompt()
         ids = begun.ids
@@ -224,7 +235,8 @@ class Ahead(ReplyHook):
         return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
     def _answer(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Choose the first token of each of `lines`, which stand at the texts that they answer."""
+        """Choose the first token of each of `lines`, whose nodes are the ends of the texts to
+        answer."""
         marks = self._marks
         at_once = max(1, AT_ONCE // len(marks))
         for group in (lines[at : at + at_once] for at in range(0, len(lines), at_once)):
@@ -252,20 +264,23 @@ class Ahead(ReplyHook):
         yield None
 
     def _computed(self, nodes: Nodes) -> Tensor:
-        """Compute the new `nodes`: the logits behind them."""
+        """Compute the new `nodes`; return the logits behind them."""
         logits = nodes.compute(self._target, self._cache)
         self._left -= len(logits)
         return logits
 
     def _know(self, lines: Sequence[ParallelReply]) -> None:
-        """Put what `lines` have by now first; drop older branches that are a prefix of one."""
+        """Put the tokens of `lines` first among the branches; drop older branches that are a prefix
+        of one."""
         newest = list(dict.fromkeys(tuple(line.tokens) for line in lines))
         older = [one for one in self._replies if not any(one == new[: len(one)] for new in newest)]
         self._replies = newest + older
 
     def _first_clause(self, output: Output) -> Callable[[int], bool]:
-        """Return a function of each token of a reply: whether the first clause was over before it,
-        or the reply is over with it."""
+        """Return a function that is called with each token of a reply.
+
+        It tells whether the first clause was over before the token, or the reply is over with it.
+        """
         reply, over = CandidateUtterance(output, self._ends, clause=True), False
 
         def ends(token: int) -> bool:
@@ -277,7 +292,7 @@ class Ahead(ReplyHook):
 
 
 def _different(lines: Sequence[ParallelReply]) -> list[ParallelReply]:
-    """Order `lines`: the first of those with the same beginning come before the others."""
+    """Order `lines`: the first with each beginning come before those that share one."""
     seen, rest = dict[Tokens, ParallelReply](), list[ParallelReply]()
     for line in lines:
         if seen.setdefault(tuple(line.tokens[:ALIKE]), line) is not line:

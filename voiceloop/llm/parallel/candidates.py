@@ -1,8 +1,8 @@
 """The best of several replies to one prompt.
 
-Each candidate chooses its tokens with the noise of a seed of its own, so it is what a conversation
-with that seed would say. All of them are lines of one tree behind the prompt; as long as all have
-the same tokens, they share a draft as well.
+Each candidate chooses its tokens with the noise of a seed of its own, so it is the reply that a
+conversation with that seed would give. All candidates are lines of one tree behind the prompt. As
+long as all have the same tokens, they share a draft as well.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from voiceloop.llm.text.output import Output
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """How a reply is chosen among several."""
+    """Settings of the choice among several replies."""
 
     count: int
     """The number of candidates, at least two."""
     score: Scorer
     clause: bool
-    """Candidates are compared after their first clause, not after the whole reply."""
+    """Whether candidates are compared after their first clause, not after the whole reply."""
 
 
 class Candidates(ReplyHook):
@@ -60,8 +60,11 @@ class Candidates(ReplyHook):
     def first(
         self, prompt: Prompt, limit: int, output: Callable[[], Output]
     ) -> Generator[None, None, Step]:
-        """Decode the candidates and keep the best one. The facts of the step are the tokens that
-        were computed of the others, and the milliseconds that they took."""
+        """Decode the candidates and keep the best one.
+
+        The facts of the step are the tokens of the other candidates, and the milliseconds that they
+        took.
+        """
         return self.decode(
             prompt, limit, lambda: CandidateUtterance(output(), self._ends, clause=self._how.clause)
         )
@@ -71,9 +74,9 @@ class Candidates(ReplyHook):
     ) -> Generator[None, None, Step]:
         """Decode all candidates until each is done or has `limit` tokens, and keep the best.
 
-        A new `follow` says of each candidate when it is done. In the end the cache holds the prompt
-        and all but the last of the chosen tokens, and the rest of the reply is drawn by their seed.
-        Where the cache has no room for another token of each, they are compared as they are.
+        `follow` makes the object that tells when a candidate is done. If the cache has no room for
+        another token of each, they are compared as they are. In the end the cache holds the prompt
+        and the tokens of the best candidate but the last; its seed draws the rest of the reply.
         """
         done = False
         try:
@@ -115,7 +118,7 @@ class Candidates(ReplyHook):
     def _best(
         self, lines: Sequence[ParallelReply], said: Sequence[CandidateUtterance], nodes: Nodes
     ) -> Step:
-        """Keep the rows of the best candidate alone."""
+        """Keep only the rows of the best candidate; return its tokens."""
         line = lines[best(list(map(_candidate, lines, said)), self._how.score)]
         path = () if line.node == ROOT else nodes.tree.paths[line.node]
         unchosen, unchosen_ms = self._speculator.stats.chosen(nodes.root, path)
@@ -131,8 +134,8 @@ class Candidates(ReplyHook):
         draft_ms: float,
         position: int,
     ) -> None:
-        """Compute the nodes that the cache lacks and the draft tokens behind the last of them; the
-        rows of rejected ones are removed."""
+        """Compute the nodes that the cache lacks, with the draft tokens behind the last of them.
+        The rows of rejected draft tokens are removed."""
         cache, stats = self._speculator.cache, self._speculator.stats
         start, sure = cache.length, len(nodes.x)
         nodes.follow(sure - 1, drafted)
