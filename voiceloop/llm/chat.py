@@ -42,8 +42,8 @@ class ChatReply:
     _calls: int = 0
 
     def say(self, text: str) -> TokenBurst:
-        """Add `text` that the model said, and return it as a burst; the ids are the numbers of its
-        words."""
+        """Add `text` that the model said, and return it as a burst. Each word has its number as its
+        id."""
         words = _WORDS.findall(text)
         first, self.words = self.words, self.words + len(words)
         self.parts += words
@@ -65,7 +65,7 @@ class ChatReply:
         return call
 
     def take(self, part: ReplyPart) -> Iterator[TokenBurst | ToolCall]:
-        """Add a part of the model's text; yield what is spoken of it, then its calls."""
+        """Add a part of the model's text; yield its spoken text, then its calls."""
         if part.spoken:
             yield self.say(part.text)
         for call in part.calls:
@@ -131,7 +131,7 @@ class ChatConversation(ABC):
         return self.reply(text, turn)
 
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
-        """Answer with `reply`, which others than the model have found."""
+        """Answer with `reply`, which was found without the model."""
         self._ask(text, turn)
         self._reply = ChatReply(turn, self._now.reply, finished=True)
         yield self._reply.say(reply)
@@ -154,7 +154,7 @@ class ChatConversation(ABC):
         yield from self.answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply after `tokens` ids, counted over its bursts in order; return the text
+        """Cut the last reply after `tokens` ids, counted over its bursts; return the text that is
         kept."""
         reply = self._reply
         if reply is None:
@@ -193,8 +193,7 @@ class ChatConversation(ABC):
         return None
 
     def _ask(self, text: str, turn: int) -> None:
-        """Set the text of the user's `turn`; close the exchange before it if the turn is a new
-        one."""
+        """Set the text of the user's `turn`; if the turn is new, close the exchange before it."""
         reply, self._reply = self._reply, None
         if turn != self._turn:
             self._turn = turn
@@ -238,8 +237,8 @@ class ChatLlm(ABC):
 
     @abstractmethod
     def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Steps[str | ToolCall]:
-        """Answer `messages`, which have the form of chat completions; the last is the user's or a
-        tool's.
+        """Answer `messages`, which have the form of chat completions; the user or a tool sent the
+        last.
 
         Yields pieces of text of any length, calls of `tools`, whose turn and id are ignored, and
         None for a step without a result. The caller finds calls that are written into the text, in
@@ -262,7 +261,7 @@ class _Replied(ChatConversation):
         self._model = model
 
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Add what the model yields until it ends, a stop string comes or the limit of tokens is
+        """Add what the model yields until it ends, a stop string comes or the token limit is
         reached."""
         reply.finished = False
         config = self._model.config

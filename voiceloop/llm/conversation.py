@@ -58,9 +58,9 @@ class _ReplyState:
 
     turn: int
     asked: int
-    """Index in the ids after the user's text."""
+    """The index in the ids just after the user's text."""
     start: int
-    """Index of the reply's first token."""
+    """The index in the ids of the reply's first token."""
     chosen: int = 0
     """The number of tokens that the target has decided in this turn."""
     own: list[int] = field(default_factory=list[int])
@@ -71,11 +71,10 @@ class _ReplyState:
     text: str = ""
     """The text that was sent in bursts."""
     avoided: int | None = None
-    """A token that the reply may not begin with, because a reply that did was an echo of the
-    user."""
+    """A token that the reply may not begin with: a reply that did was an echo of the user."""
     call: Sequence[int] = ()
-    """The first ids of every call, if the reply has to be a call; after a tool's result they come
-    again."""
+    """The ids with which all required calls begin, also after a tool's result; empty if text is
+    allowed."""
     returned: bool = False
     """A tool has returned its result."""
     finished: bool = False
@@ -123,7 +122,7 @@ class SpeculativeConversation:
         self._asked = _TurnRequest()
         self._reply: _ReplyState | None = None
         self._required: Sequence[str] = ()
-        """Each reply has to call one of these tools; empty where it may be text."""
+        """The tools of which each reply has to call one; empty if replies may be text."""
         self._call: Sequence[int] = ()
         """The ids with which all calls of required tools begin."""
 
@@ -160,10 +159,9 @@ class SpeculativeConversation:
 
     def end_of_turn_probability(self) -> float | None:
         """Return the probability that the user's turn ends after the text that `prefill` was last
-        given, or after the text of a reply without its last punctuation.
+        given: the sum over the tokens that close a turn and the marks that end a sentence.
 
-        It is the sum over the tokens that close a turn and the marks that end a sentence. None if
-        the newest pass over that text did not compute it.
+        After `reply` it is for that text without its last punctuation. None if it was not computed.
         """
         return self._speculator.ending(self._asked.bare)
 
@@ -225,8 +223,7 @@ class SpeculativeConversation:
             yield from self._answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply after `tokens` tokens, counted over its bursts in order; return the
-        text kept."""
+        """Cut the last reply after `tokens` tokens of its bursts; return the text that is kept."""
         reply = self._reply
         if reply is None:
             return ""
@@ -362,7 +359,7 @@ class SpeculativeConversation:
         del self._ids[length:]
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer the turn. A reply that only echoes the user is decoded once more, with another
+        """Answer the turn. If the reply only echoes the user, decode it once more with another
         beginning."""
         self._reply = reply = self._asks(text, turn)
         if reply.call:
@@ -380,7 +377,7 @@ class SpeculativeConversation:
         if not (held and echo.whole and reply.finished):
             yield from held
             return
-        # It is an echo.
+        # The reply is an echo.
         yield from self._again(_ReplyState(turn, reply.asked, reply.start, avoided=reply.own[0]))
 
     def _again(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
@@ -460,7 +457,7 @@ class SpeculativeConversation:
         first = self.hook.first(prompt, most, partial(self._output, reply.call))
         if first is not None:
             return first
-        # One fewer, so that there is room for the target's own token behind them.
+        # One fewer, so that there is room for the target's own token after them.
         old = () if reply.returned else self._asked.old[: most - 1]
         return self._speculator.revise(prompt, old)
 
@@ -473,8 +470,7 @@ class SpeculativeConversation:
         return frozenset(words).union(*self._said, () if reply is None else self._spoken(reply))
 
     def _output(self, begun: Sequence[int] = ()) -> Output:
-        """Make the converter of a reply's tokens into text; the reply has `begun` with these
-        tokens."""
+        """Make the converter from tokens to text for a reply that has `begun` with these tokens."""
         thinking, call = self._template.thinks_first, self._template.call
         output = Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
         output.push(begun)

@@ -61,7 +61,7 @@ STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-d
 SHIPPED = "shipped"
 """Stands for the draft that ships for the target's family."""
 _ROW_COST = {"cpu": 0.06}
-"""The cost of each further row of a target pass relative to the first, by device."""
+"""The cost of each further row of a target pass, by device; the first row costs 1."""
 
 
 class SpeculativeLlm:
@@ -156,8 +156,7 @@ class SpeculativeLlm:
         return SystemRandom().getrandbits(32) if seed == "auto" else seed
 
     def _rounds(self, capture: Capture) -> Captured:
-        """Make the captured rounds of all conversations, in as many slots as the memory budget
-        allows.
+        """Make the captured rounds of all conversations, with as many slots as the budget allows.
 
         The usual rounds are captured on this thread and its stream, which must be the model's own.
         """
@@ -217,11 +216,9 @@ class SpeculativeLlm:
         )
 
     def _hook(self, sampling: Sampling, speculator: Speculator) -> ReplyHook | None:
-        """Build the hook that the configuration asks for, if any.
-
-        The best of several replies excludes replies begun ahead: the reply that is chosen may not
-        be the one that was begun. In rejection sampling no replies are begun ahead.
-        """
+        """Build the hook that the configuration asks for. The best of several replies excludes
+        replies begun ahead, because the reply that is chosen may not be the one that was begun. In
+        rejection sampling none are begun ahead."""
         common = speculator, self._target, sampling
         if self._best_of is not None:
             return Candidates(*common, self._best_of, self._eos)
@@ -237,8 +234,8 @@ class SpeculativeLlm:
         rows: Tensor | None,
         vocab: int,
     ) -> Drafter | None:
-        """Build the drafter, if there is one. For a draft that was trained for the target, `rows`
-        are rows of the target's head."""
+        """Build the drafter, if any; a draft that was trained for the target takes `rows` of its
+        head."""
         config, capacity, ends = self._config, self._capacity, self._eos
         if draft is None:
             return None if draft_of(config) == "none" else NgramDrafter(self._target.device)
@@ -256,8 +253,7 @@ class SpeculativeLlm:
 
 
 def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
-    """Return the system prompt that `config` sets. By default the starter has none, as in its
-    training."""
+    """Return the system prompt of `config`. By default the starter has none, as in its training."""
     if config.system != "auto":
         return config.system
     return SPOKEN if config.target != "starter" and template.takes_system else ""
@@ -286,10 +282,8 @@ def best_of(config: LlmConfig) -> BestOf | None:
 
 
 def draft_of(config: LlmConfig) -> str:
-    """Return the draft that `config` names: `none`, `ngram`, `starter`, a model or a trained draft.
-
-    `SHIPPED` is the draft that ships for the target's family; if none does, n-grams are used.
-    """
+    """Return the draft that `config` names: `none`, `ngram`, `starter`, a model or a trained draft;
+    or `SHIPPED`: the one that ships for the target's family, else n-grams."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":
@@ -300,10 +294,10 @@ def draft_of(config: LlmConfig) -> str:
 def load_pair(
     config: LlmConfig, *, whole: bool = False
 ) -> tuple[LoadedModel, LoadedModel | LoadedHead | None]:
-    """Load the target that `config` names, and the draft if it has weights.
+    """Load the target that `config` names, and the draft if it has weights; `whole` as in
+    `load_model`.
 
-    `whole` is that of `load_model`. Raises ModelNotFound, ModelCorrupt, OutOfMemory, and
-    EngineError for a device that is not there.
+    Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that is not there.
     """
     device, dtype = placement(config)
     check_quantize(config.quantize, device)
@@ -335,11 +329,9 @@ def load_pair(
 
 
 def runs_stored(config: LlmConfig) -> bool:
-    """Tell whether GGUF files run as they are stored, by llama.cpp.
-
-    They do if it is installed and the device is not CUDA, unless `config` asks for another type of
-    weights or for more than chains of draft tokens.
-    """
+    """Tell whether GGUF files run as they are stored, by llama.cpp. It must be installed, the
+    device must not be CUDA, and `config` may ask for no other type of weights and only for chains
+    of draft tokens."""
     return (
         installed()
         and placement(config)[0].type != "cuda"
@@ -357,8 +349,7 @@ def is_trained(draft: str) -> bool:
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
-    """Return the device of the models and the type of their weights; None is the checkpoint's own
-    type.
+    """Return the device of the models and the type of their weights; None is the checkpoint's own.
 
     Raises EngineError for a device that is not there.
     """
@@ -371,18 +362,15 @@ def speculative(config: LlmConfig) -> SpeculativeLlm:
     """Build the engine that `config` describes, on the thread that is to run it.
 
     On a GPU its passes have priority over those of other models: they are short, and a reply waits
-    for each. Raises what `load_pair` raises, and EngineError for models that do not suit each
-    other.
+    for each. Raises what `load_pair` raises, and EngineError for models that do not fit together.
     """
     own_stream(placement(config)[0], URGENT)
     return SpeculativeLlm(*load_pair(config), config)
 
 
 def vocabulary(loaded: LoadedModel) -> int:
-    """Return the number of tokens. Models often have more rows, for padding.
-
-    Raises ModelCorrupt if the model has fewer rows than the tokenizer has tokens.
-    """
+    """Return the number of tokens; models often have more rows, for padding. Raises ModelCorrupt if
+    there are fewer rows than tokens."""
     tokens = max(loaded.tokenizer.get_vocab().values()) + 1
     if tokens > loaded.rows:
         raise ModelCorrupt(
@@ -413,8 +401,7 @@ def _check_size(target: LoadedModel, draft: LoadedModel) -> None:
 def _checked(
     loaded: LoadedModel, vocab: int, capacity: int, how: Quantize, *, features: bool = False
 ) -> TargetDecoder:
-    """Build the model's decoder. Raises ModelCorrupt if a pass gives numbers that are not
-    finite."""
+    """Build the model's decoder. Raises ModelCorrupt if a pass gives infinite numbers or NaN."""
     with explained(loaded.name), memory_for_model(loaded.name):
         built = decoder(loaded.model, vocab, capacity, how, features=features)
         ids = torch.zeros(4, dtype=torch.long, device=built.device)

@@ -1,7 +1,6 @@
 """How much memory the built-in language model needs, and which settings need less.
 
-The sizes come from the models' files. On a GPU, CUDA contexts and captured rounds need more memory,
-which is not known beforehand.
+Sizes come from the models' files. CUDA contexts and captured rounds are not known beforehand.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from voiceloop.llm.model.footprint import Footprint, read_footprint, slots_for
 from voiceloop.memoryplan import MemoryPart, PlanChange
 
 LEAST_CONTEXT = 512
-"""The smallest context that is proposed, in tokens. A smaller one would soon forget the
+"""The smallest context that is proposed, in tokens; a smaller one would soon forget a
 conversation."""
 
 
@@ -49,8 +48,7 @@ class Models:
         return cls(config, _footprint(config.target, "target", stored), beside, *placement(config))
 
     def parts(self, **settings: object) -> Iterator[MemoryPart]:
-        """Yield the memory of the models and of their caches; `settings` replace configured
-        ones."""
+        """Yield the memory of the models and their caches; `settings` replace configured ones."""
         config = replace(self.config, **settings)
         group, both = 0, (self.target, self.draft)
         longest = [model.longest for model in both if model and model.longest]
@@ -84,8 +82,8 @@ class Models:
         yield from self._smaller()
 
     def _smaller(self) -> Iterator[PlanChange]:
-        """Yield the smaller targets of the catalogue, the largest first. The draft is replaced too,
-        since it may not suit another target."""
+        """Yield the smaller targets of the catalogue, the largest first. The draft is replaced too:
+        it may not suit another target."""
         target, dtype = self.target, self.dtype
         if target is None:
             return
@@ -100,7 +98,7 @@ class Models:
 
 
 def _footprint(name: str, role: str, stored: bool) -> Footprint | None:
-    """Read the footprint of a model. None where its files do not tell it, as those of a trained
-    draft, which is small beside its target."""
+    """Read the footprint of a model; None if its files do not give it, as those of a trained draft,
+    which is small beside its target."""
     starter = bundled(STARTER[role]) if name == "starter" else None
     return read_footprint(starter or find(name, "llm"), as_is=stored)

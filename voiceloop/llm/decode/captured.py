@@ -210,7 +210,8 @@ class Captured:
             self._prepare(k, self._reaching(BUCKETS[0]))
 
     def begin(self, round_: Round, k: int, x: Tensor | None = None) -> None:
-        """Load a round of `k` draft tokens, one of `LENGTHS`: `x`, or None if a model drafts."""
+        """Load a round of `k` draft tokens, one of `LENGTHS`. They are `x`, or a model drafts
+        them."""
         self._reach = self._reaching(round_.length + k)
         self._prepare(k, self._reach)
         self.work.inputs.load(round_)
@@ -218,8 +219,8 @@ class Captured:
             self.work.x[:k].copy_(x)
 
     def note(self, slot: int, start: int, ids: Sequence[int]) -> None:
-        """Store `ids`, from index `start` on, for the sequence in the target's `slot`; penalties
-        read them."""
+        """Store `ids` from index `start` on for the sequence in the target's `slot`, for
+        penalties."""
         if self.work.counting and start < len(ids):
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
 
@@ -248,8 +249,8 @@ class Captured:
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:
-        """Return how many rows a pass attends to in a sequence of `rows` rows: the next bucket, or
-        all."""
+        """Return the bucket to attend to in a sequence of `rows` rows: the next one, or the
+        capacity."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
         if not any(model.decoder.attends_bucket for model in models):
@@ -299,7 +300,7 @@ class Rounds:
         """The earlier tokens that are set on the device."""
 
     def ready(self, ids: Sequence[int]) -> bool:
-        """Tell whether the round behind `ids` can be a captured one: the caches have slots, and the
+        """Tell whether the round after `ids` can be a captured one: the caches have slots, and the
         target's cache lacks only the last id."""
         caches = [self._cache]
         if isinstance(self._draft, ModelDraft):
@@ -311,8 +312,8 @@ class Rounds:
     def begin(
         self, ids: Sequence[int], k: int, start: int, position: int
     ) -> Generator[None, None, int]:
-        """Load the round behind `ids`; return its number of draft tokens, the largest of `LENGTHS`
-        up to `k`.
+        """Load the round after `ids`; return its number of draft tokens, from `LENGTHS` and at most
+        `k`.
 
         The reply begins at index `start`; the first token that is decided is number `position` of
         the turn's. A draft that is not a model proposes here, and may offer fewer tokens. A draft

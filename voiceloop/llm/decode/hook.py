@@ -21,7 +21,7 @@ class ReplyHook:
     """
 
     def begin(self, turn: int) -> None:
-        """Take note that the conversation has something to do for the user's `turn`."""
+        """Note that the conversation has something to do for the user's `turn`."""
 
     def first(
         self, prompt: Prompt, limit: int, output: Callable[[], Output]
@@ -34,8 +34,7 @@ class ReplyHook:
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
         """Continue the reply by at most `limit` tokens; None lets the speculator do it.
 
-        `ids` are all ids of the conversation, `reply` those of the reply. Both end with the tokens
-        that were decided last.
+        `ids` is the whole sequence, `reply` is all of the reply. Both end with the newest tokens.
         """
 
     def ahead(

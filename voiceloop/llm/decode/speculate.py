@@ -70,11 +70,11 @@ class PassPlan:
     tokens: Tensor
     """The tokens to compute, int64: those ids that the target has not seen, then the draft's."""
     start: int
-    """The position of the first of them."""
+    """The position of the first token to compute."""
     slot: KvCache
-    """The cache that holds all rows before them, and gets theirs."""
+    """The cache that holds all rows before `start`, and gets the new ones."""
     keep: int
-    """The number of tokens, counted from the end, behind which logits are wanted."""
+    """Logits are wanted after each of the last `keep` tokens."""
     x: DraftTokens
     noise: Tensor | None
     """Gumbel noise for the tokens that are decided, as from `Verifier.noise`."""
@@ -95,8 +95,7 @@ class _ReplyStart:
     avoided: int | None = None
 
     def position(self, length: int) -> int:
-        """Return the number, among the turn's tokens, of the token behind the first `length`
-        ids."""
+        """Return the number, among the turn's tokens, of the token after `length` ids."""
         return self.first + length - self.start
 
 
@@ -201,7 +200,7 @@ class Speculator:
     def _proposed(
         self, draft: Draft, ids: Sequence[int], tree: Tree, noise: Tensor | None
     ) -> Generator[None, None, DraftTokens]:
-        """Let the draft read the ids that it lacks, and propose tokens behind them."""
+        """Let the draft read the ids that it lacks, and propose tokens after them."""
         yield from self._catch_up(draft, ids)
         self._penalties.count(ids, self._reply.start)
         proposal = draft.propose(ids, tree, noise, self._penalties)
@@ -237,7 +236,7 @@ class Speculator:
     ) -> PassPlan:
         """Plan the pass over the ids that the target has not seen and the draft tokens `x`.
 
-        `noise` is the noise that the draft chose them with, if any. The logits after the first
+        `noise` is the noise by which the draft chose the tokens, if any. The logits after the first
         `watched` ids are kept too, if that place is among the rows of the pass.
         """
         start, position = self.cache.length, self._reply.position(len(ids))
@@ -326,7 +325,7 @@ class Speculator:
 
     @torch.inference_mode()
     def read(self, prompt: Prompt) -> Generator[None, None, Tensor]:
-        """Read `prompt` for a reply whose first tokens the caller decides; return the logits behind
+        """Read `prompt` for a reply whose first tokens the caller decides; return the logits after
         it, [1, vocab]."""
         x = yield from self._begin(prompt, ())
         plan, watch = self.plan(prompt.ids, x, watched=prompt.watched), self._watches.target
@@ -344,7 +343,7 @@ class Speculator:
     def propose(
         self, ids: Sequence[int], limit: int
     ) -> Generator[None, None, tuple[list[int], float]]:
-        """Return at most `limit` draft tokens behind `ids`, and the milliseconds that they took.
+        """Return at most `limit` draft tokens after `ids`, and the milliseconds that they took.
 
         They are for the caller to verify. This waits for the device.
         """
@@ -416,10 +415,8 @@ class Speculator:
         return sampling.seed if sampling.temperature else None
 
     def _begin(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, DraftTokens]:
-        """Begin a reply; return the tokens of the `old` reply that can be verified.
-
-        It reads the part of `prompt` that does not fit into one pass together with these.
-        """
+        """Begin a reply; return the tokens of the `old` reply that can be verified. Before that,
+        read the part of `prompt` that does not fit into one pass with them."""
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
         self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided)
@@ -431,7 +428,7 @@ class Speculator:
         return offered
 
     def _verified(self, ids: Sequence[int], x: DraftTokens, watched: int | None = None) -> Step:
-        """Verify draft tokens that are not the draft's, in one pass."""
+        """Verify, in one pass, tokens that the draft did not propose."""
         plan, watch = self.plan(ids, x, watched=watched), self._watches.target
         with watch:
             step = self.settle(plan, self._logits(plan))

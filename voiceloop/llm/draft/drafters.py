@@ -23,7 +23,7 @@ class Drafter(Protocol):
     """One kind of draft for one target."""
 
     parameters: int
-    """The number of weights that the computation of a draft token takes."""
+    """The number of weights that take part in computing a draft token."""
     captures: bool
     """Whether rounds with its drafts can be captured."""
     branches: bool
@@ -77,8 +77,7 @@ class TranslatedDrafter:
         capacity: int,
         ends: frozenset[int],
     ) -> None:
-        """`tokenizers` are the target's and the draft's; the other arguments are those of
-        `SharedDraft`."""
+        """`tokenizers` are the target's and the draft's; the rest is as for `SharedDraft`."""
         self.model, self.parameters = model, model.parameters
         self._tokenizers, self._same, self._vocab = tokenizers, same, vocab
         self._capacity, self._ends = capacity, ends

@@ -55,7 +55,7 @@ class Draft(Protocol):
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose tokens behind `ids` for nodes of `tree`, all or some of them; pauses between
+        """Propose tokens after `ids` for the nodes of `tree`, or for some of them; pauses between
         passes.
 
         `noise` is Gumbel noise for these positions, [depth or more, vocab], to choose by: the
@@ -74,10 +74,8 @@ class Draft(Protocol):
 
 
 class ChainDraft(ABC):
-    """Chooses one token after another, each from a distribution over the target's vocabulary.
-
-    It warps the distribution and chooses from it as the target does.
-    """
+    """Chooses one token after another from distributions over the target's vocabulary, which it
+    warps and draws from as the target does."""
 
     draws = True
 
@@ -89,7 +87,7 @@ class ChainDraft(ABC):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """Draft nothing behind a token of `ends`, which end a reply.
+        """Draft nothing after a token of `ends`, which end a reply.
 
         Such a token is verified like any other, so this changes no distribution.
         """
@@ -119,7 +117,7 @@ class ChainDraft(ABC):
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose a chain, with one pass for each token. Off the CPU, nothing waits for the
+        """Propose a chain, with one pass for each token. Except on a CPU, nothing waits for the
         device."""
         unseen, x = (yield from self._unseen(ids)), self._tokens
         k = tree.depth if len(unseen) else 0
@@ -144,36 +142,30 @@ class ChainDraft(ABC):
 
     @abstractmethod
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
-        """Get ready to draft behind `ids`; return those that the first pass has to read.
-
-        None are returned if nothing can be drafted.
-        """
+        """Get ready to draft after `ids`; return the ids that the first pass has to read, or none
+        if nothing can be drafted."""
 
     @abstractmethod
     def _logits(self, unseen: Tensor) -> Tensor:
-        """Return the logits behind the last of these tokens, [1, vocab]."""
+        """Return the logits after the last of the `unseen` tokens, [1, vocab]."""
 
     def _q_row(self, i: int, k: int, like: Tensor) -> Tensor:
-        """Return the buffer for the distribution of token `i` of a round's `k` tokens, [1,
-        vocab]."""
+        """Return the buffer for the distribution of token `i` of `k` in a round, [1, vocab]."""
         if self._q is None or len(self._q) < k:
             self._q = like.new_empty(k, like.shape[-1])
         return self._q[i : i + 1]
 
 
 class TreeDraft(ChainDraft):
-    """Also proposes trees: for one position, the likeliest tokens or those that the noise there
-    prefers."""
+    """A draft that can also propose several tokens for one position: the likeliest ones, or those
+    that the noise there prefers."""
 
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose a chain or a tree.
-
-        A tree takes one pass for each level, over the nodes of the level before that have children.
-        The rows of these passes are forgotten at the end.
-        """
+        """Propose a chain or a tree. A tree takes one pass for each level, over the parents of its
+        nodes. The rows of these passes are forgotten at the end."""
         if tree.is_chain:
             return (yield from super().propose(ids, tree, noise, penalties))
         unseen, x = (yield from self._unseen(ids)), self._tokens
@@ -203,12 +195,9 @@ class TreeDraft(ChainDraft):
 
     @abstractmethod
     def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
-        """Return the logits behind the last nodes of `tree`, [nodes, vocab]; earlier passes had the
-        others.
-
-        The last nodes have these `tokens`. `after` has, for each, the row of the last pass that it
-        follows.
-        """
+        """Return the logits after the last nodes of `tree`, [nodes, vocab]. These nodes have the
+        `tokens`, and `after` says which row of the last pass each follows. Earlier passes had the
+        other nodes."""
 
 
 class ModelDraft(TreeDraft):
@@ -246,11 +235,9 @@ class ModelDraft(TreeDraft):
 
 
 class NgramDraft:
-    """Prompt lookup: proposes what followed the last few tokens when they occurred before (Saxena
-    2023).
+    """Prompt lookup: proposes what followed the last few tokens when they occurred before.
 
-    The longest n-gram that occurred before decides, with its latest occurrence first. It needs no
-    model.
+    The longest n-gram that occurred before decides, with its latest occurrence first (Saxena 2023).
     """
 
     LONGEST, SHORTEST = 4, 2
@@ -323,11 +310,8 @@ class NgramDraft:
         return [tuple(self._ids[end - size : end]) for size in sizes]
 
     def _starts(self, most: int) -> list[int]:
-        """Return the indices of at most `most` different tokens that followed the last tokens
-        before.
-
-        Those behind the longest n-gram come first, the latest of them before earlier ones.
-        """
+        """Return indices of at most `most` different tokens that followed the last tokens earlier:
+        after the longest n-gram first, and the latest first."""
         found = dict[int, int]()
         for size in range(self.LONGEST, self.SHORTEST - 1, -1):
             for end in reversed(self._ends.get(tuple(self._ids[-size:]), ())):
@@ -337,7 +321,7 @@ class NgramDraft:
         return list(found.values())
 
     def _copied(self, start: int, count: int) -> list[int]:
-        """Copy `count` tokens from index `start` on. At the end of the sequence, the copy starts
+        """Copy `count` tokens from index `start` on. At the end of the sequence, copying starts
         again."""
         period = len(self._ids) - start
         return [self._ids[start + i % period] for i in range(count)]

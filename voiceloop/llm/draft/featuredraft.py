@@ -2,8 +2,8 @@
 
 A feature is the input of the target's head. The draft's folder holds a card and the layer's weights
 (`voiceloop train-draft` writes both); embedding and head are the target's own. For each token the
-layer takes its embedding and the feature before it, and computes the feature behind it (EAGLE: Li
-et al. 2024, arXiv 2401.15077). While it drafts, it uses its own features where the target has not
+layer takes its embedding and the feature before it, and computes the feature after it (EAGLE: Li et
+al. 2024, arXiv 2401.15077). While it drafts, it uses its own features where the target has not
 computed any yet. Rows that depend on them are computed again later.
 """
 
@@ -176,10 +176,8 @@ def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
 
 
 def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
-    """Return the rows of the target's head for `tokens`, [tokens, hidden].
-
-    This must come before a decoder takes the head.
-    """
+    """Return the rows of the target's head for `tokens`, [tokens, hidden], before a decoder takes
+    it."""
     if isinstance(target.model, Checkpoint):
         weights = target.model.weights
         return weights.get(HEAD, weights[EMBEDDING])[tokens]
@@ -230,12 +228,12 @@ class FeatureModel:
         cache: KvCache,
         tree: Tree | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Compute `ids` [rows] behind the rows of `cache`, with the `features` before them, [rows,
-        hidden].
+        """Compute `ids` [rows] after the rows of `cache`; `features` [rows, hidden] are those
+        before each.
 
-        Returns the logits behind the last id, [1, vocab], and its feature, [1, hidden]. Logits are
-        -inf for tokens that the draft never chooses. With a `tree`, whose last nodes the ids are,
-        it returns logits and features of all ids.
+        Returns the logits after the last id, [1, vocab], and its feature, [1, hidden]. Logits are
+        -inf for tokens that the draft never chooses. With a `tree`, the ids are its last nodes, and
+        logits and features of all of them are returned.
         """
         x = self._fuse(torch.cat((F.embedding(ids, self.embedding), features), -1))
         if tree is None:
@@ -269,8 +267,7 @@ class FeatureDraft(TreeDraft):
         self._sure = 0
         """The number of rows that were computed with the target's features."""
         self._last: Tensor | None = None
-        """The layer's own features of its last pass; None if the next row takes one of the
-        target's."""
+        """The layer's own features of the last pass; None if the next row takes the target's."""
 
     @property
     def length(self) -> int:

@@ -41,11 +41,8 @@ class _TranslationReader:
         """The tokens of the cache's rows, and maybe some that it lacks."""
 
     def unseen(self, ids: Sequence[int]) -> list[int]:
-        """Cut the cache back to what fits `ids`; return the draft's tokens that it then lacks, at
-        least one.
-
-        An empty list means that the translation is too long for the cache.
-        """
+        """Cut the cache back to what fits `ids`; return the tokens that it then lacks, at least
+        one. None are returned if the translation is too long for the cache."""
         own = self.translation.translate(ids)
         if len(own) > self.cache.capacity - ROOM:
             return []
@@ -62,8 +59,7 @@ class _TranslationReader:
         self.length = len(ids)
 
     def last(self, ids: Sequence[int]) -> Generator[None, None, list[int]]:
-        """Return the tokens of `unseen`, but no more than fit into a step: the others are read
-        here."""
+        """Return the tokens of `unseen`, but at most one step's: the rest is read before."""
         own = self.unseen(ids)
         if len(own) > self._model.chunk:
             yield from feed(self._model, self.cache, self._fed[:-1])
@@ -128,8 +124,8 @@ class SharedDraft(_Translated, ChainDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
-        """`same` maps the draft's ids of these tokens to the target's; `vocab` is the target's
-        size."""
+        """`same` maps the draft's ids of these tokens to the target's, whose vocabulary has `vocab`
+        tokens."""
         ChainDraft.__init__(self, model.device, sampling, capacity, ends)
         _Translated.__init__(self, _TranslationReader(model, self.cache, translation))
         self._model, self._vocab = model, vocab
@@ -169,17 +165,14 @@ class TextDraft(_Translated):
         self._model, self._translation, self._tokenizer = model, translation, own
         specials = {text: index for index, text in special_tokens(target).items()}
         self._special = {index: specials.get(text) for index, text in special_tokens(own).items()}
-        """The target's ids of the draft's special tokens; None if the target has none of that
-        name."""
+        """The target's ids of the draft's special tokens; None if it has none of that name."""
 
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose the tokens of the likeliest text. Nothing is proposed within a character.
-
-        The target's noise means nothing to another vocabulary, so it is not used.
-        """
+        """Propose the tokens of the likeliest text, but nothing within a character. The target's
+        noise means nothing to another vocabulary, so it is not used."""
         own, k = (yield from self._reader.last(ids)), tree.depth
         unseen, guess, x = torch.tensor(own, device=self._model.device), list[int](), list[int]()
         while own and self._translation.certain and len(guess) < 2 * k and len(x) <= k:
@@ -204,7 +197,7 @@ class TextDraft(_Translated):
         return self._translation.back(text.rstrip("\ufffd"))
 
     def _decoded(self, context: list[int], guess: list[int]) -> str:
-        """Return the text of `guess` behind `context`, on which a first space may depend."""
+        """Return the text of `guess` after `context`, on which a first space may depend."""
         decode = self._tokenizer.decode  # pyright: ignore[reportAttributeAccessIssue]
         before = decode(context, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         whole = decode(

@@ -1,6 +1,6 @@
 """Attention of the rows of a pass to the rows of a cache.
 
-There are two kinds of passes. One writes behind the rows of a `KvCache`, in shapes that grow with
+There are two kinds of passes. One writes after the rows of a `KvCache`, in shapes that grow with
 it. The other writes at a `SlotPosition`: its shapes and addresses never change, so that it can be
 captured once and replayed for every conversation. It attends in one of two ways: by a mask over a
 fixed number of rows, on any device, or on CUDA by a kernel that reads the start from the device.
@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 CPU = torch.device("cpu")
 BUCKETS = (256, 512, 1024, 2048)
-"""Numbers of rows that a masked pass of fixed shape may attend to. The smallest that holds the
-sequence is used."""
+"""Numbers of rows that a masked pass of fixed shape may attend to: the first that holds the
+sequence."""
 
 
 ROUNDED = 0.05
@@ -46,22 +46,19 @@ class SlotPosition:
     start: Tensor
     """The position of the first row, int64 [1]."""
     reach: int
-    """The pass attends only to rows at positions below this."""
+    """The pass attends only to positions below this one."""
 
     def positions(self, rows: int) -> Tensor:
         """Return the positions of `rows` rows in the sequence, int64 [rows]."""
         return self.start + torch.arange(rows, device=self.start.device)
 
     def rows(self, positions: Tensor) -> Tensor:
-        """Return the indices of the rows at `positions` among the rows of all slots, int64
-        [rows]."""
+        """Return the indices of `positions` among the rows of all slots, int64 [rows]."""
         return self.slot * self.slots.capacity + positions
 
     def write(self, layer: int, at: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
-        """Write `states`, each [rows, heads, dim], at the indices `at` that `rows` gives.
-
-        Returns the layer's buffers, each [slots, capacity, heads, dim].
-        """
+        """Write `states`, each [rows, heads, dim], at the indices `at` that `rows` gives. Returns
+        the layer's buffers, each [slots, capacity, heads, dim]."""
         buffers = self.slots.layer(layer, states)
         for buffer, state in zip(buffers, states, strict=True):
             buffer.flatten(0, 1).index_copy_(0, at, state)
@@ -83,8 +80,8 @@ class Rows(Protocol):
     def attend(
         self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
     ) -> Tensor:
-        """Write a layer's `states` to the cache, and return what the queries `q` see: [rows, heads
-        * dim].
+        """Write a layer's `states` to the cache; return what the queries `q` see,
+        [rows, heads * dim].
 
         `states` is [rows, 2 groups, dim], keys before values; `q` is [rows, heads, dim]. A row sees
         the last `window` rows up to itself, or all of them. Products are multiplied by `scale`, or
@@ -152,14 +149,12 @@ class Branching:
 
 
 class Branches:
-    """Positions and sight of rows of which the last are the nodes of a tree.
-
-    A node sees everything before the tree and, in the tree, the path to itself.
-    """
+    """The positions of rows, the last of which are the nodes of a tree, and which rows each sees:
+    all rows before the tree, and in the tree only the path to itself."""
 
     def __init__(self, start: int, rows: int, tree: Tree, device: torch.device) -> None:
-        """Add `rows` rows behind `start` others. The last of all these rows are the nodes of
-        `tree`, in their order; some of the nodes may be among the others."""
+        """Add `rows` rows after `start` others. The last of all these rows are the nodes of `tree`,
+        in their order; some of the nodes may be among the others."""
         end = start + rows
         root = end - len(tree)
         places = torch.arange(end)
@@ -172,17 +167,14 @@ class Branches:
         self.positions = self.places[start:]
         """The positions of the added rows, int64 [rows]."""
         self.apart = apart.to(device)
-        """True where an added row does not see a row, whatever their positions: bool [rows, start +
-        rows]."""
+        """Which rows each added row does not see, whatever their positions: bool
+        [rows, start + rows]."""
 
 
 @lru_cache(maxsize=64)
 def followed(tree: Tree, device: torch.device = CPU) -> Tensor:
-    """Return which nodes come before each row of a tree: bool [nodes + 1, nodes].
-
-    Row 0 is the token before the tree, which follows no node. Row i + 1 is node i, which follows
-    the nodes on its path, itself included.
-    """
+    """Return which nodes each row follows, bool [nodes + 1, nodes]: row 0, the token before the
+    tree, follows none; row i + 1 is node i and follows all nodes on its path, itself included."""
     return F.pad(_ancestors(tree, 0), (0, 0, 1, 0)).to(device)
 
 
@@ -196,8 +188,8 @@ def _ancestors(tree: Tree, first: int) -> Tensor:
 
 
 class PlacedRows:
-    """A fixed number of rows at a `SlotPosition`; implements `Rows`. Indices and masks serve all
-    layers."""
+    """A fixed number of rows at a `SlotPosition`; implements `Rows`. All layers share indices and
+    masks."""
 
     def __init__(self, place: SlotPosition, rows: int) -> None:
         self.positions = place.positions(rows)
@@ -249,8 +241,8 @@ def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) ->
 
 
 def behind(rows: int, places: int, window: int | None, fold: int, like: Tensor) -> Tensor:
-    """Return the mask that `hidden` gives for the last `rows` of `places`. It is made quicker,
-    which a small draft needs."""
+    """Return the mask of `hidden` for the last `rows` of `places`, more quickly. A small draft
+    needs that."""
     last = places - rows
     mask = like.new_full((rows, places), -math.inf).triu_(last + 1)
     if window is not None:
@@ -266,12 +258,9 @@ def hidden(
     dtype: torch.dtype,
     apart: Tensor | None = None,
 ) -> Tensor:
-    """Return the mask of rows at `positions` over rows at `places`: [rows * fold, places].
-
-    It is 0 where a row sees another and -inf where it does not. A row sees the last `window`
-    positions up to its own, or all if that is None, but no row that is `apart` from it, bool [rows,
-    places].
-    """
+    """Return the mask of rows at `positions` over rows at `places`: [rows * fold, places], 0 where
+    a row sees another, else -inf. A row sees the last `window` positions up to its own, or all if
+    that is None, but no row that is `apart` from it, bool [rows, places]."""
     back = positions.unsqueeze(1) - places
     unseen = back < 0 if window is None else (back < 0) | (back >= window)
     if apart is not None:

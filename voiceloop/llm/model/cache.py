@@ -30,8 +30,7 @@ class Slots:
         """Make slots for `count` sequences of `capacity` rows, and a spare one."""
         self.capacity = capacity
         self.spare = count
-        """The slot that belongs to no sequence. Passes that are only tried out write their rows
-        there."""
+        """The slot that belongs to no sequence. Passes that are only tried out write there."""
         self._free = list(range(count))
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
@@ -44,11 +43,8 @@ class Slots:
         self._free.append(slot)
 
     def layer(self, index: int, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the buffers of a layer, each [slots, capacity, heads, dim]; the first call makes
-        them.
-
-        There is one for each of the states in `like`, [rows, heads, dim].
-        """
+        """Return the buffers of a layer, made at the first call: [slots, capacity, heads, dim] for
+        each of the states in `like`, which are [rows, heads, dim]."""
         if index not in self._layers:
             self._layers[index] = tuple(
                 # Rows that were never written are multiplied by 0, so they must not be NaN.
@@ -78,7 +74,7 @@ class KvCache:
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
     def extend(self, layer: int, *states: Tensor) -> list[Tensor]:
-        """Write rows behind the valid ones; return all of the layer's rows, with the new ones.
+        """Write rows after the valid ones; return all of the layer's rows, with the new ones.
 
         Each of `states` is [rows, heads, dim]: keys and values, in one tensor or in two, always in
         the same way. The result is views of the same kind. The length stays: a pass calls `advance`
@@ -94,7 +90,7 @@ class KvCache:
         return [buffer[:end] for buffer in self._layers[layer]]
 
     def written(self, layer: int) -> tuple[Tensor, ...]:
-        """Return the buffers of a layer that was written to; their first `length` rows are
+        """Return the buffers of a layer that has been written; their first `length` rows are
         valid."""
         return self._layers[layer]
 
@@ -107,8 +103,7 @@ class KvCache:
         self.length = min(self.length, length)
 
     def keep(self, start: int, rows: Sequence[int]) -> None:
-        """Keep only some of the rows from `start` on: those at the offsets `rows`, in ascending
-        order."""
+        """Of the rows from `start` on, keep only those at the offsets `rows`, which ascend."""
         moved = next((at for at, row in enumerate(rows) if row != at), len(rows))
         self.length = start + len(rows)
         if moved == len(rows):
@@ -136,8 +131,8 @@ class KvCache:
         other.release()
 
     def fork(self, other: KvCache, length: int) -> None:
-        """Copy the first `length` rows of `other`, or all if it has fewer, into buffers of its
-        own."""
+        """Copy the first `length` rows of `other`, or all if there are fewer, into its own
+        buffers."""
         self.release()
         rows = min(length, other.length)
         for layer, buffers in other._layers.items():

@@ -47,7 +47,7 @@ Rotary = Callable[[int], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """How a layer sees the sequence. Equal layers share one."""
+    """How a layer sees the sequence: its positions and its window. Layers of one kind share one."""
 
     rotary: Rotary | None
     """Its rotary positions; None if the layer has none."""
@@ -91,10 +91,8 @@ class Checkpoint:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the JSON object in a file; an empty one if there is no file.
-
-    Raises ValueError if the file holds no object.
-    """
+    """Read the JSON object in a file; an empty one if there is no file. Raises ValueError for other
+    JSON."""
     if not path.is_file():
         return {}
     try:
@@ -159,10 +157,8 @@ def read_checkpoint(
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files that hold the weights; none if the weights are in another format.
-
-    Raises ValueError if the index of the files cannot be read, or leads out of the folder.
-    """
+    """Return the files that hold the weights; none if these have another format. Raises ValueError
+    if the index of the files cannot be read, or leads out of the folder."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     return [whole] if whole.is_file() else _listed(index)
 
@@ -188,7 +184,7 @@ def _listed(index: Path) -> list[Path]:
 
 
 def _plain(config: Mapping[str, Any]) -> bool:
-    """Tell whether config.json describes the model fully, and only with features that are known
+    """Tell whether config.json describes the model fully, with only features that are known
     here."""
     kind = config.get("model_type", "")
     # The default of a missing key differs between classes, so only keys that are there count.
@@ -230,7 +226,7 @@ def _theta(config: Mapping[str, Any]) -> float | None:
 
 
 def _tells(config: Mapping[str, Any]) -> list[int]:
-    """Return for each layer whether it has rotary positions."""
+    """Return for each layer 1 if it has rotary positions, else 0."""
     every = [1] * config[LAYERS]
     return config["no_rope_layers"] if config["model_type"] == "smollm3" else every
 

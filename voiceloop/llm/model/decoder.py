@@ -47,7 +47,7 @@ _CHUNKS = {"cuda": 512}
 
 
 class CausalModel(Protocol):
-    """A model that computes the logits of new tokens behind those in a cache."""
+    """A model that computes the logits of new tokens after those in a cache."""
 
     vocab: int
     """The length of a row of logits."""
@@ -61,9 +61,9 @@ class CausalModel(Protocol):
     """The most tokens of a prompt in one step."""
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """Compute `ids` (int64 [rows]) behind the tokens that `cache` holds, and add them to it.
+        """Compute `ids` (int64 [rows]) after the tokens that `cache` holds, and add them to it.
 
-        Returns the logits behind each of the last `keep` of them, [keep, vocab].
+        Returns the logits after each of the last `keep` of them, [keep, vocab].
         """
         ...
 
@@ -72,8 +72,8 @@ class Decoder(CausalModel, Protocol):
     """A model that also computes trees of tokens, and passes of fixed shapes."""
 
     attends_bucket: bool
-    """True if a pass at a place attends to its whole bucket of rows, behind a mask; False if a
-    kernel reads only the rows that are in use."""
+    """True if a pass at a place attends to its whole bucket of rows, with a mask; False if a kernel
+    reads only the rows that are in use."""
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
         """Compute `ids` like `forward`, where the last rows are the nodes of a tree. The cache may
@@ -133,7 +133,7 @@ def feed(
 ) -> Generator[None, None, Tensor | None]:
     """Extend `cache`, which holds a prefix of `ids`, to all of them; pauses between chunks.
 
-    Returns the logits behind the last id, [1, vocab], or None if `cache` held all.
+    Returns the logits after the last id, [1, vocab], or None if `cache` held all.
     """
     logits: Tensor | None = None
     while cache.length < len(ids):
@@ -168,7 +168,7 @@ class LeanDecoder:
     """Runs Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3.
 
     These models have RMSNorm, rotary positions in all or most layers, grouped-query attention, and
-    SwiGLU or GeGLU. Some have sliding windows, or norms behind attention and MLP. Eight of its
+    SwiGLU or GeGLU. Some have sliding windows, or norms after attention and MLP. Eight of its
     attributes are those of every decoder; the others serve its passes.
     """
 
@@ -346,7 +346,7 @@ class _Taken:
         def norm_if_any(name: str) -> Norm | None:
             return norm(name) if f"{prefix}{name}.weight" in weights else None
 
-        # In models with norms behind attention and MLP, `post_attention_layernorm` is the first of
+        # In models with norms after attention and MLP, `post_attention_layernorm` is the first of
         # these; in others it is the norm before the MLP.
         both = f"{prefix}pre_feedforward_layernorm.weight" in weights
         return _DecoderLayer(

@@ -24,18 +24,15 @@ if TYPE_CHECKING:
     from voiceloop.llm.model.loading import LoadedModel
 
 SAMPLES = 64
-"""The number of weights that are sampled from each tensor, at equal steps; and the number of bytes
-of each sample of a file."""
+"""The number of sampled weights of each tensor, at equal steps; the bytes of each sample of a
+file."""
 FILE_SAMPLES = 4096
 """The number of samples of a file, at equal steps."""
 
 
 def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatTemplate) -> str:
-    """Return 32 hexadecimal digits that identify a model and its chat template.
-
-    They are the same for float32 and bfloat16 copies of one checkpoint, however it was read. A GGUF
-    file that is run as it is has others.
-    """
+    """Return 32 hexadecimal digits: the same for float32 and bfloat16 copies of one checkpoint,
+    however it was read, and others for a GGUF file that is run as it is."""
     digest = hashlib.sha256()
     if isinstance(model, GgufModel):
         _sample_file(model.file, digest)

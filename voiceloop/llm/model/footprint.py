@@ -1,7 +1,7 @@
 """How much memory a model will take, from the headers of its files. No weight is read.
 
 Only lasting memory is counted: matrices in the form in which `plain` keeps them, other weights in
-the type of the arithmetic, and the rows of caches. Files that do not tell a size count as 0.
+the type of the arithmetic, and the rows of caches. A size that the files do not give counts as 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LIMIT = 100 << 20
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The sizes that a model's files tell."""
+    """The sizes that are in a model's files."""
 
     shapes: Mapping[str, tuple[int, ...]]
     """The shape of every weight, by name."""
@@ -43,10 +43,8 @@ class Footprint:
     """llama.cpp runs the model: the weights stay as they are stored, and caches have 16 bits."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
-        """Return the bytes of the weights on a `device` of this type, such as `cpu`.
-
-        `dtype` None is the checkpoint's own type; `how` quantises matrices.
-        """
+        """Return the bytes of the weights on a `device` like `cpu`; `dtype` None is the
+        checkpoint's own."""
         if self.as_is or "quantization_config" in self.config:  # it stays as it is stored
             return self.stored
         dtype = dtype or dtype_of(self.config)
@@ -66,7 +64,7 @@ class Footprint:
         return total
 
     def row(self, device: str, dtype: torch.dtype | None) -> int:
-        """Return the bytes of one token in a cache; 0 if the files do not tell."""
+        """Return the bytes of one token in a cache; 0 if the files do not say."""
         text = self.config.get("text_config") or self.config
         heads = text.get("num_attention_heads")
         hidden, layers = text.get("hidden_size"), text.get("num_hidden_layers")
@@ -79,7 +77,7 @@ class Footprint:
 
     @property
     def longest(self) -> int | None:
-        """The longest sequence that the model takes, in tokens; None if the files do not tell."""
+        """The longest sequence that the model takes, in tokens; None if the files do not say."""
         text = self.config.get("text_config") or self.config
         return text.get("max_position_embeddings")
 
@@ -90,10 +88,10 @@ class Footprint:
 
 
 def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
-    """Read the sizes of the model in `folder`; None if its files do not tell them.
+    """Read the sizes of the model in `folder`; None if they are not in its files.
 
-    With `as_is`, a GGUF file counts as llama.cpp runs it. Whether files are sound is checked
-    elsewhere, when they are loaded.
+    With `as_is`, a GGUF file counts as llama.cpp runs it. Files are not checked here, but when they
+    are loaded.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     stored = 0
@@ -113,8 +111,8 @@ def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
 
 
 def slots_for(budget: int, group: int) -> int:
-    """Return for how many conversations slots fit into `budget` bytes, at `group` bytes each; at
-    least 1."""
+    """Return how many slots of `group` bytes, one for a conversation, fit into `budget`; at least
+    1."""
     return max(1, budget // max(1, group))
 
 
@@ -133,7 +131,7 @@ def _plain(shape: tuple[int, ...], dtype: torch.dtype) -> int:
 def _matrix(shape: tuple[int, ...], dtype: torch.dtype, how: Quantize, halved: bool) -> int:
     """Return the bytes of a matrix [out, in] in the form in which it is multiplied.
 
-    Projections are fused before, so the matrices that are multiplied are larger than this one.
+    Its real size is larger, because projections are fused first; `LARGE` is divided by 8 for that.
     """
     out, wide = shape
     numbers = out * wide

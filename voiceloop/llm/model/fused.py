@@ -1,8 +1,8 @@
 """The operations of a pass over a few rows, each as one kernel of a GPU.
 
 For each operation between products torch runs two to four kernels, or one that leaves most of the
-GPU idle over a few rows. An H200 spends 1.7 ms on them in a pass of 5.7 ms, of a model of eight
-billion parameters over one row; a third of that is attention. For products of few rows torch calls
+GPU idle over a few rows. In a model of eight billion parameters, they take an H200 1.7 of the 5.7
+ms of a pass over one row, a third of that for attention. For products of few rows torch calls
 cuBLAS, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. These
 kernels are for captured passes: launched one by one, they take Triton longer to launch than to run.
 

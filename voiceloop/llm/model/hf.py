@@ -157,7 +157,7 @@ class TransformersDecoder:
         embedding, head = self._model.get_input_embeddings(), self._model.get_output_embeddings()
         looked_up = 0 if embedding.weight is head.weight else self.embedding.nbytes
         self._found = list[Any]()
-        """The inputs of the head in this pass."""
+        """The inputs of the head in the present pass."""
         if features:
             body = self._model.base_model
             body.register_forward_hook(lambda _, __, found: self._found.append(found))
@@ -206,15 +206,15 @@ class TransformersDecoder:
         return logits
 
     def _features(self) -> list[Tensor]:
-        """Return the inputs of the head in the last pass, [rows, 1, hidden]; none if they are not
-        kept."""
+        """Return the inputs of the head in the last pass, [rows, 1, hidden]; none if not kept."""
         found, self._found = self._found, []
         return [one.last_hidden_state[0].unsqueeze(1) for one in found]
 
     def _seen(
         self, positions: Tensor, places: Tensor, apart: Tensor | None = None
     ) -> dict[str, Any]:
-        """Return the model's arguments for positions and masks, from the arguments of `hidden`."""
+        """Return the model's arguments for positions and masks; parameters are those of
+        `hidden`."""
         masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
         # If all layers are of one kind, transformers takes the mask itself.
         mask = masks if len(masks) > 1 else next(iter(masks.values()))
@@ -264,8 +264,7 @@ class _HfCacheLayer(CacheLayerMixin):
 
     @abstractmethod
     def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
-        """Store `keys` and `values` [rows, heads, dim]; return those of all rows, [length, heads,
-        dim]."""
+        """Store `keys` and `values` [rows, heads, dim]; return those of all rows."""
 
 
 class _Following(_HfCacheLayer):

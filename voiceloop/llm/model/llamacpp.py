@@ -166,11 +166,8 @@ class _Context:
             self._length = length
 
     def extend(self, tokens: list[int], keep: int) -> Tensor:
-        """Compute a row for each of `tokens`; return the logits of the last `keep`, float32 [keep,
-        vocab].
-
-        Raises MemoryError if llama.cpp could not compute them.
-        """
+        """Compute a row for each of `tokens`; return the logits of the last `keep`, float32
+        [keep, vocab]. Raises MemoryError if llama.cpp could not compute them."""
         lib, batch, count = library(), self._batch, len(tokens)
         batch.n_tokens = count
         for row, token in enumerate(tokens):

@@ -64,7 +64,7 @@ class LoadedModel:
     """The number of tokens that it has logits for; often more than there are, as padding."""
     parameters: int
     longest: int | None
-    """The longest sequence that it takes, in tokens; None if the files do not tell."""
+    """The longest sequence that it takes, in tokens; None if the files do not say."""
     shape: tuple[str | int | None, ...]
     """The model's kind and the sizes of its parts, in the order of `SHAPE`."""
     rowless: frozenset[str] = frozenset()
@@ -121,10 +121,8 @@ def load_model(
 
 
 def with_rows(loaded: LoadedModel) -> LoadedModel:
-    """Return the model without the added tokens that it has no row for.
-
-    It has never seen them: they were added without widening the model, mostly for padding.
-    """
+    """Return the model without the added tokens that it has no row for. It has never seen them:
+    mostly they were added for padding, without widening the model."""
     added = loaded.tokenizer.added_tokens_decoder
     rowless = {index: token.content for index, token in added.items() if index >= loaded.rows}
     if rowless:

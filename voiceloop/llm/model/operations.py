@@ -77,8 +77,7 @@ def operations(device: torch.device, dtype: torch.dtype) -> Operations:
 
 
 def _error(own: Operations, device: torch.device, dtype: torch.dtype, activation: str) -> Tensor:
-    """Return the largest `relative_error` of the results of `own` against torch's in single
-    precision."""
+    """Return the largest `relative_error` of `own` against torch in single precision."""
     generator = torch.Generator(device).manual_seed(0)
 
     def drawn(*shape: int) -> Tensor:

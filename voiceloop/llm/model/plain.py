@@ -21,8 +21,7 @@ from voiceloop.config import Quantize
 from voiceloop.llm.model.quantized import WeightOnly
 
 LARGE = 2**18
-"""The number of weights from which on a matrix gains more by half the reading than it loses by a
-slower call."""
+"""The smallest number of weights for which halving the bytes outweighs a slower call."""
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,

@@ -1,7 +1,7 @@
 """Matrix products with weights in 8 or 4 bits, through torchao. They take less memory.
 
 Rounding weights changes what a model says. Activations keep their type: if they were rounded too, a
-token's logits would depend on the other rows of the pass, and results on what was drafted. This
+token's logits would depend on the other rows of the pass, and a reply on what was drafted. This
 module does not know which weights belong to which layer.
 """
 
@@ -68,14 +68,14 @@ class WeightOnly:
 
 
 def group_of(width: int) -> int | None:
-    """Return how many weights of a row of `width` share a scale in 4 bits; None if no group divides
-    it."""
+    """Return how many weights of a row of `width` share a scale in 4 bits; None if no group
+    fits."""
     return next((group for group in GROUPS if width % group == 0), None)
 
 
 def _in_four_bits(holder: nn.Linear, weight: Tensor) -> int:
-    """Round the holder's weight to 4 bits if groups divide its rows; return the bytes that it
-    takes."""
+    """Round the holder's weight to 4 bits if groups divide its rows; return its bytes after
+    that."""
     ao: Any = import_module(TORCHAO)
     packings: Any = import_module(f"{TORCHAO}.quantize_.workflows").Int4PackingFormat
     group = group_of(weight.shape[1])

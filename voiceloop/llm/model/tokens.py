@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as Backend
 from voiceloop.llm.model.checkpoint import read_json
 
 _AS_WRITTEN = ("llama", "qwen3")
-"""Model types for which transformers uses a tokenizer of a general class just as its file has
+"""Model types for which transformers uses a tokenizer of a general class as its file describes
 it."""
 _GENERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NAMED = (
@@ -34,8 +34,8 @@ _NAMED = (
 
 
 class Tokenizer:
-    """A tokenizer with a chat template. It has those methods of transformers' tokenizers that are
-    used."""
+    """A tokenizer with a chat template. It has the methods of transformers' tokenizers that are
+    needed."""
 
     def __init__(self, backend: Backend, template: str | None, named: Mapping[str, str]) -> None:
         """`named` are the special tokens by name, such as `eos_token`."""
@@ -86,8 +86,7 @@ def without(backend: Backend, tokens: Collection[int]) -> Backend:
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
-    """Read the tokenizer in `folder` of a model of `model_type`; None if transformers has to read
-    it.
+    """Read the tokenizer in `folder` of a model of `model_type`; None if transformers must read it.
 
     Raises ValueError or OSError for files that cannot be read.
     """
@@ -127,8 +126,7 @@ def _backend(file: Path) -> Backend:
 
 
 def _template(folder: Path, config: Mapping[str, Any]) -> object:
-    """Return the chat template, None if there is none, and another type than str if there are
-    several."""
+    """Return the chat template, None if there is none, and no str or None if there are several."""
     if (folder / "additional_chat_templates").exists():
         return ()
     file = folder / "chat_template.jinja"
@@ -142,8 +140,7 @@ def _fields(token: AddedToken) -> dict[str, object]:
 
 
 def _special(config: Mapping[str, Any]) -> set[str]:
-    """Return the texts of all tokens that `config` calls special, in whatever form it gives
-    them."""
+    """Return the texts of all tokens that `config` calls special, in any form that it may use."""
     found = [value for key, value in config.items() if key.endswith("_token")]
     for key in ("extra_special_tokens", "additional_special_tokens"):
         several = config.get(key) or ()

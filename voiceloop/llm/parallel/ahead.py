@@ -2,13 +2,13 @@
 
 The language model itself predicts the user's words: it was trained on users as well as assistants.
 It searches for the likeliest texts and begins to answer each. Of the answers that begin
-differently, the likeliest are continued. All texts and answers are one tree of tokens behind the
-conversation, of which each pass computes a few rows. When the user has finished, an answer that
+differently, the likeliest are continued. All texts and answers are one tree of tokens after the
+conversation; each pass computes a few of its rows. When the user has finished, an answer that
 begins as the reply does (a branch) is offered as its draft. The target verifies it like any other
 draft, so a branch may serve words that were not predicted: "shorter, please" and "make it shorter"
 have the same answer.
 
-This module does not know when there is time for that.
+This module does not know when there is time to search.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ class BranchCounters:
 class Ahead(ReplyHook):
     """Begins replies ahead for one conversation, in a cache that has memory only during a search.
 
-    It has many attributes because the search that the event loop wants is kept apart from the
-    search that runs.
+    Many attributes: the search that the event loop wants is kept apart from the one that runs.
     """
 
     def __init__(
@@ -100,19 +99,17 @@ class Ahead(ReplyHook):
         self._running: Generator[None, None, None] | None = None
         """The steps of the search whose rows are in the cache; None if there is none."""
         self._looking: object | None = None
-        """Identifies the search that is wanted; None once the conversation had something else to
+        """Identifies the search that is wanted; None once the conversation has something else to
         do."""
 
     def begin(self, turn: int) -> None:
-        """End the search that runs."""
+        """End the current search."""
         self._looking = None
         self._turn_to(turn)
 
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
-        """Verify the rest of a branch that begins as the reply does.
-
-        The fact of the step is the number of its tokens that were accepted.
-        """
+        """Verify the rest of a branch that begins as the reply does. The fact of the step is how
+        many of its tokens were accepted."""
         draft = self._after(reply)[: limit - 1]
         if not draft:
             return None
@@ -124,7 +121,8 @@ class Ahead(ReplyHook):
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun]:
-        """Begin replies. The next `begin` or `ahead` ends that; then no replies are reported."""
+        """Begin replies. The next `begin` or `ahead` ends that, and no replies are reported
+        then."""
         self._looking = looking = object()
         return self._told(turn, self._measured(self._grow(prompt, output), turn, looking), output)
 
@@ -158,10 +156,8 @@ class Ahead(ReplyHook):
     def _measured(
         self, steps: Generator[None, None, None], turn: int, looking: object
     ) -> Generator[int, None, Sequence[Tokens]]:
-        """Run the steps of one search, with their time measured, while that search is wanted.
-
-        Yields the number of tokens so far, and returns the branches.
-        """
+        """Run and time the steps of one search while it is wanted; yield the number of tokens so
+        far."""
         if self._looking is not looking:
             return ()
         self._let_go()  # an earlier search may not have noticed yet that it is over
@@ -225,7 +221,7 @@ class Ahead(ReplyHook):
             yield None
 
     def _texts(self, nodes: Nodes, root: Tensor, count: int) -> Generator[None, None, list[Found]]:
-        """Search for what the user is likely to say behind the logits `root`."""
+        """Search for what the user is likely to say after the logits `root`."""
 
         def extend(follows: Sequence[int], tokens: Sequence[int]) -> Tensor:
             nodes.grow(follows, tokens)
@@ -235,7 +231,7 @@ class Ahead(ReplyHook):
         return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
     def _answer(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Choose the first token of each of `lines`, whose nodes are the ends of the texts to
+        """Choose the first token of each of `lines`; their nodes are the ends of the texts to
         answer."""
         marks = self._marks
         at_once = max(1, AT_ONCE // len(marks))
@@ -257,30 +253,27 @@ class Ahead(ReplyHook):
             yield from self._go_on(nodes, going)
 
     def _go_on(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Compute the new `nodes`, and let each of `lines` go on behind them."""
+        """Compute the new `nodes`, and let each of `lines` go on after them."""
         before = sum(len(line.tokens) for line in lines)
         self._chooser.walk(lines, nodes, self._computed(nodes), 0)
         self.counters.tokens += sum(len(line.tokens) for line in lines) - before
         yield None
 
     def _computed(self, nodes: Nodes) -> Tensor:
-        """Compute the new `nodes`; return the logits behind them."""
+        """Compute the new `nodes`; return the logits after them."""
         logits = nodes.compute(self._target, self._cache)
         self._left -= len(logits)
         return logits
 
     def _know(self, lines: Sequence[ParallelReply]) -> None:
-        """Put the tokens of `lines` first among the branches; drop older branches that are a prefix
-        of one."""
+        """Put the tokens of `lines` first among the branches; drop older prefixes of them."""
         newest = list(dict.fromkeys(tuple(line.tokens) for line in lines))
         older = [one for one in self._replies if not any(one == new[: len(one)] for new in newest)]
         self._replies = newest + older
 
     def _first_clause(self, output: Output) -> Callable[[int], bool]:
-        """Return a function that is called with each token of a reply.
-
-        It tells whether the first clause was over before the token, or the reply is over with it.
-        """
+        """Return a function that takes each token of a reply, and tells whether the first clause
+        was over before it, or the reply is over with it."""
         reply, over = CandidateUtterance(output, self._ends, clause=True), False
 
         def ends(token: int) -> bool:
@@ -292,7 +285,7 @@ class Ahead(ReplyHook):
 
 
 def _different(lines: Sequence[ParallelReply]) -> list[ParallelReply]:
-    """Order `lines`: the first with each beginning come before those that share one."""
+    """Order `lines`: those that are the first with their beginning come before the others."""
     seen, rest = dict[Tokens, ParallelReply](), list[ParallelReply]()
     for line in lines:
         if seen.setdefault(tuple(line.tokens[:ALIKE]), line) is not line:

@@ -1,7 +1,7 @@
 """The best of several replies to one prompt.
 
 Each candidate chooses its tokens with the noise of a seed of its own, so it is the reply that a
-conversation with that seed would give. All candidates are lines of one tree behind the prompt. As
+conversation with that seed would give. All candidates are lines of one tree after the prompt. As
 long as all have the same tokens, they share a draft as well.
 """
 
@@ -39,8 +39,8 @@ class BestOf:
 class Candidates(ReplyHook):
     """Begins each reply of a conversation by the best of several candidates.
 
-    Nothing is kept of an earlier reply: behind another prompt another candidate may be the best,
-    and all of them are needed to tell.
+    Nothing is kept of an earlier reply: after another prompt another candidate may be the best, and
+    all of them are needed to tell.
     """
 
     def __init__(
@@ -60,11 +60,8 @@ class Candidates(ReplyHook):
     def first(
         self, prompt: Prompt, limit: int, output: Callable[[], Output]
     ) -> Generator[None, None, Step]:
-        """Decode the candidates and keep the best one.
-
-        The facts of the step are the tokens of the other candidates, and the milliseconds that they
-        took.
-        """
+        """Decode the candidates and keep the best one. The facts of the step are the number of
+        tokens of the other candidates, and their milliseconds."""
         return self.decode(
             prompt, limit, lambda: CandidateUtterance(output(), self._ends, clause=self._how.clause)
         )
@@ -134,8 +131,8 @@ class Candidates(ReplyHook):
         draft_ms: float,
         position: int,
     ) -> None:
-        """Compute the nodes that the cache lacks, with the draft tokens behind the last of them.
-        The rows of rejected draft tokens are removed."""
+        """Compute the nodes that the cache lacks, with the draft tokens after the last of them. The
+        rows of rejected draft tokens are removed."""
         cache, stats = self._speculator.cache, self._speculator.stats
         start, sure = cache.length, len(nodes.x)
         nodes.follow(sure - 1, drafted)

@@ -19,10 +19,10 @@ from voiceloop.llm.rules.tree import ROOT
 AT_ONCE = 16
 """The most beginnings that are extended in one pass."""
 SPREAD = 5.0
-"""How much less likely than the likeliest one a beginning of a pass may be, in log-probability.
-Where the model is sure, a pass has few rows, and more passes can be made."""
+"""The largest difference in log-probability between the beginnings of one pass. Where the model is
+sure, a pass has few rows, and more passes can be made."""
 WIDTH = 8
-"""The number of tokens, the likeliest ones, by which a beginning is extended."""
+"""The number of tokens by which a beginning is extended: the likeliest ones."""
 
 Tokens = tuple[int, ...]
 
@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 Extend = Callable[[Sequence[int], Sequence[int]], Tensor]
-"""Adds nodes to the tree, given the parent and the token of each; returns the logits behind each,
+"""Adds nodes to the tree, given the parent and the token of each; returns the logits after each,
 [nodes, vocab]."""
 
 
@@ -46,7 +46,7 @@ def most_likely(
     """Return at most `count` continuations without their `end`, likeliest first.
 
     None is a prefix of a likelier one, such as a text without its full stop. `root` are the logits
-    behind the text to continue, [vocab]. The search pauses after each pass. It extends beginnings
+    after the text to continue, [vocab]. The search pauses after each pass. It extends beginnings
     until it has computed `rows` rows; continuations that are complete by then come last.
     """
     beginnings: list[tuple[float, Tokens, int]] = []

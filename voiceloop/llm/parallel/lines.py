@@ -1,6 +1,6 @@
 """Several replies that are written at once, one token of each in a pass.
 
-They are lines through one tree of tokens behind the rows of a cache. Each row attends to its own
+They are lines through one tree of tokens after the rows of a cache. Each row attends to its own
 line alone, and lines with the same beginning share its rows. Draft tokens may be added to the tree
 before they are verified; a line continues through those that it would have chosen itself. This
 module does not know what tokens mean; the caller says when a line is over.
@@ -33,8 +33,8 @@ class ParallelReply:
     ends: Callable[[int], bool]
     """Called with each token; returns whether the line ends with it."""
     node: int = ROOT
-    """The node of its last token that the target has seen; at first, of the last token that it
-    answers."""
+    """The node of its last token that the target has seen; at first, of the last token before the
+    reply."""
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
     done: bool = False
@@ -53,8 +53,7 @@ class ParallelReply:
 
 
 class Nodes:
-    """A tree of tokens behind the rows that a cache had. The target has computed the nodes, or
-    will."""
+    """A tree of tokens after the rows that a cache had. The target has computed its first nodes."""
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -62,7 +61,7 @@ class Nodes:
         self.x = list[int]()
         self.tree = Tree(())
         self.asked = 0
-        """The number of nodes at the beginning that are the user's text, not a reply."""
+        """The number of first nodes that are the user's text, not part of a reply."""
 
     def add(self, lines: Sequence[ParallelReply]) -> None:
         """Add the last token of each of `lines` and set their nodes: equal lines share one."""
@@ -74,12 +73,12 @@ class Nodes:
         self.grow(*zip(*found, strict=True))
 
     def follow(self, node: int, tokens: Sequence[int]) -> None:
-        """Add a chain of `tokens` behind a node."""
+        """Add a chain of `tokens` after a node."""
         new = range(len(self.x), len(self.x) + len(tokens))
         self.grow([node, *new][: len(tokens)], tokens)
 
     def grow(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
-        """Add `tokens`, each behind the node that `parents` gives for it."""
+        """Add `tokens`, each after the node that `parents` gives for it."""
         self.x, self.tree = [*self.x, *tokens], Tree((*self.tree.parents, *parents))
 
     def cut(self, length: int) -> None:
@@ -91,7 +90,7 @@ class Nodes:
         return next((at for at in self.tree.children(node) if self.x[at] == token), None)
 
     def compute(self, target: Decoder, cache: KvCache) -> Tensor:
-        """Compute the nodes that the cache lacks; return the logits behind them, [new, vocab]."""
+        """Compute the nodes that the cache lacks; return the logits after them, [new, vocab]."""
         new = torch.tensor(self.x[cache.length - self.root :], device=target.device)
         return target.forward_tree(new, cache, self.tree, len(new))
 
@@ -114,11 +113,11 @@ class Chooser:
     def walk(
         self, lines: Sequence[ParallelReply], nodes: Nodes, logits: Tensor, position: int
     ) -> None:
-        """Let each of `lines` choose a token behind its node, and more for as long as its choice is
+        """Let each of `lines` choose a token after its node, and more for as long as its choice is
         a node.
 
-        `logits` are those behind the last nodes, or behind the token before the tree. A line's
-        first token is number `position` of the turn's. This waits for the device.
+        `logits` are those after the last nodes, or after the token before the tree. A line's first
+        token is number `position` of the turn's. This waits for the device.
         """
         first = len(nodes.x) - len(logits)
         scores, logprobs = self._scores(logits, nodes), exact(logits).log_softmax(-1)
@@ -133,7 +132,7 @@ class Chooser:
             lines = [line for line in lines if not line.done and line.follows(nodes)]
 
     def _scores(self, logits: Tensor, nodes: Nodes) -> Tensor:
-        """Return the scores behind the last nodes, from the `logits` there."""
+        """Return the scores after the last nodes, from the `logits` there."""
         replied = slice(nodes.asked, None)
         x = torch.tensor(nodes.x[replied], dtype=torch.long, device=logits.device)
         follows: Tensor | None = None

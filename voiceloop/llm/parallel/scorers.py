@@ -19,7 +19,7 @@ GROUP = "voiceloop.scorer"
 LONG_WORDS = 40
 """The most words that a reply should have, because it is heard, not read."""
 GRAM = 3
-"""The number of words in a row that count as a repetition if they come again; fewer are a turn of
+"""Runs of so many words count as repetitions if they come again; shorter ones are turns of
 phrase."""
 
 
@@ -32,7 +32,7 @@ class Candidate:
     tokens: tuple[int, ...]
     """All decided tokens, with those of thoughts, of tool calls and of the end."""
     logprobs: tuple[float, ...]
-    """The natural logarithm of each token's probability for the target, before penalties and
+    """The natural log-probability of each token for the target, before penalties and
     temperature."""
     complete: bool
     """Whether it is a whole reply; other candidates may end anywhere."""

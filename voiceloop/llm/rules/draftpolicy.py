@@ -1,5 +1,5 @@
-"""The choice of draft tokens for a round: how many, and in which tree. No model or clock is
-used."""
+"""The choice of draft tokens for a round: how many, and in which tree. It needs no model or
+clock."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class DraftPolicy:
     """The approximate number of tokens in a reply's first clause. No draft reaches beyond them
     before they are decided: they are wanted soon, not many at once."""
     PROBE = 20
-    """Rounds without a draft token after which one is tried, to see whether it pays by now. A probe
-    that adds more time than such a round takes waits longer, so that probing costs at most a
-    twentieth."""
+    """Rounds without a draft token after which one is tried, to see whether it pays by now. If it
+    adds more time than such a round takes, it waits longer: probing costs at most a twentieth of
+    the time."""
     RECHECK = 200
     """Rounds with draft tokens after which one round goes without, to measure its time again."""
     KEPT = 8
@@ -132,16 +132,16 @@ class _Chances:
     MEMORY = 0.95
     """The factor by which earlier observations fade in each round that drafts."""
     POOLED = 4.0
-    """The weight of the acceptance over all depths in the estimate for one depth, counted in
-    tests."""
+    """The weight, in tests, of the acceptance over all depths when that of one depth is
+    estimated."""
     FIRST = 7.0, 10.0
     """The numbers of accepted and of tested draft tokens that are assumed at the start."""
     HARDLY = 0.01
-    """The smallest probability that all first choices down to the depth of a tree are accepted.
-    Deeper trees are not considered."""
+    """The smallest probability of the deepest first choice of a tree. Deeper trees are not
+    considered."""
     NEXT = 0.3, 0.15, 0.08
-    """The assumed acceptance of the second, third and fourth choice at the start, each as a share
-    of the cases in which the first choice is rejected."""
+    """The shares of the first choice's rejections in which the next three choices are assumed
+    accepted."""
 
     def __init__(self, widest: int) -> None:
         """`widest` is the number of the draft's choices for one position."""
@@ -174,7 +174,7 @@ class _Chances:
         return totals
 
     def trees(self, depth: int) -> Iterator[tuple[float, list[Path]]]:
-        """Yield the best trees of `depth` with up to `MOST` nodes, each behind its expected number
+        """Yield the best trees of `depth` with up to `MOST` nodes, each after its expected number
         of tokens. There are none if a node of that depth is hardly ever reached."""
         ranks = range(len(self._all))
         chances = [[self._chance(at, rank) for rank in ranks] for at in range(depth)]
@@ -222,12 +222,11 @@ class _Costs:
     over one row until a pass is measured, and then in ms."""
 
     RECENT = 5
-    """The number of latest times that count. Their median is used, because some passes are
-    interrupted."""
+    """The number of latest times whose median is used: some passes are interrupted."""
 
     def __init__(self, step: float, row: float) -> None:
-        """`step` and `row` are the relative costs of a draft step and of a further row, until they
-        are measured."""
+        """`step` and `row` are the relative costs of a draft step and of a further row of a
+        pass."""
         self._step, self._row = step, row
         self._step_ms: deque[float] = deque(maxlen=self.RECENT)
         self._pass_ms: dict[int, deque[float]] = {}
@@ -256,8 +255,7 @@ class _Costs:
         return self._step * self.target(1) if self._typical_step is None else self._typical_step
 
     def target(self, rows: int) -> float:
-        """Estimate the time of a target pass over `rows` rows from the nearest measured numbers of
-        rows."""
+        """Estimate the time of a target pass over `rows` rows from passes over about as many."""
         measured = self._measured
         if not measured:
             return self._relative(rows)

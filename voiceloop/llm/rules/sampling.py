@@ -29,15 +29,15 @@ _BITS_64 = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Settings that change a distribution before a token is drawn, and the rule for draft tokens.
+    """Settings of the distribution that tokens are drawn from, and of verification.
 
     They apply in this order: repetition penalty, frequency and presence penalties, bias and bans,
     temperature, top-k, top-p, min-p.
     """
 
     temperature: float = 0.0
-    """0 is greedy decoding: the likeliest token after penalties, bias and bans is chosen, whatever
-    the settings that come after the temperature."""
+    """0 is greedy decoding: the likeliest token after penalties, bias and bans, whatever top-k,
+    top-p and min-p are."""
     top_k: int = 0
     """Keep the k likeliest tokens; 0 keeps all."""
     top_p: float = 1.0
@@ -48,14 +48,14 @@ class Sampling:
     repetition_penalty: float = 1.0
     """Divides the positive logits, and multiplies the negative ones, of tokens in this reply, in
     earlier replies and in the user's words (Keskar et al. 2019, CTRL, section 4.1). If earlier
-    replies did not count, a small model would answer everything alike; if the user's words did not,
-    it would repeat them. If all of the prompt counted, with its special tokens, replies would not
-    end (docs/decisions.md)."""
+    replies did not count, a small model would answer everything alike; if the user's words did
+    not, it would repeat them. If all of the prompt counted, replies would not end
+    (docs/decisions.md)."""
     presence_penalty: float = 0.0
     """Subtracted from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
-    """Subtracted from a token's logit for each time that it is in the reply (as OpenAI's API
-    defines it)."""
+    """Subtracted from a token's logit for each time it is in the reply (as OpenAI's API defines
+    it)."""
     logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
     """Added to the logits of these tokens."""
     banned: frozenset[int] = frozenset()
@@ -70,11 +70,8 @@ class Sampling:
 
 
 def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
-    """Count each token in a reply, float32 [vocab].
-
-    `ids` (int64 [capacity]) holds the reply from index `start` up to `length`. Both numbers are
-    int64 [1] on the device; nothing waits for it.
-    """
+    """Count each token in a reply, float32 [vocab]. `ids` (int64 [capacity]) holds the reply from
+    index `start` up to `length`. Both are int64 [1] on the device; nothing waits for it."""
     at = torch.arange(len(ids), device=ids.device)
     reply = torch.where((at >= start) & (at < length), ids, torch.full_like(ids, vocab))
     said = torch.zeros(vocab + 1, device=ids.device)
@@ -130,7 +127,7 @@ class Penalties:
         self._said.earlier[sorted(earlier)] = True
 
     def count(self, ids: Sequence[int], start: int) -> None:
-        """Count the tokens of a reply that begins at index `start` of `ids`, the whole sequence.
+        """Count the tokens of the reply that begins at index `start` of `ids`, the whole sequence.
 
         Only ids that are new since the last call are read.
         """
@@ -160,10 +157,9 @@ class Penalties:
         """Return `logits` [rows, vocab] after penalties, bias and bans; at least float32 if any is
         on.
 
-        `x` (int64 [k]) are draft tokens behind the counted sequence. `follows`, bool [rows, k], is
-        true for those that come before a row. Without it the last row follows all of them, the row
-        before it all but the last, and so on. `said` replaces the counts that `begin` and `count`
-        have made.
+        `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k], is
+        true for those before a row. Without it the last row follows all of them, the row before it
+        all but the last, and so on. `said` replaces the counts that `begin` and `count` made.
         """
         if self.counting:
             said = self._said if said is None else said
@@ -197,8 +193,8 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
     """Turn `logits` [rows, vocab] into scores, at least float32; their softmax is the distribution.
 
     Temperature comes first, then top-k, top-p and min-p, each on what the one before has left.
-    Excluded tokens score -inf; the likeliest token is never excluded. Greedy decoding needs no
-    change.
+    Excluded tokens score -inf; the likeliest never does. In greedy decoding the logits stay as they
+    are.
     """
     if sampling.temperature == 0:
         return logits
@@ -240,7 +236,7 @@ class RandomStream(IntEnum):
     ACCEPT = 1
     """Accepting or rejecting a draft token, in rejection sampling."""
     RESIDUAL = 2
-    """Choosing the token that the target adds behind the accepted ones, in rejection sampling."""
+    """Choosing the token that the target adds after the accepted ones, in rejection sampling."""
 
 
 class Noise:
@@ -258,15 +254,15 @@ class Noise:
 
     @cached_property
     def _counters(self) -> Tensor:
-        """Offsets that make the numbers of one key differ, int64 [vocab]. They are made at their
-        first use, on the thread and stream that use them."""
+        """Offsets that make the numbers of one key differ, int64 [vocab]; made at the first use, on
+        its thread and stream."""
         return torch.arange(1, self._vocab + 1, device=self._place) * _signed(_GOLDEN)
 
     def numbers(
         self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> list[int]:
-        """Return the keys of a reply's tokens `position`, `position + 1`, …, as signed 64-bit
-        integers."""
+        """Return the keys of a reply's tokens `position`, `position + 1`, … as signed 64-bit
+        numbers."""
         state = _mixed(0, self._seed, turn, revision, stream)
         return [_signed(_mixed(state, position + row)) for row in range(rows)]
 
@@ -282,7 +278,7 @@ class Noise:
         return self._handed_over(_uniform(keys + _signed(_GOLDEN)))
 
     def gumbel(self, keys: Tensor) -> Tensor:
-        """Return standard Gumbel noise for each of `keys` [rows]: float64 [rows, vocab], float32 on
+        """Return standard Gumbel noise for `keys` [rows]: float64 [rows, vocab], float32 on
         Metal."""
         uniform = _uniform(keys.to(self._place).unsqueeze(1) + self._counters)
         return self._handed_over(-(-uniform.log()).log())

@@ -15,7 +15,7 @@ NOTHING = chain(0)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The result of one pass of the target, and the work that led to it."""
+    """The result of one pass of the target, with the draft's work for it."""
 
     tokens: tuple[int, ...] = ()
     """The tokens that were decided: the accepted draft tokens and one more. None if the pass only
@@ -27,8 +27,7 @@ class Step:
     start: int = 0
     """Position of the first row that the target computed."""
     rows: int = 0
-    """Rows from `start` on that stay in the target's cache: accepted tokens and everything before
-    them."""
+    """Rows from `start` on that stay in the target's cache: accepted tokens and all before them."""
     prompt: int = 0
     """The number of these `rows` that belong to the prompt."""
     draft_ms: float = 0.0
@@ -90,8 +89,7 @@ class LlmCounters:
 
 
 class Stats:
-    """Adds up one conversation's steps, and keeps the time that each row of the target's cache
-    took."""
+    """Adds up one conversation's steps, and keeps the time of each row in the target's cache."""
 
     def __init__(self) -> None:
         self.total = LlmCounters()
@@ -134,11 +132,9 @@ class Stats:
         self.total.draft_ms += ms
 
     def chosen(self, start: int, rows: Sequence[int]) -> tuple[int, float]:
-        """Keep only `rows` of the rows from `start` on; their numbers count from `start`.
-
-        Returns the number of the other rows and the milliseconds that they took. `wasted` does not
-        count them.
-        """
+        """Keep only `rows` of the rows from `start` on; their numbers count from `start`. Returns
+        the number of the other rows and the milliseconds that they took; `wasted` does not count
+        them."""
         took = self._row_ms[start:]
         kept = self._row_ms[start:] = [took[row] for row in rows]
         return len(took) - len(kept), sum(took) - sum(kept)

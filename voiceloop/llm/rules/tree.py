@@ -78,8 +78,8 @@ class Tree:
         return tuple(node for node in range(len(self)) if node in self._children)
 
     def below(self, node: int) -> int:
-        """Follow first children from `node` down to a leaf; return how many nodes that are, with
-        `node`."""
+        """Count the nodes from `node` down to a leaf, always by the first child; `node` counts
+        too."""
         return 1 + (self.below(self.children(node)[0]) if self.children(node) else 0)
 
     def cut(self, depth: int) -> Tree:

@@ -1,7 +1,7 @@
-"""Verification: which draft tokens are accepted, and which token the target adds behind them.
+"""Verification: which draft tokens are accepted, and which token the target adds after them.
 
 Both rules are lossless: the tokens that a round emits have exactly the target's distribution.
-`p[i]` is that distribution behind i draft tokens, so `p` has one more row than there are draft
+`p[i]` is that distribution after i draft tokens, so `p` has one more row than there are draft
 tokens. A round that accepts n of them emits `tokens[: n + 1]`. The rules for chains do not wait for
 the device; a `Verifier` waits once in each pass. This module knows no models.
 """
@@ -67,25 +67,25 @@ def rejection(
     """Verify by rejection sampling (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm
     2).
 
-    `x` [k] are the draft tokens, int64. `p` [k + 1, vocab] are the target's distributions. `q` [k,
-    vocab] are exactly the distributions that x were drawn from; if they were not drawn it is None,
-    which stands for 1 at each token. `u` [k] is uniform in (0, 1). `gumbel(n)` returns row n, [1,
-    vocab], of Gumbel noise that nothing else depends on. Returns the number n of accepted tokens,
-    int64 [1], and tokens, int64 [k + 1], of which the first n + 1 are decided.
+    `x` [k] are the draft tokens, int64. `p` [k + 1, vocab] are the target's distributions. `q`
+    [k, vocab] are exactly those that x were drawn from; None if they were not drawn: then q is 1 at
+    each of them. `u` [k] is uniform in (0, 1). `gumbel(n)` returns row n, [1, vocab], of Gumbel
+    noise that is used for nothing else. Returns the number n of accepted tokens, int64 [1], and
+    tokens, int64 [k + 1], the first n + 1 of which are decided.
     """
     if q is None:
         q = F.one_hot(x, p.shape[-1]).to(p.dtype)
     at = x.unsqueeze(1)
     ratio = p[:-1].gather(1, at) / q.gather(1, at)
     n = _leading(u < ratio.squeeze(1))  # accept x_i while u_i < p_i(x_i) / q_i(x_i)
-    q = F.pad(q, (0, 0, 0, 1))  # no draft token is behind the last: where all are accepted, q is 0
+    q = F.pad(q, (0, 0, 0, 1))  # no draft token is after the last: where all are accepted, q is 0
     rest = residual(p.index_select(0, n), q.index_select(0, n))
     t = choose(rest.log(), gumbel(n))  # t ~ norm(max(0, p - q)), or t ~ p where all are accepted
     return n, F.pad(x, (0, 1)).scatter(0, n, t)
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
-    """Return max(0, p - q), unnormalised; `p` itself where rounding leaves nothing of that."""
+    """Return max(0, p - q), unnormalised; `p` itself if rounding leaves nothing of that."""
     more = (p - q).clamp(min=0)
     return torch.where(more.sum(-1, keepdim=True) > 0, more, p)
 
@@ -98,7 +98,7 @@ def branching(
 
     From the root on, the child that is the target's choice is accepted, until there is no such
     child. `x` [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the
-    target's behind the root and behind each node. `noise` [depth + 1 or more, vocab] has a row for
+    target's after the root and after each node. `noise` [depth + 1 or more, vocab] has a row for
     each depth. Returns the accepted nodes and the tokens: theirs and one more. This waits for the
     device.
     """
@@ -153,7 +153,7 @@ class Verifier:
         position."""
 
     def begin(self, turn: int, old: Sequence[int], position: int) -> DraftTokens:
-        """Begin a reply to the user's `turn`, or begin it again from the turn's token `position`
+        """Begin a reply to the user's `turn`, or begin it again from its token number `position`
         on.
 
         `old` are the tokens that were decided there before. Returns those that can be verified.
@@ -173,8 +173,8 @@ class Verifier:
     def noise(self, position: int, rows: int, *, drafting: bool = False) -> Tensor | None:
         """Return Gumbel noise for the turn's tokens from `position` on, [rows, vocab].
 
-        None where nobody chooses by it: in greedy decoding, and for the target in rejection
-        sampling, which uses other random numbers. With `drafting` the noise is for the draft.
+        With `drafting` it is for the draft. None if no noise is used: in greedy decoding, and for
+        the target in rejection sampling, which has random numbers of its own.
         """
         if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
             return None
@@ -183,8 +183,7 @@ class Verifier:
     def verify(
         self, logits: Tensor, draft: DraftTokens, noise: Tensor | None, position: int
     ) -> tuple[Sequence[int], list[int]]:
-        """Return the accepted nodes of `draft`, and the tokens that are decided: theirs and one
-        more.
+        """Return the accepted nodes of `draft`, and the decided tokens: theirs and one more.
 
         `logits` [k + 1, vocab] are the target's, after penalties. `noise` is for the turn's tokens
         from `position` on, and has a row for each token that may be decided.
@@ -209,11 +208,9 @@ class Verifier:
         return range(n), tokens
 
     def choices(self, scores: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Choose the next token of each of several replies to the turn: int64 [seeds].
-
-        For each reply, `seeds` has its seed, `positions` the number of the token among the turn's,
-        and `scores` [seeds, vocab] its scores after `warp`.
-        """
+        """Choose the next token of each of several replies to the turn, int64 [seeds]: of reply i
+        by its `seeds[i]` and row i of `scores` [seeds, vocab], as number `positions[i]` of the
+        turn's tokens."""
         assert not self.sampling.rejects, "what is chosen without a draft is another choice there"
         if self.sampling.temperature == 0:
             return choose(scores, None)
@@ -227,12 +224,12 @@ class Verifier:
         return choose(scores, self._noise.gumbel(torch.cat(keys)))
 
     def follow(self, seed: int) -> None:
-        """Draw the rest of this reply by another `seed`."""
+        """Draw the rest of this reply with another `seed`."""
         self._noise = Noise(seed, self._vocab, self._device)
 
     def remember(self, position: int, p: Tensor) -> None:
-        """Keep the rows of `p` [tokens, vocab]: the turn's tokens from `position` on were drawn
-        from them."""
+        """Keep the rows of `p` [tokens, vocab], from which the turn's tokens from `position` on
+        were drawn."""
         self._drawn_from.update(zip(range(position, self._remembered), p.clone(), strict=False))
 
     def numbers(self, position: int, rows: int) -> dict[RandomStream, list[int]]:
