@@ -42,8 +42,8 @@ class ChatReply:
     _calls: int = 0
 
     def say(self, text: str) -> TokenBurst:
-        """Add `text` that the model said, and return it as a burst. Each word has its number as its
-        id."""
+        """Add `text` that the model said; return it as a burst. Its ids are the numbers of the
+        words."""
         words = _WORDS.findall(text)
         first, self.words = self.words, self.words + len(words)
         self.parts += words
@@ -154,8 +154,7 @@ class ChatConversation(ABC):
         yield from self.answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply after `tokens` ids, counted over its bursts; return the text that is
-        kept."""
+        """Cut the last reply after `tokens` ids of its bursts; return the text that is kept."""
         reply = self._reply
         if reply is None:
             return ""
@@ -237,13 +236,13 @@ class ChatLlm(ABC):
 
     @abstractmethod
     def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Steps[str | ToolCall]:
-        """Answer `messages`, which have the form of chat completions; the user or a tool sent the
+        """Answer `messages`, which have the form of chat completions. The user or a tool sent the
         last.
 
         Yields pieces of text of any length, calls of `tools`, whose turn and id are ignored, and
         None for a step without a result. The caller finds calls that are written into the text, in
-        all forms of `voiceloop.llm.text.calls`, and leaves thoughts out. It closes the generator
-        once it wants no more.
+        all forms of `voiceloop.llm.text.calls`, and leaves thoughts out. It closes the generator in
+        the end.
         """
 
     def conversation(
@@ -261,8 +260,7 @@ class _Replied(ChatConversation):
         self._model = model
 
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Add what the model yields until it ends, a stop string comes or the token limit is
-        reached."""
+        """Add what the model yields until it ends, a stop string comes or the limit is reached."""
         reply.finished = False
         config = self._model.config
         parts, most = Parts(stop=config.stop), reply.words + config.max_new_tokens

@@ -73,8 +73,8 @@ class _ReplyState:
     avoided: int | None = None
     """A token that the reply may not begin with: a reply that did was an echo of the user."""
     call: Sequence[int] = ()
-    """The ids with which all required calls begin, also after a tool's result; empty if text is
-    allowed."""
+    """The ids with which the reply has to begin to be a required call; so has its continuation
+    after a tool's result. Empty if it may be text."""
     returned: bool = False
     """A tool has returned its result."""
     finished: bool = False
@@ -359,7 +359,7 @@ class SpeculativeConversation:
         del self._ids[length:]
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer the turn. If the reply only echoes the user, decode it once more with another
+        """Answer the turn. A reply that only echoes the user is decoded again with another
         beginning."""
         self._reply = reply = self._asks(text, turn)
         if reply.call:

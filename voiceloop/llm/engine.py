@@ -234,8 +234,7 @@ class SpeculativeLlm:
         rows: Tensor | None,
         vocab: int,
     ) -> Drafter | None:
-        """Build the drafter, if any; a draft that was trained for the target takes `rows` of its
-        head."""
+        """Build the drafter, if any. For a trained draft, `rows` are rows of the target's head."""
         config, capacity, ends = self._config, self._capacity, self._eos
         if draft is None:
             return None if draft_of(config) == "none" else NgramDrafter(self._target.device)
@@ -294,10 +293,10 @@ def draft_of(config: LlmConfig) -> str:
 def load_pair(
     config: LlmConfig, *, whole: bool = False
 ) -> tuple[LoadedModel, LoadedModel | LoadedHead | None]:
-    """Load the target that `config` names, and the draft if it has weights; `whole` as in
-    `load_model`.
+    """Load the target that `config` names, and the draft if it has weights.
 
-    Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that is not there.
+    `whole` is that of `load_model`. Raises ModelNotFound, ModelCorrupt, OutOfMemory, and
+    EngineError for a device that is not there.
     """
     device, dtype = placement(config)
     check_quantize(config.quantize, device)
@@ -329,9 +328,9 @@ def load_pair(
 
 
 def runs_stored(config: LlmConfig) -> bool:
-    """Tell whether GGUF files run as they are stored, by llama.cpp. It must be installed, the
-    device must not be CUDA, and `config` may ask for no other type of weights and only for chains
-    of draft tokens."""
+    """Tell whether GGUF files run as they are stored, by llama.cpp. It must be installed, and
+    `config` may not ask for CUDA, for another type of weights, or for more than chains of draft
+    tokens."""
     return (
         installed()
         and placement(config)[0].type != "cuda"

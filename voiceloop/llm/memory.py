@@ -21,8 +21,7 @@ from voiceloop.llm.model.footprint import Footprint, read_footprint, slots_for
 from voiceloop.memoryplan import MemoryPart, PlanChange
 
 LEAST_CONTEXT = 512
-"""The smallest context that is proposed, in tokens; a smaller one would soon forget a
-conversation."""
+"""The smallest context that is proposed, in tokens. A smaller one soon forgets a conversation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,8 +210,7 @@ class Captured:
             self._prepare(k, self._reaching(BUCKETS[0]))
 
     def begin(self, round_: Round, k: int, x: Tensor | None = None) -> None:
-        """Load a round of `k` draft tokens, one of `LENGTHS`. They are `x`, or a model drafts
-        them."""
+        """Load a round of `k` draft tokens, one of `LENGTHS`. Without `x` a model drafts them."""
         self._reach = self._reaching(round_.length + k)
         self._prepare(k, self._reach)
         self.work.inputs.load(round_)
@@ -219,8 +218,7 @@ class Captured:
             self.work.x[:k].copy_(x)
 
     def note(self, slot: int, start: int, ids: Sequence[int]) -> None:
-        """Store `ids` from index `start` on for the sequence in the target's `slot`, for
-        penalties."""
+        """Store `ids` from index `start` on, for penalties; `slot` is the target's."""
         if self.work.counting and start < len(ids):
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
 
@@ -249,7 +247,7 @@ class Captured:
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:
-        """Return the bucket to attend to in a sequence of `rows` rows: the next one, or the
+        """Return how many rows a pass over `rows` rows looks at: the next bucket, or the
         capacity."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
@@ -312,7 +310,7 @@ class Rounds:
     def begin(
         self, ids: Sequence[int], k: int, start: int, position: int
     ) -> Generator[None, None, int]:
-        """Load the round after `ids`; return its number of draft tokens, from `LENGTHS` and at most
+        """Load the round after `ids`; return how many tokens are drafted, one of `LENGTHS` up to
         `k`.
 
         The reply begins at index `start`; the first token that is decided is number `position` of

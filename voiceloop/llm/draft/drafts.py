@@ -101,8 +101,7 @@ class ChainDraft(ABC):
 
     @cached_property
     def _tokens(self) -> Tensor:
-        """The buffer for the tokens of a round. The first step makes it, on the model's own thread
-        and stream."""
+        """The buffer for the tokens of a round. The first step makes it, on the model's thread."""
         return torch.empty(self.cache.capacity, dtype=torch.long, device=self._device)
 
     @property
@@ -117,8 +116,7 @@ class ChainDraft(ABC):
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose a chain, with one pass for each token. Except on a CPU, nothing waits for the
-        device."""
+        """Propose a chain, with one pass for each token. On a GPU it does not wait in between."""
         unseen, x = (yield from self._unseen(ids)), self._tokens
         k = tree.depth if len(unseen) else 0
         for i in range(k):
@@ -195,9 +193,9 @@ class TreeDraft(ChainDraft):
 
     @abstractmethod
     def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
-        """Return the logits after the last nodes of `tree`, [nodes, vocab]. These nodes have the
-        `tokens`, and `after` says which row of the last pass each follows. Earlier passes had the
-        other nodes."""
+        """Return the logits after the last nodes of `tree`, [nodes, vocab]; earlier passes had the
+        rest. These nodes have the `tokens`, and `after` says which row of the last pass each
+        follows."""
 
 
 class ModelDraft(TreeDraft):

@@ -133,7 +133,7 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
 
 
 def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Round each matrix to int8, w ≈ q · scale, with a scale for each row, and all else to 16 bits.
+    """Round matrices to int8, w ≈ q · scale, with a scale for each row, and all else to 16 bits.
 
     The scales are stored under the matrix's name and `SCALE`. A draft only guesses: with files of
     half the size, as many guesses are accepted.
@@ -176,8 +176,8 @@ def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
 
 
 def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
-    """Return the rows of the target's head for `tokens`, [tokens, hidden], before a decoder takes
-    it."""
+    """Return the rows of the target's head for `tokens`, [tokens, hidden]. No decoder may have it
+    yet."""
     if isinstance(target.model, Checkpoint):
         weights = target.model.weights
         return weights.get(HEAD, weights[EMBEDDING])[tokens]
@@ -228,8 +228,8 @@ class FeatureModel:
         cache: KvCache,
         tree: Tree | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Compute `ids` [rows] after the rows of `cache`; `features` [rows, hidden] are those
-        before each.
+        """Compute `ids` [rows] after the rows of `cache`, each with the feature before it,
+        [rows, hidden].
 
         Returns the logits after the last id, [1, vocab], and its feature, [1, hidden]. Logits are
         -inf for tokens that the draft never chooses. With a `tree`, the ids are its last nodes, and

@@ -124,7 +124,7 @@ class SharedDraft(_Translated, ChainDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
-        """`same` maps the draft's ids of these tokens to the target's, whose vocabulary has `vocab`
+        """`same` maps the draft's ids of these tokens to the target's; the target has `vocab`
         tokens."""
         ChainDraft.__init__(self, model.device, sampling, capacity, ends)
         _Translated.__init__(self, _TranslationReader(model, self.cache, translation))

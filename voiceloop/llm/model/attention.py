@@ -26,8 +26,7 @@ logger = logging.getLogger(__name__)
 
 CPU = torch.device("cpu")
 BUCKETS = (256, 512, 1024, 2048)
-"""Numbers of rows that a masked pass of fixed shape may attend to: the first that holds the
-sequence."""
+"""The numbers of rows that masked passes of fixed shape attend to: the smallest that fits."""
 
 
 ROUNDED = 0.05
@@ -80,8 +79,7 @@ class Rows(Protocol):
     def attend(
         self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
     ) -> Tensor:
-        """Write a layer's `states` to the cache; return what the queries `q` see,
-        [rows, heads * dim].
+        """Write a layer's `states` to the cache; return the attention of `q`, [rows, heads * dim].
 
         `states` is [rows, 2 groups, dim], keys before values; `q` is [rows, heads, dim]. A row sees
         the last `window` rows up to itself, or all of them. Products are multiplied by `scale`, or
@@ -167,8 +165,7 @@ class Branches:
         self.positions = self.places[start:]
         """The positions of the added rows, int64 [rows]."""
         self.apart = apart.to(device)
-        """Which rows each added row does not see, whatever their positions: bool
-        [rows, start + rows]."""
+        """Which rows an added one does not see, wherever they are: bool [rows, start + rows]."""
 
 
 @lru_cache(maxsize=64)
@@ -188,8 +185,7 @@ def _ancestors(tree: Tree, first: int) -> Tensor:
 
 
 class PlacedRows:
-    """A fixed number of rows at a `SlotPosition`; implements `Rows`. All layers share indices and
-    masks."""
+    """A fixed number of rows at a `SlotPosition`; implements `Rows`. All layers share its masks."""
 
     def __init__(self, place: SlotPosition, rows: int) -> None:
         self.positions = place.positions(rows)

@@ -90,8 +90,7 @@ class KvCache:
         return [buffer[:end] for buffer in self._layers[layer]]
 
     def written(self, layer: int) -> tuple[Tensor, ...]:
-        """Return the buffers of a layer that has been written; their first `length` rows are
-        valid."""
+        """Return the buffers of a layer that has been written; `length` rows of them are valid."""
         return self._layers[layer]
 
     def advance(self, rows: int) -> None:
@@ -131,8 +130,7 @@ class KvCache:
         other.release()
 
     def fork(self, other: KvCache, length: int) -> None:
-        """Copy the first `length` rows of `other`, or all if there are fewer, into its own
-        buffers."""
+        """Copy the first `length` rows of `other`, or all if it has fewer."""
         self.release()
         rows = min(length, other.length)
         for layer, buffers in other._layers.items():

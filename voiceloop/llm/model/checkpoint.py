@@ -91,7 +91,7 @@ class Checkpoint:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the JSON object in a file; an empty one if there is no file. Raises ValueError for other
+    """Read the JSON object in a file; an empty one without a file. Raises ValueError for other
     JSON."""
     if not path.is_file():
         return {}
@@ -184,8 +184,7 @@ def _listed(index: Path) -> list[Path]:
 
 
 def _plain(config: Mapping[str, Any]) -> bool:
-    """Tell whether config.json describes the model fully, with only features that are known
-    here."""
+    """Tell whether config.json describes the model fully, and all of it is supported here."""
     kind = config.get("model_type", "")
     # The default of a missing key differs between classes, so only keys that are there count.
     windows = (

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from voiceloop.llm.model.loading import LoadedModel
 
 SAMPLES = 64
-"""The number of sampled weights of each tensor, at equal steps; the bytes of each sample of a
-file."""
+"""The weights that are sampled from each tensor, at equal steps; also the bytes of a file's
+sample."""
 FILE_SAMPLES = 4096
 """The number of samples of a file, at equal steps."""
 

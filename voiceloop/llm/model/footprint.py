@@ -43,8 +43,8 @@ class Footprint:
     """llama.cpp runs the model: the weights stay as they are stored, and caches have 16 bits."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
-        """Return the bytes of the weights on a `device` like `cpu`; `dtype` None is the
-        checkpoint's own."""
+        """Return the bytes of the weights on a device of the type `device`, such as `cpu`. `dtype`
+        None is the checkpoint's own type, `how` the quantisation."""
         if self.as_is or "quantization_config" in self.config:  # it stays as it is stored
             return self.stored
         dtype = dtype or dtype_of(self.config)
@@ -111,8 +111,8 @@ def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
 
 
 def slots_for(budget: int, group: int) -> int:
-    """Return how many slots of `group` bytes, one for a conversation, fit into `budget`; at least
-    1."""
+    """Return how many slots of `group` bytes fit into `budget`, at least 1. A conversation has
+    one."""
     return max(1, budget // max(1, group))
 
 

@@ -213,8 +213,7 @@ class TransformersDecoder:
     def _seen(
         self, positions: Tensor, places: Tensor, apart: Tensor | None = None
     ) -> dict[str, Any]:
-        """Return the model's arguments for positions and masks; parameters are those of
-        `hidden`."""
+        """Return the model's arguments for positions and masks, from those of `hidden`."""
         masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
         # If all layers are of one kind, transformers takes the mask itself.
         mask = masks if len(masks) > 1 else next(iter(masks.values()))

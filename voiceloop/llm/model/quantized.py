@@ -68,14 +68,12 @@ class WeightOnly:
 
 
 def group_of(width: int) -> int | None:
-    """Return how many weights of a row of `width` share a scale in 4 bits; None if no group
-    fits."""
+    """Return how many of a row's `width` weights share a scale in 4 bits; None if no group fits."""
     return next((group for group in GROUPS if width % group == 0), None)
 
 
 def _in_four_bits(holder: nn.Linear, weight: Tensor) -> int:
-    """Round the holder's weight to 4 bits if groups divide its rows; return its bytes after
-    that."""
+    """Round the holder's weight to 4 bits, if groups divide its rows; return its bytes."""
     ao: Any = import_module(TORCHAO)
     packings: Any = import_module(f"{TORCHAO}.quantize_.workflows").Int4PackingFormat
     group = group_of(weight.shape[1])

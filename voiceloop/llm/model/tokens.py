@@ -18,8 +18,7 @@ from tokenizers import Tokenizer as Backend
 from voiceloop.llm.model.checkpoint import read_json
 
 _AS_WRITTEN = ("llama", "qwen3")
-"""Model types for which transformers uses a tokenizer of a general class as its file describes
-it."""
+"""Model types whose general tokenizers transformers takes as their files describe them."""
 _GENERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NAMED = (
     "bos_token",
@@ -34,8 +33,8 @@ _NAMED = (
 
 
 class Tokenizer:
-    """A tokenizer with a chat template. It has the methods of transformers' tokenizers that are
-    needed."""
+    """A tokenizer with a chat template. It has the methods of transformers' tokenizers that we
+    use."""
 
     def __init__(self, backend: Backend, template: str | None, named: Mapping[str, str]) -> None:
         """`named` are the special tokens by name, such as `eos_token`."""

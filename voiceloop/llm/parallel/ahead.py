@@ -66,7 +66,7 @@ class BranchCounters:
 class Ahead(ReplyHook):
     """Begins replies ahead for one conversation, in a cache that has memory only during a search.
 
-    Many attributes: the search that the event loop wants is kept apart from the one that runs.
+    It has many attributes because the search that is wanted is kept apart from the one that runs.
     """
 
     def __init__(
@@ -99,8 +99,7 @@ class Ahead(ReplyHook):
         self._running: Generator[None, None, None] | None = None
         """The steps of the search whose rows are in the cache; None if there is none."""
         self._looking: object | None = None
-        """Identifies the search that is wanted; None once the conversation has something else to
-        do."""
+        """Identifies the search that is wanted; None if something else is to be done."""
 
     def begin(self, turn: int) -> None:
         """End the current search."""
@@ -121,8 +120,7 @@ class Ahead(ReplyHook):
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun]:
-        """Begin replies. The next `begin` or `ahead` ends that, and no replies are reported
-        then."""
+        """Begin replies. The next `begin` or `ahead` ends that; no replies are reported then."""
         self._looking = looking = object()
         return self._told(turn, self._measured(self._grow(prompt, output), turn, looking), output)
 
@@ -156,8 +154,8 @@ class Ahead(ReplyHook):
     def _measured(
         self, steps: Generator[None, None, None], turn: int, looking: object
     ) -> Generator[int, None, Sequence[Tokens]]:
-        """Run and time the steps of one search while it is wanted; yield the number of tokens so
-        far."""
+        """Run the steps of a search while it is wanted, and measure their time. Yields the number
+        of tokens so far; returns the branches."""
         if self._looking is not looking:
             return ()
         self._let_go()  # an earlier search may not have noticed yet that it is over
@@ -231,8 +229,7 @@ class Ahead(ReplyHook):
         return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
     def _answer(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Choose the first token of each of `lines`; their nodes are the ends of the texts to
-        answer."""
+        """Choose the first token of each of `lines`, whose nodes end the texts that they answer."""
         marks = self._marks
         at_once = max(1, AT_ONCE // len(marks))
         for group in (lines[at : at + at_once] for at in range(0, len(lines), at_once)):

@@ -33,8 +33,7 @@ class ParallelReply:
     ends: Callable[[int], bool]
     """Called with each token; returns whether the line ends with it."""
     node: int = ROOT
-    """The node of its last token that the target has seen; at first, of the last token before the
-    reply."""
+    """The node of its last token that the target has seen, or of the last one before the reply."""
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
     done: bool = False

@@ -19,7 +19,7 @@ GROUP = "voiceloop.scorer"
 LONG_WORDS = 40
 """The most words that a reply should have, because it is heard, not read."""
 GRAM = 3
-"""Runs of so many words count as repetitions if they come again; shorter ones are turns of
+"""The number of words in a row that are a repetition if they come again; fewer are a turn of
 phrase."""
 
 
@@ -32,8 +32,7 @@ class Candidate:
     tokens: tuple[int, ...]
     """All decided tokens, with those of thoughts, of tool calls and of the end."""
     logprobs: tuple[float, ...]
-    """The natural log-probability of each token for the target, before penalties and
-    temperature."""
+    """The log-probability of each token for the target, before penalties and temperature."""
     complete: bool
     """Whether it is a whole reply; other candidates may end anywhere."""
 

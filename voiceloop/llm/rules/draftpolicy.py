@@ -1,5 +1,4 @@
-"""The choice of draft tokens for a round: how many, and in which tree. It needs no model or
-clock."""
+"""Chooses the draft tokens of a round: how many, and in which tree. It knows no model or clock."""
 
 from __future__ import annotations
 
@@ -42,8 +41,8 @@ class DraftPolicy:
     before they are decided: they are wanted soon, not many at once."""
     PROBE = 20
     """Rounds without a draft token after which one is tried, to see whether it pays by now. If it
-    adds more time than such a round takes, it waits longer: probing costs at most a twentieth of
-    the time."""
+    adds more time than such a round takes, more rounds must pass: probing costs at most a
+    twentieth."""
     RECHECK = 200
     """Rounds with draft tokens after which one round goes without, to measure its time again."""
     KEPT = 8
@@ -132,16 +131,15 @@ class _Chances:
     MEMORY = 0.95
     """The factor by which earlier observations fade in each round that drafts."""
     POOLED = 4.0
-    """The weight, in tests, of the acceptance over all depths when that of one depth is
-    estimated."""
+    """The weight of the overall acceptance in the estimate for one depth, as a number of tests."""
     FIRST = 7.0, 10.0
     """The numbers of accepted and of tested draft tokens that are assumed at the start."""
     HARDLY = 0.01
-    """The smallest probability of the deepest first choice of a tree. Deeper trees are not
-    considered."""
+    """The smallest probability of accepting all first choices of a tree. No tree is so deep that
+    this probability is smaller."""
     NEXT = 0.3, 0.15, 0.08
-    """The shares of the first choice's rejections in which the next three choices are assumed
-    accepted."""
+    """The assumed acceptance of the second, third and fourth choice, as shares of the cases in
+    which the first is rejected."""
 
     def __init__(self, widest: int) -> None:
         """`widest` is the number of the draft's choices for one position."""
@@ -218,15 +216,14 @@ class _Rate:
 
 
 class _Costs:
-    """Estimates the times of a draft step and of a target pass. They are relative to a target pass
-    over one row until a pass is measured, and then in ms."""
+    """Estimates the times of draft steps and target passes, in ms. Until a pass is measured, the
+    unit is the time of a target pass over one row."""
 
     RECENT = 5
     """The number of latest times whose median is used: some passes are interrupted."""
 
     def __init__(self, step: float, row: float) -> None:
-        """`step` and `row` are the relative costs of a draft step and of a further row of a
-        pass."""
+        """`step` and `row` are the relative costs of a draft step and of a further row."""
         self._step, self._row = step, row
         self._step_ms: deque[float] = deque(maxlen=self.RECENT)
         self._pass_ms: dict[int, deque[float]] = {}

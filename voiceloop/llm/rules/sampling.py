@@ -36,8 +36,7 @@ class Sampling:
     """
 
     temperature: float = 0.0
-    """0 is greedy decoding: the likeliest token after penalties, bias and bans, whatever top-k,
-    top-p and min-p are."""
+    """0 is greedy decoding, which takes the likeliest token after penalties, bias and bans."""
     top_k: int = 0
     """Keep the k likeliest tokens; 0 keeps all."""
     top_p: float = 1.0
@@ -54,8 +53,7 @@ class Sampling:
     presence_penalty: float = 0.0
     """Subtracted from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
-    """Subtracted from a token's logit for each time it is in the reply (as OpenAI's API defines
-    it)."""
+    """Subtracted from a token's logit each time it is in the reply (as OpenAI's API defines it)."""
     logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
     """Added to the logits of these tokens."""
     banned: frozenset[int] = frozenset()
@@ -193,7 +191,7 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
     """Turn `logits` [rows, vocab] into scores, at least float32; their softmax is the distribution.
 
     Temperature comes first, then top-k, top-p and min-p, each on what the one before has left.
-    Excluded tokens score -inf; the likeliest never does. In greedy decoding the logits stay as they
+    Excluded tokens score -inf; the likeliest never does. Greedy decoding leaves the logits as they
     are.
     """
     if sampling.temperature == 0:
@@ -254,15 +252,13 @@ class Noise:
 
     @cached_property
     def _counters(self) -> Tensor:
-        """Offsets that make the numbers of one key differ, int64 [vocab]; made at the first use, on
-        its thread and stream."""
+        """Offsets that make the numbers of one key differ, int64 [vocab]; made at the first use."""
         return torch.arange(1, self._vocab + 1, device=self._place) * _signed(_GOLDEN)
 
     def numbers(
         self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> list[int]:
-        """Return the keys of a reply's tokens `position`, `position + 1`, … as signed 64-bit
-        numbers."""
+        """Return the keys of a reply's tokens `position`, `position + 1`, …, as signed integers."""
         state = _mixed(0, self._seed, turn, revision, stream)
         return [_signed(_mixed(state, position + row)) for row in range(rows)]
 
@@ -278,7 +274,7 @@ class Noise:
         return self._handed_over(_uniform(keys + _signed(_GOLDEN)))
 
     def gumbel(self, keys: Tensor) -> Tensor:
-        """Return standard Gumbel noise for `keys` [rows]: float64 [rows, vocab], float32 on
+        """Return Gumbel noise for each of `keys` [rows]: float64 [rows, vocab], or float32 on
         Metal."""
         uniform = _uniform(keys.to(self._place).unsqueeze(1) + self._counters)
         return self._handed_over(-(-uniform.log()).log())

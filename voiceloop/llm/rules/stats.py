@@ -132,9 +132,8 @@ class Stats:
         self.total.draft_ms += ms
 
     def chosen(self, start: int, rows: Sequence[int]) -> tuple[int, float]:
-        """Keep only `rows` of the rows from `start` on; their numbers count from `start`. Returns
-        the number of the other rows and the milliseconds that they took; `wasted` does not count
-        them."""
+        """Keep only these `rows` from `start` on, which count from there. Returns the number of the
+        others and the milliseconds that they took; `wasted` does not count them."""
         took = self._row_ms[start:]
         kept = self._row_ms[start:] = [took[row] for row in rows]
         return len(took) - len(kept), sum(took) - sum(kept)

@@ -99,7 +99,7 @@ def branching(
     From the root on, the child that is the target's choice is accepted, until there is no such
     child. `x` [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the
     target's after the root and after each node. `noise` [depth + 1 or more, vocab] has a row for
-    each depth. Returns the accepted nodes and the tokens: theirs and one more. This waits for the
+    each depth. Returns the accepted nodes and the tokens: theirs and one more. It waits for the
     device.
     """
     if noise is not None:
@@ -122,8 +122,8 @@ def _leading(accepted: Tensor) -> Tensor:
 
 
 def _on_host(n: Tensor, tokens: Tensor) -> tuple[int, list[int]]:
-    """Return the number of accepted tokens and the tokens that are decided. Nothing else in a round
-    waits for the device."""
+    """Copy the number of accepted tokens and the tokens that are decided to the host. Nothing else
+    in a round waits for the device."""
     count, *decided = cast(Any, torch.cat((n, tokens))).tolist()
     return count, decided[: count + 1]
 
@@ -153,8 +153,7 @@ class Verifier:
         position."""
 
     def begin(self, turn: int, old: Sequence[int], position: int) -> DraftTokens:
-        """Begin a reply to the user's `turn`, or begin it again from its token number `position`
-        on.
+        """Begin a reply to the user's `turn`, or begin it again from its token `position` on.
 
         `old` are the tokens that were decided there before. Returns those that can be verified.
         """
@@ -208,9 +207,11 @@ class Verifier:
         return range(n), tokens
 
     def choices(self, scores: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Choose the next token of each of several replies to the turn, int64 [seeds]: of reply i
-        by its `seeds[i]` and row i of `scores` [seeds, vocab], as number `positions[i]` of the
-        turn's tokens."""
+        """Choose the next token of several replies to the turn: int64 [seeds].
+
+        For reply i, `seeds[i]` is its seed, `positions[i]` the number of the token in the turn, and
+        row i of `scores` [seeds, vocab] its scores after `warp`.
+        """
         assert not self.sampling.rejects, "what is chosen without a draft is another choice there"
         if self.sampling.temperature == 0:
             return choose(scores, None)
@@ -228,8 +229,7 @@ class Verifier:
         self._noise = Noise(seed, self._vocab, self._device)
 
     def remember(self, position: int, p: Tensor) -> None:
-        """Keep the rows of `p` [tokens, vocab], from which the turn's tokens from `position` on
-        were drawn."""
+        """Keep the distributions `p` [tokens, vocab] of the turn's tokens from `position` on."""
         self._drawn_from.update(zip(range(position, self._remembered), p.clone(), strict=False))
 
     def numbers(self, position: int, rows: int) -> dict[RandomStream, list[int]]:
