@@ -181,7 +181,7 @@ class SpeculativeConversation:
             yield from self._answer_to(text, turn)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer anew, with the old reply as the draft of the new one."""
+        """Answer again, with the old reply as the draft of the new one."""
         with self._held():
             self._begin(turn)
             yield from self._answer_to(text, turn)

@@ -42,7 +42,7 @@ CARRIED = CHUNK // 2
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The prompt of a reply, and where the reply stands."""
+    """The prompt of a reply, and the place of the reply in its turn."""
 
     ids: Sequence[int]
     """All ids before the reply."""

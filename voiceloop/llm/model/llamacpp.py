@@ -56,7 +56,7 @@ class GgufModel:
         params.use_extra_bufts = b"AMX_INT8 = 1" not in lib.llama_print_system_info()
         self.file = file
         self.handle = lib.llama_model_load_from_file(str(file).encode(), params)
-        """`llama_model *`."""
+        """The C library's pointer, `llama_model *`."""
         if not self.handle:
             raise ModelCorrupt(
                 f"llama.cpp cannot read the model '{name}'", "download or copy it again"

@@ -73,7 +73,7 @@ class Whole:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight = weight.detach().t()
-        """[in, out]"""
+        """The weights, [in, out]."""
         if weight.device.type == "cpu":  # products of several rows take half as long in this layout
             self.weight = self.weight.contiguous()
         self.nbytes = weight.nbytes

@@ -37,8 +37,8 @@ class DraftPolicy:
     """
 
     FIRST_CLAUSE = 8
-    """The approximate number of tokens in a reply's first clause. No draft reaches beyond them
-    before they are decided: they are wanted soon, not many at once."""
+    """The approximate number of tokens in a reply's first clause. Until they are decided no draft
+    reaches further, because they are wanted soon, not many at once."""
     PROBE = 20
     """Rounds without a draft token after which one is tried, to see whether it pays by now. If it
     adds more time than such a round takes, more rounds must pass: probing costs at most a

@@ -95,7 +95,8 @@ class Penalties:
     """
 
     def __init__(self, sampling: Sampling, vocab: int, device: torch.device) -> None:
-        """Raises EngineError for a bias or ban on a token that does not exist."""
+        """Prepare what `sampling` sets. Raises EngineError for a bias or ban on a token that does
+        not exist."""
         self._repetition = sampling.repetition_penalty
         self._presence = sampling.presence_penalty
         self._frequency = sampling.frequency_penalty
@@ -143,7 +144,7 @@ class Penalties:
     def rollback(self, length: int) -> None:
         """Forget everything from position `length` on."""
         if length < self._length:
-            self._length = 0  # all of it is counted anew
+            self._length = 0  # all of it is counted again
 
     def apply(
         self,

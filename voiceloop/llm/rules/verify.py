@@ -26,7 +26,7 @@ class DraftTokens:
     """Draft tokens to verify, in order. They are valid until the draft proposes again."""
 
     tokens: Tensor
-    """int64 [k], on the target's device."""
+    """The tokens, int64 [k], on the target's device."""
     q: Tensor | None = None
     """The distributions that the tokens were drawn from, [k, vocab]. None if they were not drawn,
     and in coupled verification, which does not need them."""
@@ -64,8 +64,7 @@ def coupled(x: Tensor, scores: Tensor, noise: Tensor | None) -> tuple[Tensor, Te
 def rejection(
     x: Tensor, p: Tensor, q: Tensor | None, u: Tensor, gumbel: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Verify by rejection sampling (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm
-    2).
+    """Verify by rejection (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).
 
     `x` [k] are the draft tokens, int64. `p` [k + 1, vocab] are the target's distributions. `q`
     [k, vocab] are exactly those that x were drawn from; None if they were not drawn: then q is 1 at
@@ -93,8 +92,7 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
 def branching(
     x: Tensor, scores: Tensor, noise: Tensor | None, tree: Tree
 ) -> tuple[list[int], list[int]]:
-    """Verify a tree by coupling: the path follows the target's choices (Miao et al. 2024,
-    SpecInfer).
+    """Verify a tree by coupling: follow the target's choices (Miao et al. 2024, SpecInfer).
 
     From the root on, the child that is the target's choice is accepted, until there is no such
     child. `x` [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the
