@@ -38,11 +38,11 @@ class _TranslationReader:
         self.cache, self.translation, self.length = cache, translation, 0
         self._model = model
         self._fed: list[int] = []
-        """The tokens of the cache's rows, and maybe some that it lacks."""
+        """The tokens of the rows in the cache, and maybe more tokens, which it lacks."""
 
     def unseen(self, ids: Sequence[int]) -> list[int]:
         """Cut the cache back to what fits `ids`; return the tokens that it then lacks, at least
-        one. None are returned if the translation is too long for the cache."""
+        one. The list is empty if the translation is too long for the cache."""
         own = self.translation.translate(ids)
         if len(own) > self.cache.capacity - ROOM:
             return []
@@ -59,7 +59,8 @@ class _TranslationReader:
         self.length = len(ids)
 
     def last(self, ids: Sequence[int]) -> Generator[None, None, list[int]]:
-        """Return the tokens of `unseen`, but at most one step's: the rest is read before."""
+        """Return the tokens of `unseen`. If one step cannot take them, read all but the last
+        before."""
         own = self.unseen(ids)
         if len(own) > self._model.chunk:
             yield from feed(self._model, self.cache, self._fed[:-1])
