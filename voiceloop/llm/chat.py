@@ -98,8 +98,8 @@ class ChatConversation(ABC):
         """Return the system prompt and all exchanges as messages."""
         system: list[Message] = [{"role": "system", "content": self._system}]
         exchanges = (*self._before, self._now)
-        told = [message for exchange in exchanges for message in exchange.messages()]
-        return [*system, *told] if self._system else told
+        dialogue = [message for exchange in exchanges for message in exchange.messages()]
+        return [*system, *dialogue] if self._system else dialogue
 
     @property
     def exchanges(self) -> int:
@@ -117,12 +117,12 @@ class ChatConversation(ABC):
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """Store the text; nothing is computed."""
-        self._ask(text, turn)
+        self._set_request(text, turn)
         yield from ()
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         """Answer the user's whole turn `text`."""
-        self._ask(text, turn)
+        self._set_request(text, turn)
         self._reply = ChatReply(turn, self._now.reply)
         yield from self.answer(self._reply)
 
@@ -132,7 +132,7 @@ class ChatConversation(ABC):
 
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
         """Answer with `reply`, which was found without the model."""
-        self._ask(text, turn)
+        self._set_request(text, turn)
         self._reply = ChatReply(turn, self._now.reply, finished=True)
         yield self._reply.say(reply)
 
@@ -191,7 +191,7 @@ class ChatConversation(ABC):
         """Do nothing: no memory is held here."""
         return None
 
-    def _ask(self, text: str, turn: int) -> None:
+    def _set_request(self, text: str, turn: int) -> None:
         """Set the text of the user's `turn`; if the turn is new, close the exchange before it."""
         reply, self._reply = self._reply, None
         if turn != self._turn:

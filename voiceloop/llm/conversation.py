@@ -53,11 +53,11 @@ class _TurnRequest:
 
 @dataclass(slots=True)
 class _ReplyState:
-    """The reply to the last user turn, so far: its place in the ids, its beginning if that is
-    prescribed, and its contents."""
+    """The reply to the last user turn, so far. Its fields are its place in the ids, the ids with
+    which it has to begin or may not begin, and its contents."""
 
     turn: int
-    asked: int
+    request_end: int
     """The index in the ids just after the user's text."""
     start: int
     """The index in the ids of the reply's first token."""
@@ -117,9 +117,9 @@ class SpeculativeConversation:
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
         """The index of each exchange's user text; the last is that of the current exchange."""
-        self._said: list[frozenset[int]] = []
+        self._reply_tokens: list[frozenset[int]] = []
         """The tokens of the reply of each exchange but the current one."""
-        self._asked = _TurnRequest()
+        self._request = _TurnRequest()
         self._reply: _ReplyState | None = None
         self._required: Sequence[str] = ()
         """The tools of which each reply has to call one; empty if replies may be text."""
@@ -163,21 +163,21 @@ class SpeculativeConversation:
 
         After `reply` it is for that text without its last punctuation. None if it was not computed.
         """
-        return self._speculator.ending(self._asked.bare)
+        return self._speculator.ending(self._request.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """Compute all of the text, its last tokens too, which the end probability needs. If a later
         text tokenises them in another way, only they are rolled back."""
         with self._held():
             self._begin(turn)
-            self._ask(text, suffix=[])
-            self._asked.bare = len(self._ids)
+            self._set_request(text, suffix=[])
+            self._request.bare = len(self._ids)
             yield from self._speculator.prefill(self._ids)
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         with self._held():
             self._begin(turn)
-            self._asked.old = ()
+            self._request.old = ()
             yield from self._answer_to(text, turn)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
@@ -189,7 +189,7 @@ class SpeculativeConversation:
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
         """Answer with `reply`, or with as much of it as fits into the context."""
         self._begin(turn)
-        recited = self._asks(text, turn)
+        recited = self._open_reply(text, turn)
         ids = self._template.words([reply])
         ids = ids[: self._capacity - len(self._ids)]
         recited.spoken = list(range(recited.start, recited.start + len(ids)))
@@ -228,7 +228,7 @@ class SpeculativeConversation:
         if reply is None:
             return ""
         if tokens <= 0 or not reply.spoken:
-            self._truncate(reply.asked)
+            self._truncate(reply.request_end)
         elif tokens < len(reply.spoken) or not reply.finished:
             self._truncate(reply.spoken[:tokens][-1] + 1)
             reply.cut = True
@@ -259,8 +259,8 @@ class SpeculativeConversation:
         same = common(self._ids, ids)
         self._truncate(same)
         self._ids += ids[same:]
-        self._starts, self._said = starts, [frozenset(reply) for reply in replies]
-        self._asked, self._reply = _TurnRequest(), None
+        self._starts, self._reply_tokens = starts, [frozenset(reply) for reply in replies]
+        self._request, self._reply = _TurnRequest(), None
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         return bool(self._template.call_of([tool.name for tool in tools]))
@@ -289,46 +289,46 @@ class SpeculativeConversation:
         first ids the conversation has too."""
         before, carried = self._before(turn)
         words = self._template.content(f"{carried} {text}".strip())
-        earlier = self._earlier(words, None if turn == self._asked.turn else self._reply)
+        earlier = self._earlier(words, None if turn == self._request.turn else self._reply)
         ids = [*before, *words]
         return Prompt(ids, turn, earlier=earlier), common(ids, self._ids)
 
     def _before(self, turn: int) -> tuple[list[int], str]:
         """Return the ids before the user's text of `turn`, and the text of earlier turns that got
         no reply. The last reply counts as heard to its end."""
-        reply, asked = self._reply, self._asked
-        if turn != asked.turn and reply is not None and len(self._ids) > reply.start:
+        reply, request = self._reply, self._request
+        if turn != request.turn and reply is not None and len(self._ids) > reply.start:
             return self._ids + self._template.reply_to_user, ""
-        goes_on = turn == asked.turn or reply is None
-        return self._ids[: self._starts[-1]], asked.before if goes_on else asked.said
+        goes_on = turn == request.turn or reply is None
+        return self._ids[: self._starts[-1]], request.before if goes_on else request.said
 
     def _begin(self, turn: int) -> None:
         """Continue the user's `turn`, or close the exchange before it if the turn is a new one."""
         self.hook.begin(turn)
         reply, self._reply = self._reply, None
-        asked = self._asked
-        if turn == asked.turn:
+        request = self._request
+        if turn == request.turn:
             if reply is not None and reply.own:  # an empty reply replaces no earlier one
-                asked.old = reply.own
+                request.old = reply.own
             return
-        before = asked.before
+        before = request.before
         if reply is not None and len(self._ids) > reply.start:
-            self._said.append(self._spoken(reply))
+            self._reply_tokens.append(self._spoken(reply))
             if reply.cut:
                 self._ids += self._template.encode(BROKEN_OFF)
             self._ids += self._template.reply_to_user
             self._starts.append(len(self._ids))
             before = ""
         elif reply is not None:
-            before = asked.said
-        self._asked = _TurnRequest(turn, before)
+            before = request.said
+        self._request = _TurnRequest(turn, before)
 
-    def _ask(self, text: str, suffix: list[int]) -> None:
+    def _set_request(self, text: str, suffix: list[int]) -> None:
         """Make the ids end with the user's turn and `suffix`; rows that still fit are kept."""
-        said = f"{self._asked.before} {text}".strip()
-        tail = self._template.content(said) + suffix
+        whole = f"{self._request.before} {text}".strip()
+        tail = self._template.content(whole) + suffix
         self._make_room(len(tail) + len(self._template.user_to_reply) + len(self._call))
-        self._asked.said = said
+        self._request.said = whole
         start = self._starts[-1]
         same = common(self._ids[start:], tail)
         self._truncate(start + same)
@@ -351,7 +351,7 @@ class SpeculativeConversation:
             self._speculator.rollback(first)
             del self._ids[first:second]
             self._starts = [first, *(start - second + first for start in self._starts[2:])]
-            del self._said[0]
+            del self._reply_tokens[0]
             self._speculator.stats.total.dropped_turns += 1
 
     def _truncate(self, length: int) -> None:
@@ -361,11 +361,11 @@ class SpeculativeConversation:
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         """Answer the turn. A reply that only echoes the user is decoded again with another
         beginning."""
-        self._reply = reply = self._asks(text, turn)
+        self._reply = reply = self._open_reply(text, turn)
         if reply.call:
             yield from self._call_by(reply)
             return
-        echo, held = Echo(self._asked.said), list[TokenBurst]()
+        echo, held = Echo(self._request.said), list[TokenBurst]()
         for item in self._answer(reply):
             if isinstance(item, TokenBurst) and echo.push(item.text):
                 held.append(item)
@@ -378,12 +378,14 @@ class SpeculativeConversation:
             yield from held
             return
         # The reply is an echo.
-        yield from self._again(_ReplyState(turn, reply.asked, reply.start, avoided=reply.own[0]))
+        yield from self._again(
+            _ReplyState(turn, reply.request_end, reply.start, avoided=reply.own[0])
+        )
 
     def _again(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
         """Answer again, with `reply` in the place of the last one."""
         self._truncate(reply.start)
-        self._asked.old, self._reply = (), reply
+        self._request.old, self._reply = (), reply
         yield from self._answer(reply)
 
     def _call_by(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
@@ -399,15 +401,15 @@ class SpeculativeConversation:
             return
         name = nearest(item.name, self._required) or self._required[0]
         call = self._template.call_of([name])
-        yield from self._again(_ReplyState(reply.turn, reply.asked, reply.start, call=call))
+        yield from self._again(_ReplyState(reply.turn, reply.request_end, reply.start, call=call))
 
-    def _asks(self, text: str, turn: int) -> _ReplyState:
+    def _open_reply(self, text: str, turn: int) -> _ReplyState:
         """Put the user's whole turn at the end of the ids; return the reply that begins there."""
-        self._ask(text, suffix=self._template.user_to_reply)
-        start, said = len(self._ids), self._starts[-1]
-        words = self._template.content(bare(self._asked.said))
-        known = self._ids[said : said + len(words)] == words
-        self._asked.bare = said + len(words) if known else 0
+        self._set_request(text, suffix=self._template.user_to_reply)
+        start, text_start = len(self._ids), self._starts[-1]
+        words = self._template.content(bare(self._request.said))
+        known = self._ids[text_start : text_start + len(words)] == words
+        self._request.bare = text_start + len(words) if known else 0
         return _ReplyState(turn, start - len(self._template.user_to_reply), start, call=self._call)
 
     def _answer(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
@@ -449,16 +451,16 @@ class SpeculativeConversation:
 
     def _first(self, reply: _ReplyState, most: int) -> Generator[None, None, Step]:
         """Take the first step of a reply that may have `most` more tokens."""
-        words = self._ids[self._starts[-1] : reply.asked]
+        words = self._ids[self._starts[-1] : reply.request_end]
         earlier = self._earlier(words, reply if reply.returned else None)
         prompt = Prompt(
-            *(self._ids, reply.turn, reply.chosen, self._asked.bare, earlier, reply.avoided)
+            *(self._ids, reply.turn, reply.chosen, self._request.bare, earlier, reply.avoided)
         )
         first = self.hook.first(prompt, most, partial(self._output, reply.call))
         if first is not None:
             return first
         # One fewer, so that there is room for the target's own token after them.
-        old = () if reply.returned else self._asked.old[: most - 1]
+        old = () if reply.returned else self._request.old[: most - 1]
         return self._speculator.revise(prompt, old)
 
     def _spoken(self, reply: _ReplyState) -> frozenset[int]:
@@ -467,7 +469,9 @@ class SpeculativeConversation:
 
     def _earlier(self, words: Sequence[int], reply: _ReplyState | None) -> frozenset[int]:
         """Return the tokens of all closed exchanges' replies, of `reply` and of `words`."""
-        return frozenset(words).union(*self._said, () if reply is None else self._spoken(reply))
+        return frozenset(words).union(
+            *self._reply_tokens, () if reply is None else self._spoken(reply)
+        )
 
     def _output(self, begun: Sequence[int] = ()) -> Output:
         """Make the converter from tokens to text for a reply that has `begun` with these tokens."""

@@ -74,8 +74,8 @@ class Inputs:
     def load(self, round_: Round) -> None:
         """Copy a round's inputs to the device. Work that reads the previous ones must be over."""
         keys = [key for stream in RandomStream for key in round_.keys[stream]]
-        told = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
-        self._on_host.copy_(torch.tensor(told))
+        values = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
+        self._on_host.copy_(torch.tensor(values))
         self._numbers.copy_(self._on_host, non_blocking=True)
 
 
@@ -129,13 +129,13 @@ class FixedRound:
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
-        said, noise = self._said(), self._gumbel(k, drafting=True)
+        counts, noise = self._counts(), self._gumbel(k, drafting=True)
         rows, start = given.recent, given.length - 2
         for i in range(k):
             logits = decoder.forward_at(
                 rows, SlotPosition(slots, given.draft_slot, start, reach), 1
             )
-            scores = warp(self._penalties.apply(logits, x[:i], said), sampling)
+            scores = warp(self._penalties.apply(logits, x[:i], counts), sampling)
             if sampling.rejects:
                 self.q[i : i + 1] = scores.softmax(-1)
             x[i : i + 1] = choose(scores, None if noise is None else noise[i])
@@ -148,7 +148,7 @@ class FixedRound:
         rows = torch.cat((given.recent[1:], x))
         place = SlotPosition(slots, given.target_slot, given.length - 1, reach)
         logits = self.target.decoder.forward_at(rows, place, k + 1)
-        scores = warp(self._penalties.apply(logits, x, self._said()), sampling)
+        scores = warp(self._penalties.apply(logits, x, self._counts()), sampling)
         if sampling.rejects:
             p = self.p[: k + 1].copy_(scores.softmax(-1))
             q = None if self.draft_model is None else self.q[:k]
@@ -166,7 +166,7 @@ class FixedRound:
             return None
         return self._noise.gumbel(self.inputs.keys[RandomStream.CHOICE][:rows])
 
-    def _said(self) -> TokenCounts | None:
+    def _counts(self) -> TokenCounts | None:
         """Return the counts for penalties; None if no penalty is on."""
         if not self._penalties.counting:
             return None
@@ -200,9 +200,9 @@ class Captured:
         self._capture = capture
         self._graphs: dict[tuple[str, int, int], Graph] = {}
         self._reach = 0
-        self._told = torch.zeros_like(work.decided, device="cpu")
+        self._decided_on_host = torch.zeros_like(work.decided, device="cpu")
         if work.decided.device.type == "cuda":
-            self._told = self._told.pin_memory()
+            self._decided_on_host = self._decided_on_host.pin_memory()
 
     def prepare(self) -> None:
         """Capture the usual rounds; others are captured when they are first wanted."""
@@ -238,12 +238,12 @@ class Captured:
 
     def decided(self) -> tuple[int, list[int]]:
         """Wait for the number of accepted draft tokens and the tokens that are decided."""
-        self._told.copy_(self.work.decided, non_blocking=True)
+        self._decided_on_host.copy_(self.work.decided, non_blocking=True)
         if self.work.decided.device.type == "cuda":
             arrived = torch.cuda.Event()
             arrived.record()
             arrived.synchronize()
-        n, *tokens = cast("list[int]", cast(Any, self._told).tolist())
+        n, *tokens = cast("list[int]", cast(Any, self._decided_on_host).tolist())
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:

@@ -48,7 +48,7 @@ class CudaGraphs:
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
-        self._told = False
+        self._warned = False
 
     def __call__(self, work: Callable[[], None]) -> Graph:
         """Capture `work`. If it cannot be captured, it runs uncaptured, and that is logged once."""
@@ -66,9 +66,9 @@ class CudaGraphs:
             ):
                 work()
         except RuntimeError as error:
-            if not self._told:
+            if not self._warned:
                 logger.warning("rounds are not captured: %s", str(error).partition("\n")[0])
-            self._told = True
+            self._warned = True
             return Plainly(work)
         taken = torch.cuda.memory_reserved() - held
         logger.info("captured in %.2f s, %.1f MB", perf_counter() - began, taken / 1e6)

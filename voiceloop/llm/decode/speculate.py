@@ -265,7 +265,7 @@ class Speculator:
             scores[0, self._reply.avoided] = -torch.inf
         path, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
         if plan.watched is not None:
-            self._watch(plan.watched, logits[0])
+            self._record_ending(plan.watched, logits[0])
         end = known + len(path)
         self.stats.rolled_back(end, self.cache.length)
         self.cache.keep(known, path)
@@ -332,7 +332,7 @@ class Speculator:
         with watch:
             logits = self._logits(plan)
             if plan.watched is not None:
-                self._watch(plan.watched, logits[0])
+                self._record_ending(plan.watched, logits[0])
         rows = len(plan.tokens)
         step = Step(start=plan.start, rows=rows, prompt=rows, target_ms=watch.take())
         self.stats.target_pass(step)
@@ -449,7 +449,7 @@ class Speculator:
                 Step(start=start, rows=rows, prompt=rows, target_ms=watch.take())
             )
         assert logits is not None
-        self._watch(len(ids), logits[-1])
+        self._record_ending(len(ids), logits[-1])
         yield None
 
     def _logits(self, plan: PassPlan) -> Tensor:
@@ -458,7 +458,7 @@ class Speculator:
             return self._target.forward(plan.tokens, plan.slot, plan.keep)
         return self._target.forward_tree(plan.tokens, plan.slot, tree, plan.keep)
 
-    def _watch(self, length: int, logits: Tensor) -> None:
+    def _record_ending(self, length: int, logits: Tensor) -> None:
         """Compute the value of `ending` now, because that waits for the device."""
         if self._ends:
             self._ending = length, float(logits.float().softmax(-1)[self._ends].sum())

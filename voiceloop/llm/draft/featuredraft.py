@@ -125,9 +125,9 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
         *(OSError, ValueError, KeyError, RuntimeError),
         *(SafetensorError, msgspec.DecodeError),
     ) as error:
-        said = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0]
         raise ModelCorrupt(
-            f"the draft '{name}' is damaged: {said}", "copy it again, or train another"
+            f"the draft '{name}' is damaged: {reason}", "copy it again, or train another"
         ) from error
     return LoadedHead(name, card, weights, tokens)
 

@@ -135,18 +135,18 @@ def read_checkpoint(
                     return None
                 weight: Tensor = opened.get_tensor(name)
                 if tuple(weight.shape) != shapes[name]:
-                    told = f"{list(weight.shape)}, not {list(shapes[name])}"
-                    raise ValueError(f"{name} is {told} as config.json says")
+                    sizes = f"{list(weight.shape)}, not {list(shapes[name])}"
+                    raise ValueError(f"{name} is {sizes} as config.json says")
                 narrow = weight.dtype.itemsize < dtype.itemsize
                 weights[name] = weight if narrow else weight.to(dtype)
     if not weights:
         return None
     if missing := [name for name in shapes if name not in weights]:
         raise ValueError(f"the weights lack {missing[0]}")
-    told = Sight(lambda positions: rotary_table(positions, dim, theta, dtype, device))
-    untold = Sight(None)
+    placed = Sight(lambda positions: rotary_table(positions, dim, theta, dtype, device))
+    unplaced = Sight(None)
     return Checkpoint(
-        sights=tuple(told if tells else untold for tells in _tells(config)),
+        sights=tuple(placed if rotary else unplaced for rotary in _rotary_layers(config)),
         heads=config["num_attention_heads"],
         groups=config["num_key_value_heads"],
         dim=dim,
@@ -224,7 +224,7 @@ def _theta(config: Mapping[str, Any]) -> float | None:
     return float(theta) if plain else None
 
 
-def _tells(config: Mapping[str, Any]) -> list[int]:
+def _rotary_layers(config: Mapping[str, Any]) -> list[int]:
     """Return for each layer 1 if it has rotary positions, else 0."""
     every = [1] * config[LAYERS]
     return config["no_rope_layers"] if config["model_type"] == "smollm3" else every

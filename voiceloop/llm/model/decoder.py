@@ -190,13 +190,15 @@ class LeanDecoder:
         self._heads = model.heads, model.groups, model.dim
         self._activation, self._scale = model.activation, model.attention_scale
         with torch.inference_mode():
-            told = [sight for sight in dict.fromkeys(model.sights) if sight.rotary is not None]
-            self._rotary = [_rotary_table(sight, capacity) for sight in told]
-            taken = _Taken(model, how, told)
-            self._layers = [taken.layer(index) for index in range(len(model.sights))]
-            self.normed = taken.norm(NORM)
+            rotary_sights = [
+                sight for sight in dict.fromkeys(model.sights) if sight.rotary is not None
+            ]
+            self._rotary = [_rotary_table(sight, capacity) for sight in rotary_sights]
+            builder = _LayerBuilder(model, how, rotary_sights)
+            self._layers = [builder.layer(index) for index in range(len(model.sights))]
+            self.normed = builder.norm(NORM)
             """The norm between the last layer and the head."""
-            self.embedding = taken.wide(model.weights.pop(EMBEDDING))
+            self.embedding = builder.wide(model.weights.pop(EMBEDDING))
             self.device = self.embedding.device
             self._multiplier = (
                 None
@@ -205,7 +207,7 @@ class LeanDecoder:
             )
             head = model.weights.pop(HEAD, None)
             self._head = linear(
-                _padded(self.embedding if head is None else taken.wide(head), vocab), None, how
+                _padded(self.embedding if head is None else builder.wide(head), vocab), None, how
             )
         self.chunk = chunk(self.device)
         self._captured = operations(self.device, self.dtype)
@@ -303,16 +305,16 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
     return F.pad(head, (0, 0, 0, rows - len(head)))
 
 
-class _Taken:
+class _LayerBuilder:
     """Builds layers from the weights of a model and removes them there, one layer at a time.
 
     In this way memory never holds two copies of all weights. Narrow weights are widened here.
     """
 
-    def __init__(self, model: Checkpoint, how: Quantize, told: Sequence[Sight]) -> None:
-        """`told` are the kinds of layers with rotary positions."""
+    def __init__(self, model: Checkpoint, how: Quantize, rotary_sights: Sequence[Sight]) -> None:
+        """`rotary_sights` are the kinds of layers with rotary positions."""
         self._model = model
-        self._told = told
+        self._rotary_sights = rotary_sights
         self._how: Quantize = how
 
     def wide(self, weight: Tensor) -> Tensor:
@@ -351,7 +353,7 @@ class _Taken:
         both = f"{prefix}pre_feedforward_layernorm.weight" in weights
         return _DecoderLayer(
             window=sight.window,
-            table=self._told.index(sight) if sight in self._told else None,
+            table=self._rotary_sights.index(sight) if sight in self._rotary_sights else None,
             attention_norm=norm("input_layernorm"),
             qkv=product(*(f"self_attn.{which}_proj" for which in "qkv")),
             q_norm=norm_if_any("self_attn.q_norm"),

@@ -43,11 +43,11 @@ def check_format(
 ) -> None:
     """Raise EngineError if the weights of model `name` cannot be read: they are in an unknown
     format, or in one whose packages are not `installed`. `config` is the model's config.json."""
-    said = config.get("quantization_config")
-    if not isinstance(said, dict):
+    quantization = config.get("quantization_config")
+    if not isinstance(quantization, dict):
         return
-    method = str(said.get("quant_method") or "")
-    if not method and (said.get("load_in_4bit") or said.get("load_in_8bit")):
+    method = str(quantization.get("quant_method") or "")
+    if not method and (quantization.get("load_in_4bit") or quantization.get("load_in_8bit")):
         method = "bitsandbytes"
     if method not in _READERS:
         raise EngineError(

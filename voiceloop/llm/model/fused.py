@@ -162,8 +162,8 @@ def _attended(
     column = tl.arange(0, WIDTH)
     row, head = query // fold, group * fold + query % fold
     own = (row < rows)[:, None] & (column < dim)[None, :]
-    asked = q + row[:, None] * q_row + head[:, None] * dim + column[None, :]
-    queries = tl.load(asked, mask=own, other=0.0)
+    query_place = q + row[:, None] * q_row + head[:, None] * dim + column[None, :]
+    queries = tl.load(query_place, mask=own, other=0.0)
     kept = buffer + tl.load(slot) * capacity * (2 * groups * dim) + group * dim
     most = tl.full([QUERIES], NEVER, tl.float32)
     total = tl.zeros([QUERIES], tl.float32)
@@ -284,12 +284,12 @@ def _apply_rotary(
     place = x + row * x_row + head * (2 * half) + column
     first = tl.load(place, mask=own, other=0.0).to(tl.float32)
     second = tl.load(place + half, mask=own, other=0.0).to(tl.float32)
-    told = row * (2 * half) + column
+    angle = row * (2 * half) + column
     there = column < half
-    cos_first = tl.load(cos + told, mask=there, other=0.0).to(tl.float32)
-    cos_second = tl.load(cos + told + half, mask=there, other=0.0).to(tl.float32)
-    sin_first = tl.load(sin + told, mask=there, other=0.0).to(tl.float32)
-    sin_second = tl.load(sin + told + half, mask=there, other=0.0).to(tl.float32)
+    cos_first = tl.load(cos + angle, mask=there, other=0.0).to(tl.float32)
+    cos_second = tl.load(cos + angle + half, mask=there, other=0.0).to(tl.float32)
+    sin_first = tl.load(sin + angle, mask=there, other=0.0).to(tl.float32)
+    sin_second = tl.load(sin + angle + half, mask=there, other=0.0).to(tl.float32)
     kind = x.dtype.element_ty
     tl.store(place, (first * cos_first + second * sin_first).to(kind), mask=own)
     tl.store(place + half, (second * cos_second + first * sin_second).to(kind), mask=own)

@@ -75,10 +75,13 @@ def _sights(model: PreTrainedModel) -> tuple[Sight, ...]:
         for kind in _kinds(config)
     }
     unplaced = {kind: Sight(None, sight.window) for kind, sight in kinds.items()}
-    told: list[int] = getattr(config, "no_rope_layers", None) or [1] * config.num_hidden_layers
+    rotary_layers: list[int] = (
+        getattr(config, "no_rope_layers", None) or [1] * config.num_hidden_layers
+    )
     layers = getattr(config, "layer_types", None) or [*kinds] * config.num_hidden_layers
     return tuple(
-        (kinds if tells else unplaced)[kind] for kind, tells in zip(layers, told, strict=True)
+        (kinds if has_rotary else unplaced)[kind]
+        for kind, has_rotary in zip(layers, rotary_layers, strict=True)
     )
 
 
@@ -88,8 +91,8 @@ def _activation(config: Any) -> str:
 
 def _rope_types(config: Any) -> set[str]:
     """Return the types of rotary positions. There may be one for each kind of layer."""
-    told: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    ways = [way for way in told.values() if isinstance(way, dict)] or [told]
+    parameters: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    ways = [way for way in parameters.values() if isinstance(way, dict)] or [parameters]
     return {cast("dict[str, Any]", way).get("rope_type", "default") for way in ways}
 
 

@@ -79,7 +79,7 @@ def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> Loaded
         name,
         model,
         tokenizer,
-        eos=_ends(getattr(model.generation_config, "eos_token_id", None), tokenizer),
+        eos=_eos(getattr(model.generation_config, "eos_token_id", None), tokenizer),
         rows=embeddings.weight.shape[0],
         parameters=model.num_parameters(),
         longest=getattr(config, "max_position_embeddings", None),
@@ -148,7 +148,7 @@ def _read(
         name,
         model,
         tokenizer,
-        eos=_told_ends(folder, config, tokenizer),
+        eos=_eos_of_files(folder, config, tokenizer),
         rows=len(model.weights[EMBEDDING]),
         parameters=model.parameters,
         longest=config["max_position_embeddings"],
@@ -161,7 +161,7 @@ def _as_stored(name: str, folder: Path) -> LoadedModel:
     config = read_json(folder / "config.json")
     tokenizer = _tokenizer(folder, config)
     model = GgufModel(folder / GGUF, name)
-    ends = _told_ends(folder, config, tokenizer)
+    ends = _eos_of_files(folder, config, tokenizer)
     return LoadedModel(
         name,
         model,
@@ -215,15 +215,15 @@ def _load(
     return of_transformers(name, model.to(device).eval(), tokenizer)
 
 
-def _told_ends(folder: Path, config: Mapping[str, Any], tokenizer: Any) -> frozenset[int]:
+def _eos_of_files(folder: Path, config: Mapping[str, Any], tokenizer: Any) -> frozenset[int]:
     """Return the tokens that end a reply according to the model's files."""
     generation = folder / "generation_config.json"
-    told = read_json(generation) if generation.is_file() else config
-    return _ends(told.get("eos_token_id"), tokenizer)
+    settings = read_json(generation) if generation.is_file() else config
+    return _eos(settings.get("eos_token_id"), tokenizer)
 
 
-def _ends(told: int | list[int] | None, tokenizer: Any) -> frozenset[int]:
-    listed = told if isinstance(told, list) else [told]
+def _eos(eos: int | list[int] | None, tokenizer: Any) -> frozenset[int]:
+    listed = eos if isinstance(eos, list) else [eos]
     return frozenset(i for i in (*listed, tokenizer.eos_token_id) if i is not None)
 
 
@@ -236,7 +236,7 @@ def explained(name: str) -> Iterator[None]:
         raise
     except ImportError as error:
         raise EngineError(
-            f"the model '{name}' needs a package that is not installed: {_said(error)}",
+            f"the model '{name}' needs a package that is not installed: {_first_line(error)}",
             "install it, or choose a model that needs none",
         ) from error
     except UnpicklingError as error:
@@ -248,10 +248,10 @@ def explained(name: str) -> Iterator[None]:
     except RecursionError as error:
         raise _corrupt(name, "its files are nested too deep") from error
     except Exception as error:  # readers of foreign files raise anything
-        raise _corrupt(name, _said(error)) from error
+        raise _corrupt(name, _first_line(error)) from error
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the first line of an error's message, or the error's type if it has no message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 

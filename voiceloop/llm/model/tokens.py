@@ -74,14 +74,16 @@ class Tokenizer:
 
 def without(backend: Backend, tokens: Collection[int]) -> Backend:
     """Return the tokenizer without these added tokens."""
-    told = json.loads(backend.to_str())
-    told["added_tokens"] = [one for one in told["added_tokens"] if one["id"] not in tokens]
-    vocab = told["model"].get("vocab")
+    description = json.loads(backend.to_str())
+    description["added_tokens"] = [
+        one for one in description["added_tokens"] if one["id"] not in tokens
+    ]
+    vocab = description["model"].get("vocab")
     if isinstance(vocab, dict):
         numbered = cast("dict[str, int]", vocab)
         kept = {text: index for text, index in numbered.items() if index not in tokens}
-        told["model"]["vocab"] = kept
-    return Backend.from_str(json.dumps(told))
+        description["model"]["vocab"] = kept
+    return Backend.from_str(json.dumps(description))
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:

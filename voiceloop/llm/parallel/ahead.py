@@ -98,12 +98,12 @@ class Ahead(ReplyHook):
         """The branches of the turn, the newest first."""
         self._running: Generator[None, None, None] | None = None
         """The steps of the search whose rows are in the cache; None if there is none."""
-        self._looking: object | None = None
+        self._wanted: object | None = None
         """Identifies the search that is wanted; None if something else is to be done."""
 
     def begin(self, turn: int) -> None:
         """End the current search."""
-        self._looking = None
+        self._wanted = None
         self._turn_to(turn)
 
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
@@ -121,10 +121,12 @@ class Ahead(ReplyHook):
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun]:
         """Begin replies. The next `begin` or `ahead` ends that; no replies are reported then."""
-        self._looking = looking = object()
-        return self._told(turn, self._measured(self._grow(prompt, output), turn, looking), output)
+        self._wanted = search = object()
+        return self._reported(
+            turn, self._measured(self._grow(prompt, output), turn, search), output
+        )
 
-    def _told(
+    def _reported(
         self,
         turn: int,
         steps: Generator[int, None, Sequence[Tokens]],
@@ -142,8 +144,8 @@ class Ahead(ReplyHook):
         whole = end < len(ids) or output.stopped is not None
         if whole:
             items += output.finish()
-        said = (item for item in items if isinstance(item, SpeechOutput))
-        bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in said)
+        spoken = (item for item in items if isinstance(item, SpeechOutput))
+        bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in spoken)
         return Begun(bursts, whole)
 
     def _after(self, reply: Sequence[int]) -> Tokens:
@@ -152,18 +154,18 @@ class Ahead(ReplyHook):
         return next((one[known:] for one in self._replies if one[:known] == begun != one), ())
 
     def _measured(
-        self, steps: Generator[None, None, None], turn: int, looking: object
+        self, steps: Generator[None, None, None], turn: int, search: object
     ) -> Generator[int, None, Sequence[Tokens]]:
         """Run the steps of a search while it is wanted, and measure their time. Yields the number
         of tokens so far; returns the branches."""
-        if self._looking is not looking:
+        if self._wanted is not search:
             return ()
         self._let_go()  # an earlier search may not have noticed yet that it is over
         self._turn_to(turn)
         (wall, processor), before = self._clocks, self.counters.tokens
         self._running = running = processor.steps(wall.steps(steps))
         try:
-            while self._looking is looking and self._left > 0:
+            while self._wanted is search and self._left > 0:
                 if next(running, running) is running:
                     return self._replies[: self._most]
                 yield self.counters.tokens - before
@@ -236,7 +238,7 @@ class Ahead(ReplyHook):
             for line in group:
                 nodes.follow(line.node, marks)
                 line.node = len(nodes.x) - 1
-            nodes.asked = len(nodes.x)
+            nodes.prompt_length = len(nodes.x)
             yield from self._go_on(nodes, group)
 
     def _write(

@@ -90,10 +90,10 @@ class Candidates(ReplyHook):
     ) -> Generator[None, None, Step]:
         logits = yield from self._speculator.read(prompt)
         cache = self._speculator.cache
-        nodes, said = Nodes(cache.length), [follow() for _ in self._seeds]
+        nodes, utterances = Nodes(cache.length), [follow() for _ in self._seeds]
         lines = [
             ParallelReply(seed, limit, one.push)
-            for seed, one in zip(self._seeds, said, strict=True)
+            for seed, one in zip(self._seeds, utterances, strict=True)
         ]
         self._chooser.begin(prompt.turn, prompt.earlier)
         self._chooser.walk(lines, nodes, logits, prompt.position)
@@ -110,13 +110,13 @@ class Candidates(ReplyHook):
             yield None
             nodes.add(going)
             self._pass(going, nodes, drafted[:room], draft_ms, prompt.position)
-        return self._best(lines, said, nodes)
+        return self._best(lines, utterances, nodes)
 
     def _best(
-        self, lines: Sequence[ParallelReply], said: Sequence[CandidateUtterance], nodes: Nodes
+        self, lines: Sequence[ParallelReply], utterances: Sequence[CandidateUtterance], nodes: Nodes
     ) -> Step:
         """Keep only the rows of the best candidate; return its tokens."""
-        line = lines[best(list(map(_candidate, lines, said)), self._how.score)]
+        line = lines[best(list(map(_candidate, lines, utterances)), self._how.score)]
         path = () if line.node == ROOT else nodes.tree.paths[line.node]
         unchosen, unchosen_ms = self._speculator.stats.chosen(nodes.root, path)
         self._speculator.cache.keep(nodes.root, path)
@@ -157,5 +157,5 @@ class Candidates(ReplyHook):
         )
 
 
-def _candidate(line: ParallelReply, said: CandidateUtterance) -> Candidate:
-    return Candidate(said.text, tuple(line.tokens), tuple(line.logprobs), said.complete)
+def _candidate(line: ParallelReply, utterance: CandidateUtterance) -> Candidate:
+    return Candidate(utterance.text, tuple(line.tokens), tuple(line.logprobs), utterance.complete)

@@ -59,7 +59,7 @@ class Nodes:
         """The number of rows before the tree."""
         self.x = list[int]()
         self.tree = Tree(())
-        self.asked = 0
+        self.prompt_length = 0
         """The number of first nodes that are the user's text, not part of a reply."""
 
     def add(self, lines: Sequence[ParallelReply]) -> None:
@@ -124,15 +124,15 @@ class Chooser:
             rows = [line.node - first for line in lines]
             places = [position + len(line.tokens) for line in lines]
             chosen = self._verifier.choices(scores[rows], [line.seed for line in lines], places)
-            told = logprobs[rows].gather(1, chosen.unsqueeze(1)).squeeze(1)
+            picked = logprobs[rows].gather(1, chosen.unsqueeze(1)).squeeze(1)
             tokens: list[int] = cast(Any, chosen).tolist()
-            for line, token, logprob in zip(lines, tokens, cast(Any, told).tolist(), strict=True):
+            for line, token, logprob in zip(lines, tokens, cast(Any, picked).tolist(), strict=True):
                 line.add(token, logprob)
             lines = [line for line in lines if not line.done and line.follows(nodes)]
 
     def _scores(self, logits: Tensor, nodes: Nodes) -> Tensor:
         """Return the scores after the last nodes, from the `logits` there."""
-        replied = slice(nodes.asked, None)
+        replied = slice(nodes.prompt_length, None)
         x = torch.tensor(nodes.x[replied], dtype=torch.long, device=logits.device)
         follows: Tensor | None = None
         if self._penalties.counting:

@@ -69,7 +69,7 @@ class DraftPolicy:
         self.branches = branches
         """Whether the draft tokens may form a tree."""
         self._costs = _Costs(step_cost, row_cost)
-        self._chances = _Chances(WIDEST if branches else 1)
+        self._acceptances = _Acceptances(WIDEST if branches else 1)
         self._best = dict[int, Tree]()
         """The best trees of the last few rounds, by the greatest depth that was allowed."""
         self._rounds = 0
@@ -101,13 +101,13 @@ class DraftPolicy:
             self._rounds_without, self._rounds_with = 0, self._rounds_with + 1
         else:
             self._rounds_without, self._rounds_with = self._rounds_without + 1, 0
-        self._chances.observe(tree, accepted)
+        self._acceptances.observe(tree, accepted)
         self._rounds += 1
         if self._rounds % self.KEPT == 0 or (tree and not self.branches):
             self._best.clear()
 
     def _best_chain(self, most: int) -> Tree:
-        totals, costs = self._chances.totals(most), self._costs
+        totals, costs = self._acceptances.totals(most), self._costs
         rates = {
             k: totals[k] / (k * costs.step + costs.target(k + 1))
             for k in self._lengths
@@ -118,13 +118,13 @@ class DraftPolicy:
     def _best_tree(self, most: int) -> Tree:
         costs, best = self._costs, (1 / self._costs.target(1), list[Path]())
         for depth in range(1, most + 1):
-            for total, paths in self._chances.trees(depth):
+            for total, paths in self._acceptances.trees(depth):
                 rate = total / (depth * costs.step + costs.target(len(paths) + 1))
                 best = max(best, (rate, paths), key=lambda found: found[0])
         return tree_of(best[1])
 
 
-class _Chances:
+class _Acceptances:
     """How often draft tokens are accepted, by their depth and their rank among the draft's
     choices."""
 
@@ -167,7 +167,7 @@ class _Chances:
         """Return the expected tokens of rounds with 0, 1, …, `most` draft tokens in a chain."""
         totals, reached = [1.0], 1.0
         for depth in range(most):
-            reached *= self._chance(depth, 0)
+            reached *= self._probability(depth, 0)
             totals.append(totals[-1] + reached)
         return totals
 
@@ -175,13 +175,13 @@ class _Chances:
         """Yield the best trees of `depth` with up to `MOST` nodes, each after its expected number
         of tokens. There are none if a node of that depth is hardly ever reached."""
         ranks = range(len(self._all))
-        chances = [[self._chance(at, rank) for rank in ranks] for at in range(depth)]
-        if math.prod(chance[0] for chance in chances) < self.HARDLY:
+        probabilities = [[self._probability(at, rank) for rank in ranks] for at in range(depth)]
+        if math.prod(ranked[0] for ranked in probabilities) < self.HARDLY:
             return
         # A node enters the heap after its parent and its sibling of the rank before. So the nodes
         # that were taken always form a tree.
         total, deepest, paths = 1.0, 0, list[Path]()
-        heap: list[tuple[float, Path]] = [(-chances[0][0], (0,))]
+        heap: list[tuple[float, Path]] = [(-probabilities[0][0], (0,))]
         while heap and len(paths) < MOST:
             worth, path = heapq.heappop(heap)
             total, deepest = total - worth, max(deepest, len(path))
@@ -190,12 +190,12 @@ class _Chances:
                 yield total, list(paths)
             at, rank = len(path) - 1, path[-1]
             if len(path) < depth:
-                heapq.heappush(heap, (worth * chances[at + 1][0], (*path, 0)))
-            if rank + 1 < len(ranks) and chances[at][rank]:
-                other = worth * chances[at][rank + 1] / chances[at][rank]
+                heapq.heappush(heap, (worth * probabilities[at + 1][0], (*path, 0)))
+            if rank + 1 < len(ranks) and probabilities[at][rank]:
+                other = worth * probabilities[at][rank + 1] / probabilities[at][rank]
                 heapq.heappush(heap, (other, (*path[:-1], rank + 1)))
 
-    def _chance(self, depth: int, rank: int) -> float:
+    def _probability(self, depth: int, rank: int) -> float:
         everywhere, here = self._all[rank], self._at[depth][rank]
         pooled = self.POOLED * everywhere.accepted / everywhere.tested
         return (here.accepted + pooled) / (here.tested + self.POOLED)

@@ -72,9 +72,9 @@ def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
     index `start` up to `length`. Both are int64 [1] on the device; nothing waits for it."""
     at = torch.arange(len(ids), device=ids.device)
     reply = torch.where((at >= start) & (at < length), ids, torch.full_like(ids, vocab))
-    said = torch.zeros(vocab + 1, device=ids.device)
-    said.index_add_(0, reply, torch.ones(len(ids), device=ids.device))
-    return said[:vocab]
+    counts = torch.zeros(vocab + 1, device=ids.device)
+    counts.index_add_(0, reply, torch.ones(len(ids), device=ids.device))
+    return counts[:vocab]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Penalties:
         """The tokens of earlier replies and of the user's words."""
 
     @cached_property
-    def _said(self) -> TokenCounts:
+    def _counts(self) -> TokenCounts:
         """The counts. They are made at their first use, on the thread and stream that use them."""
         return TokenCounts(
             torch.zeros(self._vocab, device=self._device),
@@ -122,8 +122,8 @@ class Penalties:
         if not self.counting or earlier == self.earlier:
             return
         self.earlier = earlier
-        self._said.earlier.zero_()
-        self._said.earlier[sorted(earlier)] = True
+        self._counts.earlier.zero_()
+        self._counts.earlier[sorted(earlier)] = True
 
     def count(self, ids: Sequence[int], start: int) -> None:
         """Count the tokens of the reply that begins at index `start` of `ids`, the whole sequence.
@@ -134,11 +134,11 @@ class Penalties:
         if known or not self.counting:
             return
         if start != self._start or self._length == 0:
-            self._said.now.zero_()
+            self._counts.now.zero_()
             self._length, self._start = 0, start
         new = ids[max(start, self._length) :]
         reply = torch.tensor(new, dtype=torch.long, device=self._device)
-        self._said.now.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
+        self._counts.now.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
         self._length = len(ids)
 
     def rollback(self, length: int) -> None:
@@ -150,7 +150,7 @@ class Penalties:
         self,
         logits: Tensor,
         x: Tensor,
-        said: TokenCounts | None = None,
+        counts: TokenCounts | None = None,
         follows: Tensor | None = None,
     ) -> Tensor:
         """Return `logits` [rows, vocab] after penalties, bias and bans; at least float32 if any is
@@ -158,17 +158,17 @@ class Penalties:
 
         `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k], is
         true for those before a row. Without it the last row follows all of them, the row before it
-        all but the last, and so on. `said` replaces the counts that `begin` and `count` made.
+        all but the last, and so on. `counts` replaces those that `begin` and `count` made.
         """
         if self.counting:
-            said = self._said if said is None else said
-            logits = self._penalised(exact(logits), x, said, follows)
+            counts = self._counts if counts is None else counts
+            logits = self._penalised(exact(logits), x, counts, follows)
         return logits if self._bias is None else exact(logits) + self._bias
 
     def _penalised(
-        self, logits: Tensor, x: Tensor, said: TokenCounts, follows: Tensor | None
+        self, logits: Tensor, x: Tensor, counts: TokenCounts, follows: Tensor | None
     ) -> Tensor:
-        scores = self._formula(logits, said.now, said.earlier)
+        scores = self._formula(logits, counts.now, counts.earlier)
         rows, k = len(logits), len(x)
         if k == 0:
             return scores
@@ -177,7 +177,7 @@ class Penalties:
             follows = torch.ones(rows, k, device=logits.device).tril(k - rows)
         again = follows.float() @ (x.unsqueeze(1) == x).float()
         columns = x.expand(rows, k)
-        changed = self._formula(logits.gather(1, columns), said.now[x] + again, said.earlier[x])
+        changed = self._formula(logits.gather(1, columns), counts.now[x] + again, counts.earlier[x])
         return scores.scatter_(1, columns, changed)
 
     def _formula(self, logits: Tensor, now: Tensor, earlier: Tensor) -> Tensor:
@@ -203,9 +203,9 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
         scores = scores.masked_fill(scores < lowest, -torch.inf)
     if sampling.top_p < 1:
         ordered, order = torch.sort(scores, stable=True, dim=-1, descending=True)
-        chances = ordered.softmax(-1)
+        probabilities = ordered.softmax(-1)
         # A token is excluded if the likelier ones reach top_p without it.
-        over = (chances.cumsum(-1) - chances) >= sampling.top_p
+        over = (probabilities.cumsum(-1) - probabilities) >= sampling.top_p
         over[..., :1].zero_()
         scores = scores.masked_fill(over.scatter(-1, order, over), -torch.inf)
     if sampling.min_p > 0:

@@ -102,8 +102,8 @@ def branching(
     """
     if noise is not None:
         noise = noise[[0, *(depth + 1 for depth in tree.depths)]]
-    told = cast("list[int]", cast(Any, torch.cat((x, choose(scores, noise)))).tolist())
-    drafted, chosen = told[: len(x)], told[len(x) :]
+    on_host = cast("list[int]", cast(Any, torch.cat((x, choose(scores, noise)))).tolist())
+    drafted, chosen = on_host[: len(x)], on_host[len(x) :]
     path, token = list[int](), chosen[0]
     tokens, children = [token], tree.children(ROOT)
     while (node := next((at for at in children if drafted[at] == token), None)) is not None:
@@ -155,13 +155,13 @@ class Verifier:
 
         `old` are the tokens that were decided there before. Returns those that can be verified.
         """
-        anew, self._turn = turn == self._turn, turn
+        again, self._turn = turn == self._turn, turn
         self._noise = self._own
         x = torch.tensor(old, dtype=torch.long, device=self._device)
         if not self.sampling.rejects:
             return DraftTokens(x)
-        self._revision = self._revision + 1 if anew else 0
-        if not anew:
+        self._revision = self._revision + 1 if again else 0
+        if not again:
             self.forget()
         places = range(position, position + len(old))
         rows = [self._drawn_from[at] for at in takewhile(self._drawn_from.__contains__, places)]
