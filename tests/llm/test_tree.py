@@ -250,8 +250,11 @@ def test_where_rows_cost_next_to_nothing_it_branches_and_where_they_cost_much_it
 @given(st.lists(st.floats(0.02, 0.4), min_size=WIDEST, max_size=WIDEST), st.integers(1, 5))
 def test_its_trees_are_the_best_of_their_size_and_depth(rates: list[float], depth: int) -> None:
     policy = DraftPolicy(None, 0.1, branches=True)
-    found = [(total, tree_of(paths)) for total, paths in policy._chances.trees(depth)]
-    table = [[policy._chances._chance(at, rank) for rank in range(WIDEST)] for at in range(depth)]
+    found = [(total, tree_of(paths)) for total, paths in policy._acceptances.trees(depth)]
+    table = [
+        [policy._acceptances._probability(at, rank) for rank in range(WIDEST)]
+        for at in range(depth)
+    ]
 
     def worth(tree: Tree) -> float:
         total = 1.0

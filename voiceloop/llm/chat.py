@@ -1,8 +1,8 @@
-"""Language models that are shown a conversation as messages: the base of engines that need no more.
+"""The base of engines that are sent the conversation as messages and need nothing else.
 
-The history is kept here and goes whole with each request. Nothing is read ahead, and an attempt
-that is begun anew asks anew. What counts as a token is a word, or what came of one at a time: the
-model's own tokens are not known. This module does not know where the model computes.
+The history is kept here, and each request contains all of it. Nothing is prefilled, and a reply
+that is begun again is a new request. A token here is a word, or the piece of a word that arrived at
+once: the model's own tokens are not known. This module does not know where the model computes.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ _WORDS = re.compile(r"\s*\S+|\s+")
 
 @dataclass(slots=True)
 class ChatReply:
-    """The reply to the user's current turn, as far as it has come."""
+    """The reply to the user's current turn, so far."""
 
     turn: int
     parts: list[str | CallWithResult]
-    """Those of its exchange."""
+    """The parts of the reply; its exchange holds the same list."""
     words: int = 0
-    """Words that have left in bursts."""
+    """The number of words that were sent in bursts."""
     finished: bool = False
     limited: bool = False
-    """It is finished because it has had as many tokens as it may."""
+    """It is finished because it reached the limit of tokens."""
     cut: bool = False
-    """The user did not hear it to its end."""
+    """The user did not hear its end."""
     _calls: int = 0
 
     def say(self, text: str) -> TokenBurst:
-        """Add what the model said; the burst has words for ids."""
+        """Add `text` that the model said; return it as a burst. Its ids are the numbers of the
+        words."""
         words = _WORDS.findall(text)
         first, self.words = self.words, self.words + len(words)
         self.parts += words
@@ -52,7 +53,7 @@ class ChatReply:
     def call(
         self, name: str, arguments: Mapping[str, object], problem: str = "", own_id: str = ""
     ) -> ToolCall:
-        """Add a call of a tool; `own_id` is what the model calls it, if it does."""
+        """Add a call of a tool. `own_id` is the model's own id for the call, if there is one."""
         self._calls += 1
         call_id = f"call_{self.turn}_{self._calls}"
         problem = problem or ("" if name else "it has no name")
@@ -64,7 +65,7 @@ class ChatReply:
         return call
 
     def take(self, part: ReplyPart) -> Iterator[TokenBurst | ToolCall]:
-        """Add a part of the model's text: what is said of it, and the calls that it holds."""
+        """Add a part of the model's text; yield its spoken text, then its calls."""
         if part.spoken:
             yield self.say(part.text)
         for call in part.calls:
@@ -86,63 +87,63 @@ class ChatConversation(ABC):
         self._now = Exchange("")
         self._turn: int | None = None
         self._unanswered = ""
-        """The part of the current turn that earlier turns without a reply contributed."""
+        """The text of earlier turns that got no reply; the current one continues it."""
         self._reply: ChatReply | None = None
 
     @abstractmethod
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Have the model go on with `reply`, which takes what comes, until it is finished."""
+        """Let the model continue `reply`, and add what it yields, until the reply is finished."""
 
     def messages(self) -> list[Message]:
-        """All that the model is shown: the system prompt, what was said, replied and called."""
+        """Return the system prompt and all exchanges as messages."""
         system: list[Message] = [{"role": "system", "content": self._system}]
         exchanges = (*self._before, self._now)
-        told = [message for exchange in exchanges for message in exchange.messages()]
-        return [*system, *told] if self._system else told
+        dialogue = [message for exchange in exchanges for message in exchange.messages()]
+        return [*system, *dialogue] if self._system else dialogue
 
     @property
     def exchanges(self) -> int:
-        """Questions with their answers before the user's current turn."""
+        """The number of exchanges before the user's current turn."""
         return len(self._before)
 
     @property
     def limited(self) -> bool:
-        """Whether the last reply ended because it had as many tokens as it may."""
+        """Whether the last reply ended because it reached the limit of tokens."""
         return self._reply is not None and self._reply.limited
 
     def end_of_turn_probability(self) -> float | None:
-        """None: nobody knows."""
+        """Return None: the probability is not known."""
         return None
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """Remember the text; nothing is read."""
-        self._ask(text, turn)
+        """Store the text; nothing is computed."""
+        self._set_request(text, turn)
         yield from ()
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         """Answer the user's whole turn `text`."""
-        self._ask(text, turn)
+        self._set_request(text, turn)
         self._reply = ChatReply(turn, self._now.reply)
         yield from self.answer(self._reply)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer anew: nothing of the reply that was begun is of use."""
+        """Answer again from the start: nothing of the old reply can be used."""
         return self.reply(text, turn)
 
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
-        """Answer with a `reply` that is known."""
-        self._ask(text, turn)
+        """Answer with `reply`, which was found without the model."""
+        self._set_request(text, turn)
         self._reply = ChatReply(turn, self._now.reply, finished=True)
         yield self._reply.say(reply)
 
     def ahead(self, text: str, turn: int) -> None:
-        """None: nothing is begun ahead."""
+        """Return None: no replies are begun ahead."""
         return None
 
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the turn with what its tools returned; nothing comes if its reply is gone."""
+        """Continue the turn with the results of its tools; nothing comes if its reply is gone."""
         reply = self._reply
         if reply is None or reply.turn != turn or not reply.parts:
             return
@@ -153,7 +154,7 @@ class ChatConversation(ABC):
         yield from self.answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply after `tokens` ids of its bursts, in the order they came."""
+        """Cut the last reply after `tokens` ids of its bursts; return the text that is kept."""
         reply = self._reply
         if reply is None:
             return ""
@@ -172,26 +173,26 @@ class ChatConversation(ABC):
         tools: Sequence[Tool] = (),
         required: Collection[str] = (),
     ) -> None:
-        """Put another history in place; how much of it fits is for the model to say."""
+        """Put another history in place. How much of it fits is up to the model."""
         self._system, self._tools, self._required = system, tools, required
         self._before = [Exchange(one.said, _replied(one)) for one in past]
         self._now = Exchange("")
         self._turn, self._reply, self._unanswered = None, None, ""
 
     def calls(self, tools: Sequence[Tool]) -> bool:
-        """False: the model calls a tool if it likes, and nothing can make it."""
+        """Return False: the model cannot be made to call a tool."""
         return False
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
-        """None: nobody knows how many tokens these are."""
+        """Return None: the number of tokens is not known."""
         return None
 
     def close(self) -> None:
-        """Do nothing: there is nothing to give back."""
+        """Do nothing: no memory is held here."""
         return None
 
-    def _ask(self, text: str, turn: int) -> None:
-        """Go on with the user's `turn`, or close the exchange before it."""
+    def _set_request(self, text: str, turn: int) -> None:
+        """Set the text of the user's `turn`; if the turn is new, close the exchange before it."""
         reply, self._reply = self._reply, None
         if turn != self._turn:
             self._turn = turn
@@ -206,7 +207,7 @@ class ChatConversation(ABC):
 
 
 def _replied(past: Past) -> list[str | CallWithResult]:
-    """A reply as the model is shown it: each call with an id of its own."""
+    """Return the parts of a past reply, with neighbouring texts joined."""
     parts = list[str | CallWithResult]()
     for part in past.replied:
         if not isinstance(part, str):
@@ -220,10 +221,10 @@ def _replied(past: Past) -> list[str | CallWithResult]:
 
 
 class ChatLlm(ABC):
-    """A `voiceloop.engines.Llm` that answers messages: a subclass needs no more than `reply`."""
+    """A `voiceloop.engines.Llm` that answers messages. A subclass needs only `reply`."""
 
     fingerprint = ""
-    """Nothing is learnt of the model: it may be another one tomorrow."""
+    """Empty: nothing is learnt about the model, because another one may answer tomorrow."""
     metered = False
 
     def __init__(self, config: LlmConfig) -> None:
@@ -235,30 +236,31 @@ class ChatLlm(ABC):
 
     @abstractmethod
     def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Steps[str | ToolCall]:
-        """Answer `messages`, as chat completions have them; the last is the user's or a tool's.
+        """Answer `messages`, which have the form of chat completions. The user or a tool sent the
+        last.
 
-        Yields pieces of text, of any length, and calls of `tools`, whose turn and id are ignored;
-        None for a step that gave nothing. Calls that are written into the text, in any of the ways
-        of `voiceloop.llm.text.calls`, are found there, and thoughts are left out. It is closed
-        once nobody wants more.
+        Yields pieces of text of any length, calls of `tools`, whose turn and id are ignored, and
+        None for a step without a result. The caller finds calls that are written into the text, in
+        all forms of `voiceloop.llm.text.calls`, and leaves thoughts out. It closes the generator in
+        the end.
         """
 
     def conversation(
         self, *, system: str | None = None, seed: int | None = None
     ) -> ChatConversation:
-        """Begin a conversation; a `system` stands in for the configured one if given."""
+        """Begin a conversation; `system` replaces the configured prompt if given."""
         return _Replied(self, self.system if system is None else system)
 
 
 class _Replied(ChatConversation):
-    """A conversation with a model that needs no more than `reply`."""
+    """A conversation with a `ChatLlm`."""
 
     def __init__(self, model: ChatLlm, system: str) -> None:
         super().__init__(system)
         self._model = model
 
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Take what the model yields, until it ends, a stop string comes or it has had enough."""
+        """Add what the model yields until it ends, a stop string comes or the limit is reached."""
         reply.finished = False
         config = self._model.config
         parts, most = Parts(stop=config.stop), reply.words + config.max_new_tokens

@@ -1,9 +1,9 @@
-"""One conversation: whose turn it is, its token ids, and what was heard of them.
+"""One conversation: its turns, its token ids, and how much of each reply was heard.
 
 Only what the user says is tokenised; replies keep the ids that the model chose. The sequence is
-`opening, text, user_to_reply, reply, reply_to_user, text, …`, and an exchange reaches from the
-beginning of one user text to that of the next. This module knows neither how tokens are decided nor
-what becomes of them.
+`opening, text, user_to_reply, reply, reply_to_user, text, …`. An exchange reaches from the
+beginning of one user text to the beginning of the next. This module does not know how tokens are
+decided.
 """
 
 from __future__ import annotations
@@ -48,34 +48,35 @@ class _TurnRequest:
     bare: int = 0
     """The number of ids up to the end of the text without its last punctuation."""
     old: Sequence[int] = ()
-    """The ids of the last reply to this turn that was taken back."""
+    """The ids of the newest reply to this turn that was taken back."""
 
 
 @dataclass(slots=True)
 class _ReplyState:
-    """The reply to the last user turn, so far. Its fields are its place in the ids, how it has to
-    begin, and what it consists of."""
+    """The reply to the last user turn, so far. Its fields are its place in the ids, the ids with
+    which it has to begin or may not begin, and its contents."""
 
     turn: int
-    asked: int
-    """Index in the ids after the user's text."""
+    request_end: int
+    """The index in the ids just after the user's text."""
     start: int
-    """Index of the reply's first token."""
+    """The index in the ids of the reply's first token."""
     chosen: int = 0
     """The number of tokens that the target has decided in this turn."""
     own: list[int] = field(default_factory=list[int])
-    """Those of them before any tool's result, the token that ended the reply included."""
+    """The decided tokens before any tool's result, with the token that ended the reply."""
     spoken: list[int] = field(default_factory=list[int])
-    """The index in the ids of each token that left in a burst."""
+    """The index in the ids of each token that was sent in a burst."""
     calls: int = 0
     text: str = ""
-    """Its text, as far as that has left in bursts."""
+    """The text that was sent in bursts."""
     avoided: int | None = None
-    """The token that it may not begin with: a reply that did was an echo of the user."""
+    """A token that the reply may not begin with: a reply that did was an echo of the user."""
     call: Sequence[int] = ()
-    """The ids that it begins with where it has to be a call, also after a tool's result."""
+    """The ids with which the reply has to begin to be a required call; so has its continuation
+    after a tool's result. Empty if it may be text."""
     returned: bool = False
-    """A tool has returned something."""
+    """A tool has returned its result."""
     finished: bool = False
     limited: bool = False
     """It is finished because it reached the limit of tokens."""
@@ -101,7 +102,7 @@ class SpeculativeConversation:
         stop: Sequence[str] = (),
         hook: ReplyHook | None = None,
     ) -> None:
-        """`pool` may take the memory of `caches`, the speculator's, except while a step runs. A
+        """`caches` are the speculator's; `pool` may take their memory, except while a step runs. A
         reply ends before the first of the `stop` strings. `hook` may change how replies are
         decided."""
         self.hook = hook or ReplyHook()
@@ -116,14 +117,14 @@ class SpeculativeConversation:
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
         """The index of each exchange's user text; the last is that of the current exchange."""
-        self._said: list[frozenset[int]] = []
+        self._reply_tokens: list[frozenset[int]] = []
         """The tokens of the reply of each exchange but the current one."""
-        self._asked = _TurnRequest()
+        self._request = _TurnRequest()
         self._reply: _ReplyState | None = None
         self._required: Sequence[str] = ()
-        """Each reply has to call one of these tools; empty where it may be text."""
+        """The tools of which each reply has to call one; empty if replies may be text."""
         self._call: Sequence[int] = ()
-        """The ids that all such calls begin with."""
+        """The ids with which all calls of required tools begin."""
 
     @property
     def _capacity(self) -> int:
@@ -160,27 +161,27 @@ class SpeculativeConversation:
         """Return the probability that the user's turn ends after the text that `prefill` was last
         given: the sum over the tokens that close a turn and the marks that end a sentence.
 
-        None unless that call computed the text's last token.
+        After `reply` it is for that text without its last punctuation. None if it was not computed.
         """
-        return self._speculator.ending(self._asked.bare)
+        return self._speculator.ending(self._request.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """Compute all of the text, its last tokens too: P(end of turn) needs them. If later text
-        tokenises them in another way, only they are rolled back."""
+        """Compute all of the text, its last tokens too, which the end probability needs. If a later
+        text tokenises them in another way, only they are rolled back."""
         with self._held():
             self._begin(turn)
-            self._ask(text, suffix=[])
-            self._asked.bare = len(self._ids)
+            self._set_request(text, suffix=[])
+            self._request.bare = len(self._ids)
             yield from self._speculator.prefill(self._ids)
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         with self._held():
             self._begin(turn)
-            self._asked.old = ()
+            self._request.old = ()
             yield from self._answer_to(text, turn)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer anew, with the old reply as the draft of the new one."""
+        """Answer again, with the old reply as the draft of the new one."""
         with self._held():
             self._begin(turn)
             yield from self._answer_to(text, turn)
@@ -188,7 +189,7 @@ class SpeculativeConversation:
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
         """Answer with `reply`, or with as much of it as fits into the context."""
         self._begin(turn)
-        recited = self._asks(text, turn)
+        recited = self._open_reply(text, turn)
         ids = self._template.words([reply])
         ids = ids[: self._capacity - len(self._ids)]
         recited.spoken = list(range(recited.start, recited.start + len(ids)))
@@ -208,7 +209,7 @@ class SpeculativeConversation:
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the reply behind what its tools returned; nothing comes where it is gone."""
+        """Continue the reply after the results of its tools; nothing comes if the reply is gone."""
         reply = self._reply
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
@@ -222,12 +223,12 @@ class SpeculativeConversation:
             yield from self._answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply; `tokens` counts the tokens of bursts in their order."""
+        """Cut the last reply after `tokens` tokens of its bursts; return the text that is kept."""
         reply = self._reply
         if reply is None:
             return ""
         if tokens <= 0 or not reply.spoken:
-            self._truncate(reply.asked)
+            self._truncate(reply.request_end)
         elif tokens < len(reply.spoken) or not reply.finished:
             self._truncate(reply.spoken[:tokens][-1] + 1)
             reply.cut = True
@@ -258,15 +259,15 @@ class SpeculativeConversation:
         same = common(self._ids, ids)
         self._truncate(same)
         self._ids += ids[same:]
-        self._starts, self._said = starts, [frozenset(reply) for reply in replies]
-        self._asked, self._reply = _TurnRequest(), None
+        self._starts, self._reply_tokens = starts, [frozenset(reply) for reply in replies]
+        self._request, self._reply = _TurnRequest(), None
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         return bool(self._template.call_of([tool.name for tool in tools]))
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
-        """Return the tokens of the opening and how many it may have: three quarters of the
-        context, the rest is for what is said."""
+        """Return the number of tokens of the opening, and the most that it may have: three quarters
+        of the context. The rest is for the dialogue."""
         return len(self._template.opening(system, tools)), self._capacity * 3 // 4
 
     def close(self) -> None:
@@ -284,50 +285,50 @@ class SpeculativeConversation:
             yield
 
     def _prompt_ahead(self, text: str, turn: int) -> tuple[Prompt, int]:
-        """Return the prompt up to `text`, which is not all that the user says in `turn`, and the
-        number of its ids that are those of the conversation."""
+        """Return the prompt up to `text`, the beginning of the user's `turn`, and how many of its
+        first ids the conversation has too."""
         before, carried = self._before(turn)
         words = self._template.content(f"{carried} {text}".strip())
-        earlier = self._earlier(words, None if turn == self._asked.turn else self._reply)
+        earlier = self._earlier(words, None if turn == self._request.turn else self._reply)
         ids = [*before, *words]
         return Prompt(ids, turn, earlier=earlier), common(ids, self._ids)
 
     def _before(self, turn: int) -> tuple[list[int], str]:
-        """Return the ids before the user's text of `turn`, if the last reply is heard to its end,
-        and the text of earlier turns that got no reply."""
-        reply, asked = self._reply, self._asked
-        if turn != asked.turn and reply is not None and len(self._ids) > reply.start:
+        """Return the ids before the user's text of `turn`, and the text of earlier turns that got
+        no reply. The last reply counts as heard to its end."""
+        reply, request = self._reply, self._request
+        if turn != request.turn and reply is not None and len(self._ids) > reply.start:
             return self._ids + self._template.reply_to_user, ""
-        goes_on = turn == asked.turn or reply is None
-        return self._ids[: self._starts[-1]], asked.before if goes_on else asked.said
+        goes_on = turn == request.turn or reply is None
+        return self._ids[: self._starts[-1]], request.before if goes_on else request.said
 
     def _begin(self, turn: int) -> None:
         """Continue the user's `turn`, or close the exchange before it if the turn is a new one."""
         self.hook.begin(turn)
         reply, self._reply = self._reply, None
-        asked = self._asked
-        if turn == asked.turn:
+        request = self._request
+        if turn == request.turn:
             if reply is not None and reply.own:  # an empty reply replaces no earlier one
-                asked.old = reply.own
+                request.old = reply.own
             return
-        before = asked.before
+        before = request.before
         if reply is not None and len(self._ids) > reply.start:
-            self._said.append(self._spoken(reply))
+            self._reply_tokens.append(self._spoken(reply))
             if reply.cut:
                 self._ids += self._template.encode(BROKEN_OFF)
             self._ids += self._template.reply_to_user
             self._starts.append(len(self._ids))
             before = ""
         elif reply is not None:
-            before = asked.said
-        self._asked = _TurnRequest(turn, before)
+            before = request.said
+        self._request = _TurnRequest(turn, before)
 
-    def _ask(self, text: str, suffix: list[int]) -> None:
+    def _set_request(self, text: str, suffix: list[int]) -> None:
         """Make the ids end with the user's turn and `suffix`; rows that still fit are kept."""
-        said = f"{self._asked.before} {text}".strip()
-        tail = self._template.content(said) + suffix
+        whole = f"{self._request.before} {text}".strip()
+        tail = self._template.content(whole) + suffix
         self._make_room(len(tail) + len(self._template.user_to_reply) + len(self._call))
-        self._asked.said = said
+        self._request.said = whole
         start = self._starts[-1]
         same = common(self._ids[start:], tail)
         self._truncate(start + same)
@@ -350,7 +351,7 @@ class SpeculativeConversation:
             self._speculator.rollback(first)
             del self._ids[first:second]
             self._starts = [first, *(start - second + first for start in self._starts[2:])]
-            del self._said[0]
+            del self._reply_tokens[0]
             self._speculator.stats.total.dropped_turns += 1
 
     def _truncate(self, length: int) -> None:
@@ -358,11 +359,13 @@ class SpeculativeConversation:
         del self._ids[length:]
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        self._reply = reply = self._asks(text, turn)
+        """Answer the turn. A reply that only echoes the user is decoded again with another
+        beginning."""
+        self._reply = reply = self._open_reply(text, turn)
         if reply.call:
             yield from self._call_by(reply)
             return
-        echo, held = Echo(self._asked.said), list[TokenBurst]()
+        echo, held = Echo(self._request.said), list[TokenBurst]()
         for item in self._answer(reply):
             if isinstance(item, TokenBurst) and echo.push(item.text):
                 held.append(item)
@@ -374,13 +377,15 @@ class SpeculativeConversation:
         if not (held and echo.whole and reply.finished):
             yield from held
             return
-        # Drawn again, once, with another beginning.
-        yield from self._again(_ReplyState(turn, reply.asked, reply.start, avoided=reply.own[0]))
+        # The reply is an echo.
+        yield from self._again(
+            _ReplyState(turn, reply.request_end, reply.start, avoided=reply.own[0])
+        )
 
     def _again(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
         """Answer again, with `reply` in the place of the last one."""
         self._truncate(reply.start)
-        self._asked.old, self._reply = (), reply
+        self._request.old, self._reply = (), reply
         yield from self._answer(reply)
 
     def _call_by(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
@@ -396,15 +401,15 @@ class SpeculativeConversation:
             return
         name = nearest(item.name, self._required) or self._required[0]
         call = self._template.call_of([name])
-        yield from self._again(_ReplyState(reply.turn, reply.asked, reply.start, call=call))
+        yield from self._again(_ReplyState(reply.turn, reply.request_end, reply.start, call=call))
 
-    def _asks(self, text: str, turn: int) -> _ReplyState:
-        """Put the user's whole turn at the end of the ids; returns the reply that begins there."""
-        self._ask(text, suffix=self._template.user_to_reply)
-        start, said = len(self._ids), self._starts[-1]
-        words = self._template.content(bare(self._asked.said))
-        known = self._ids[said : said + len(words)] == words
-        self._asked.bare = said + len(words) if known else 0
+    def _open_reply(self, text: str, turn: int) -> _ReplyState:
+        """Put the user's whole turn at the end of the ids; return the reply that begins there."""
+        self._set_request(text, suffix=self._template.user_to_reply)
+        start, text_start = len(self._ids), self._starts[-1]
+        words = self._template.content(bare(self._request.said))
+        known = self._ids[text_start : text_start + len(words)] == words
+        self._request.bare = text_start + len(words) if known else 0
         return _ReplyState(turn, start - len(self._template.user_to_reply), start, call=self._call)
 
     def _answer(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
@@ -445,29 +450,31 @@ class SpeculativeConversation:
             step = yield from self._speculator.round(self._ids, left)
 
     def _first(self, reply: _ReplyState, most: int) -> Generator[None, None, Step]:
-        """Take the first step of a reply, of which `most` tokens are left."""
-        words = self._ids[self._starts[-1] : reply.asked]
+        """Take the first step of a reply that may have `most` more tokens."""
+        words = self._ids[self._starts[-1] : reply.request_end]
         earlier = self._earlier(words, reply if reply.returned else None)
         prompt = Prompt(
-            *(self._ids, reply.turn, reply.chosen, self._asked.bare, earlier, reply.avoided)
+            *(self._ids, reply.turn, reply.chosen, self._request.bare, earlier, reply.avoided)
         )
         first = self.hook.first(prompt, most, partial(self._output, reply.call))
         if first is not None:
             return first
-        # The last id leaves room for the target's own token after the old ones.
-        old = () if reply.returned else self._asked.old[: most - 1]
+        # One fewer, so that there is room for the target's own token after them.
+        old = () if reply.returned else self._request.old[: most - 1]
         return self._speculator.revise(prompt, old)
 
     def _spoken(self, reply: _ReplyState) -> frozenset[int]:
-        """Return the tokens that left in bursts and were not cut as unheard."""
+        """Return the tokens of the reply that were sent in bursts and not cut as unheard."""
         return frozenset(self._ids[place] for place in reply.spoken)
 
     def _earlier(self, words: Sequence[int], reply: _ReplyState | None) -> frozenset[int]:
         """Return the tokens of all closed exchanges' replies, of `reply` and of `words`."""
-        return frozenset(words).union(*self._said, () if reply is None else self._spoken(reply))
+        return frozenset(words).union(
+            *self._reply_tokens, () if reply is None else self._spoken(reply)
+        )
 
     def _output(self, begun: Sequence[int] = ()) -> Output:
-        """Make what turns a reply's tokens into text, behind those that it has `begun` with."""
+        """Make the converter from tokens to text for a reply that has `begun` with these tokens."""
         thinking, call = self._template.thinks_first, self._template.call
         output = Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
         output.push(begun)
@@ -478,7 +485,7 @@ class SpeculativeConversation:
         return next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
 
     def _keep(self, ids: Sequence[int], reply: _ReplyState) -> Sequence[int]:
-        """Add the ids before the end of the reply to the conversation; returns them."""
+        """Add the ids before the end of the reply to the conversation, and return them."""
         end = self._end(ids)
         reply.chosen += min(end + 1, len(ids))
         if not reply.returned:
@@ -491,7 +498,7 @@ class SpeculativeConversation:
 def _deliver(
     items: Sequence[SpeechOutput | CallOutput], step: Step, reply: _ReplyState, base: int
 ) -> Steps[TokenBurst | ToolCall]:
-    """Yield what one step gave; its figures go with the first burst."""
+    """Yield the results of one step; its figures go with the first burst."""
     if not items:
         yield None
     drafted, accepted, facts = step.drafted, step.accepted, step.facts

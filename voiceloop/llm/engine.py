@@ -1,7 +1,7 @@
 """The built-in language model engine: a target, a draft for it, and conversations over both.
 
-Loads the pair, checks that it is one, and sets up conversations. How tokens are decided and what
-a conversation is, `speculate` and `conversation` know.
+It loads the two models, checks that they suit each other, and sets up conversations. `speculate`
+decides tokens, and `conversation` keeps the dialogue.
 """
 
 from __future__ import annotations
@@ -57,16 +57,17 @@ from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.placement import URGENT, memory_for, memory_for_model, own_stream, torch_device
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
-"""The bundled pair."""
+"""The folders of the bundled target and draft."""
 SHIPPED = "shipped"
+"""Stands for the draft that ships for the target's family."""
 _ROW_COST = {"cpu": 0.06}
-"""What each further row of a target pass costs next to the first; elsewhere next to nothing."""
+"""The cost of each further row of a target pass, by device; the first row costs 1."""
 
 
 class SpeculativeLlm:
-    """See `voiceloop.engines.Llm`.
+    """A language model that decodes speculatively; implements `voiceloop.engines.Llm`.
 
-    Its attributes are all that its conversations have in common.
+    Its attributes are shared by all of its conversations.
     """
 
     metered = False
@@ -78,11 +79,11 @@ class SpeculativeLlm:
         config: LlmConfig,
         capture: Capture | None = None,
     ) -> None:
-        """`target` and `draft` give up their weights. Rounds are captured on CUDA, or where it is
-        said how, but for a draft that was trained for the target.
+        """Build the decoders, which take the weights out of `target` and `draft`. Rounds are
+        captured on CUDA or if `capture` is given, unless the kind of draft does not allow it.
 
-        Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights
-        that compute nothing, OutOfMemory, and what `best_of` raises.
+        Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights that
+        compute nothing, OutOfMemory, and what `best_of` raises.
         """
         self.name = config.target
         self._config = config
@@ -111,7 +112,7 @@ class SpeculativeLlm:
             target, vocab, self._capacity, config.quantize, features=rows is not None
         )
         self._drafter = self._drafts(target, draft, rows, vocab)
-        Penalties(self._sampling(0), vocab, self._target.device)  # makes what all will share
+        Penalties(self._sampling(0), vocab, self._target.device)  # makes the bias that all share
         self._pool = CachePool(config.cache_mb * MIB)
         if capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()
@@ -119,7 +120,7 @@ class SpeculativeLlm:
         self._captured = self._rounds(capture) if capture is not None and captures else None
         fixed = config.num_speculative_tokens
         step = self._drafter.parameters / self._target.parameters if self._drafter else 0.0
-        # What a round costs and gives is much the same in all conversations.
+        # Rounds cost and yield much the same in all conversations, so these share a policy.
         self._policy = DraftPolicy(
             None if fixed == "auto" else fixed,
             step,
@@ -141,8 +142,8 @@ class SpeculativeLlm:
             )
 
     def _branches(self) -> bool:
-        """Whether drafts may be trees. What is captured is a chain, and so are what llama.cpp
-        verifies and what is rejected by the rule for one."""
+        """Tell whether drafts may be trees. Captured rounds, llama.cpp and rejection sampling take
+        only chains."""
         drafter, how = self._drafter, self._config.draft_tree
         able = drafter is not None and drafter.branches and self._captured is None
         able = able and not isinstance(self._target, LlamaDecoder)
@@ -150,14 +151,14 @@ class SpeculativeLlm:
         return able and wanted and not self._sampling(0).rejects
 
     def _seed(self) -> int:
-        """The configured one, or one of its own for each conversation."""
+        """Return the configured seed, or a random one for each conversation."""
         seed = self._config.seed
         return SystemRandom().getrandbits(32) if seed == "auto" else seed
 
     def _rounds(self, capture: Capture) -> Captured:
-        """The rounds of all conversations, in as many slots as the budget is good for.
+        """Make the captured rounds of all conversations, with as many slots as the budget allows.
 
-        What is usual is captured on this thread and its stream, which are to be the model's own.
+        The usual rounds are captured on this thread and its stream, which must be the model's own.
         """
         drafter = self._drafter
         models = [self._target, *([drafter.model] if isinstance(drafter, ModelDrafter) else [])]
@@ -215,9 +216,9 @@ class SpeculativeLlm:
         )
 
     def _hook(self, sampling: Sampling, speculator: Speculator) -> ReplyHook | None:
-        """Build what the configuration adds to replies. The best of several excludes replies begun
-        ahead, since the one that is chosen is not the one that was begun; in rejection sampling
-        none are begun."""
+        """Build the hook that the configuration asks for. The best of several replies excludes
+        replies begun ahead, because the reply that is chosen may not be the one that was begun. In
+        rejection sampling none are begun ahead."""
         common = speculator, self._target, sampling
         if self._best_of is not None:
             return Candidates(*common, self._best_of, self._eos)
@@ -233,7 +234,7 @@ class SpeculativeLlm:
         rows: Tensor | None,
         vocab: int,
     ) -> Drafter | None:
-        """What drafts; `rows` are of the target's head, for a draft that was trained for it."""
+        """Build the drafter, if any. For a trained draft, `rows` are rows of the target's head."""
         config, capacity, ends = self._config, self._capacity, self._eos
         if draft is None:
             return None if draft_of(config) == "none" else NgramDrafter(self._target.device)
@@ -251,17 +252,17 @@ class SpeculativeLlm:
 
 
 def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
-    """What `config` says that the model is told first; the starter was trained without."""
+    """Return the system prompt of `config`. By default the starter has none, as in its training."""
     if config.system != "auto":
         return config.system
     return SPOKEN if config.target != "starter" and template.takes_system else ""
 
 
 def best_of(config: LlmConfig) -> BestOf | None:
-    """How `config` says that a reply is chosen among several; None where there is but one.
+    """Return how `config` chooses among several replies; None if there is only one reply.
 
-    Raises ConfigError for a scorer that nobody registered, and where candidates would be all the
-    same or are not defined.
+    Raises ConfigError for a scorer that is not registered, and for settings with which candidates
+    would all be the same, or would not depend on their seeds alone.
     """
     if config.best_of == 1:
         return None
@@ -280,8 +281,8 @@ def best_of(config: LlmConfig) -> BestOf | None:
 
 
 def draft_of(config: LlmConfig) -> str:
-    """What `config` says is to draft: `none`, `ngram`, `starter`, a model, or a trained draft; or
-    `SHIPPED`, which is one that ships for the target's family, or else n-grams."""
+    """Return the draft that `config` names: `none`, `ngram`, `starter`, a model or a trained draft;
+    or `SHIPPED`: the one that ships for the target's family, else n-grams."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":
@@ -292,9 +293,10 @@ def draft_of(config: LlmConfig) -> str:
 def load_pair(
     config: LlmConfig, *, whole: bool = False
 ) -> tuple[LoadedModel, LoadedModel | LoadedHead | None]:
-    """The target that `config` names, and the draft if it has weights; `whole` as `load_model`.
+    """Load the target that `config` names, and the draft if it has weights.
 
-    Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that is not there.
+    `whole` is that of `load_model`. Raises ModelNotFound, ModelCorrupt, OutOfMemory, and
+    EngineError for a device that is not there.
     """
     device, dtype = placement(config)
     check_quantize(config.quantize, device)
@@ -326,8 +328,9 @@ def load_pair(
 
 
 def runs_stored(config: LlmConfig) -> bool:
-    """Whether models that are GGUF files run as they are, by llama.cpp: where it is here, no other
-    type of weights is asked for, and no more is wanted of it than chains of draft tokens."""
+    """Tell whether GGUF files run as they are stored, by llama.cpp. It must be installed, and
+    `config` may not ask for CUDA, for another type of weights, or for more than chains of draft
+    tokens."""
     return (
         installed()
         and placement(config)[0].type != "cuda"
@@ -339,13 +342,13 @@ def runs_stored(config: LlmConfig) -> bool:
 
 
 def is_trained(draft: str) -> bool:
-    """Whether `llm.draft` names a draft that was trained for its target."""
+    """Tell whether `draft`, a value of `llm.draft`, is a draft that was trained for its target."""
     named = draft not in ("auto", "none", "ngram", "starter")
     return named and is_head(find(draft, "llm"))
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
-    """Where the models run, and the type of their weights; None is the checkpoint's own.
+    """Return the device of the models and the type of their weights; None is the checkpoint's own.
 
     Raises EngineError for a device that is not there.
     """
@@ -357,15 +360,16 @@ def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
 def speculative(config: LlmConfig) -> SpeculativeLlm:
     """Build the engine that `config` describes, on the thread that is to run it.
 
-    On a GPU its passes go before those of other models: each of them keeps a reply waiting, and is
-    short. Raises what `load_pair` raises, and EngineError for a pair that is none.
+    On a GPU its passes have priority over those of other models: they are short, and a reply waits
+    for each. Raises what `load_pair` raises, and EngineError for models that do not fit together.
     """
     own_stream(placement(config)[0], URGENT)
     return SpeculativeLlm(*load_pair(config), config)
 
 
 def vocabulary(loaded: LoadedModel) -> int:
-    """Number of tokens there are; models often have more rows, for padding."""
+    """Return the number of tokens; models often have more rows, for padding. Raises ModelCorrupt if
+    there are fewer rows than tokens."""
     tokens = max(loaded.tokenizer.get_vocab().values()) + 1
     if tokens > loaded.rows:
         raise ModelCorrupt(
@@ -376,6 +380,7 @@ def vocabulary(loaded: LoadedModel) -> int:
 
 
 def _check_rows(target: LoadedModel, template: ChatTemplate) -> None:
+    """Raise ModelCorrupt if the chat template writes a token that the model has no row for."""
     if missing := [token for token in sorted(target.rowless) if template.writes(token)]:
         raise ModelCorrupt(
             f"the chat template of '{target.name}' writes {missing[0]}, which its model never saw",
@@ -395,7 +400,7 @@ def _check_size(target: LoadedModel, draft: LoadedModel) -> None:
 def _checked(
     loaded: LoadedModel, vocab: int, capacity: int, how: Quantize, *, features: bool = False
 ) -> TargetDecoder:
-    """The model's decoder, if it computes numbers."""
+    """Build the model's decoder. Raises ModelCorrupt if a pass gives infinite numbers or NaN."""
     with explained(loaded.name), memory_for_model(loaded.name):
         built = decoder(loaded.model, vocab, capacity, how, features=features)
         ids = torch.zeros(4, dtype=torch.long, device=built.device)
@@ -409,7 +414,7 @@ def _checked(
 
 
 def _row_bytes(model: Decoder) -> int:
-    """What a row of its cache takes."""
+    """Return the bytes of one row of the model's cache."""
     cache = KvCache(1)
     model.forward(torch.zeros(1, dtype=torch.long, device=model.device), cache, 1)
     return cache.nbytes

@@ -1,6 +1,6 @@
-"""How much memory the built-in language model needs, and what would need less.
+"""How much memory the built-in language model needs, and which settings need less.
 
-Its files tell. On a GPU contexts of CUDA and captured rounds are not known beforehand.
+Sizes come from the models' files. CUDA contexts and captured rounds are not known beforehand.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from voiceloop.llm.model.footprint import Footprint, read_footprint, slots_for
 from voiceloop.memoryplan import MemoryPart, PlanChange
 
 LEAST_CONTEXT = 512
-"""Tokens under which a conversation is soon forgotten: fewer are not proposed."""
+"""The smallest context that is proposed, in tokens. A smaller one soon forgets a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The language models and where they go."""
+    """The target and the draft of a configuration, and their device."""
 
     config: LlmConfig
     target: Footprint | None
@@ -36,10 +36,10 @@ class Models:
 
     @classmethod
     def of(cls, config: LlmConfig) -> Models:
-        """Those that `config` names.
+        """Read the sizes of the models that `config` names.
 
-        Raises EngineError for a device that is not there; what `find` raises for a model that is
-        not.
+        Raises EngineError for a device that is not there, and what `find` raises for a model that
+        is not there.
         """
         draft, stored = draft_of(config), runs_stored(config)
         named = draft not in ("none", "ngram", SHIPPED)
@@ -47,7 +47,7 @@ class Models:
         return cls(config, _footprint(config.target, "target", stored), beside, *placement(config))
 
     def parts(self, **settings: object) -> Iterator[MemoryPart]:
-        """What they and their caches take, with `settings` in place of the configured ones."""
+        """Yield the memory of the models and their caches; `settings` replace configured ones."""
         config = replace(self.config, **settings)
         group, both = 0, (self.target, self.draft)
         longest = [model.longest for model in both if model and model.longest]
@@ -56,12 +56,12 @@ class Models:
                 yield MemoryPart(name, model.weights(self.device.type, self.dtype, config.quantize))
                 group += model.row(self.device.type, self.dtype)
         group *= min(config.context, *longest) if longest else config.context
-        # Elsewhere caches are made when they are needed, and one is needed for certain.
+        # On other devices caches are made when they are needed, and at least one is.
         slots = slots_for(config.cache_mb * MIB, group) + 1 if self.device.type == "cuda" else 1
         yield MemoryPart("key-value cache", group, slots)
 
     def changes(self) -> Iterator[PlanChange]:
-        """What could be set otherwise, what does least harm first."""
+        """Yield settings that need less memory, the least harmful first."""
 
         def with_(hint: str, **settings: object) -> PlanChange:
             return PlanChange(hint, tuple(self.parts(**settings)))
@@ -81,8 +81,8 @@ class Models:
         yield from self._smaller()
 
     def _smaller(self) -> Iterator[PlanChange]:
-        """Other targets by name, the largest first; a draft of another family goes with the old
-        one."""
+        """Yield the smaller targets of the catalogue, the largest first. The draft is replaced too:
+        it may not suit another target."""
         target, dtype = self.target, self.dtype
         if target is None:
             return
@@ -97,6 +97,7 @@ class Models:
 
 
 def _footprint(name: str, role: str, stored: bool) -> Footprint | None:
-    """None where nothing tells, as of a trained draft, which is small beside its target."""
+    """Read the footprint of a model; None if its files do not give it, as those of a trained draft,
+    which is small beside its target."""
     starter = bundled(STARTER[role]) if name == "starter" else None
     return read_footprint(starter or find(name, "llm"), as_is=stored)

@@ -72,10 +72,10 @@ class Inputs:
         self.keys = dict(zip(RandomStream, numbers[6:].view(3, -1), strict=True))
 
     def load(self, round_: Round) -> None:
-        """Copy a round's inputs to the device. Work that reads the last ones must be over."""
+        """Copy a round's inputs to the device. Work that reads the previous ones must be over."""
         keys = [key for stream in RandomStream for key in round_.keys[stream]]
-        told = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
-        self._on_host.copy_(torch.tensor(told))
+        values = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
+        self._on_host.copy_(torch.tensor(values))
         self._numbers.copy_(self._on_host, non_blocking=True)
 
 
@@ -88,9 +88,9 @@ class PlacedModel:
 
 
 class FixedRound:
-    """The work of a round, which depends on nothing but its `Inputs`.
+    """The work of a round. It depends on nothing but its `Inputs`.
 
-    `draft` and `verify` give the same results as these two parts of `Speculator.round`, and read
+    `draft` and `verify` give the same results as these parts of `Speculator.round`, and read
     nothing back from the device.
     """
 
@@ -110,11 +110,11 @@ class FixedRound:
         )
         """True for the tokens of earlier replies and of the user's words, by slot."""
         self.x = torch.zeros(MOST, dtype=torch.long, device=device)
-        """Draft tokens."""
+        """The draft tokens."""
         exact = torch.float64 if target.decoder.dtype == torch.float64 else torch.float32
         rows = MOST + 1 if sampling.rejects else 0
         self.q = torch.zeros(rows, vocab, dtype=exact, device=device)
-        """In rejection sampling, the distributions that they were drawn from."""
+        """In rejection sampling, the distributions that the draft tokens were drawn from."""
         self.p = torch.zeros(rows, vocab, dtype=exact, device=device)
         """In rejection sampling, the distributions of the target."""
         self.decided = torch.zeros(MOST + 2, dtype=torch.long, device=device)
@@ -124,18 +124,18 @@ class FixedRound:
 
     @torch.inference_mode()
     def draft(self, k: int, reach: int) -> None:
-        """Propose x_1, …, x_k. The first pass reads the last two ids: the draft may lack both, and
-        to compute a row again changes nothing but rounding."""
+        """Propose x_1, …, x_k. The first pass reads the last two ids: the draft may lack both. If
+        it does not, computing a row again changes only rounding."""
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
-        said, noise = self._said(), self._gumbel(k, drafting=True)
+        counts, noise = self._counts(), self._gumbel(k, drafting=True)
         rows, start = given.recent, given.length - 2
         for i in range(k):
             logits = decoder.forward_at(
                 rows, SlotPosition(slots, given.draft_slot, start, reach), 1
             )
-            scores = warp(self._penalties.apply(logits, x[:i], said), sampling)
+            scores = warp(self._penalties.apply(logits, x[:i], counts), sampling)
             if sampling.rejects:
                 self.q[i : i + 1] = scores.softmax(-1)
             x[i : i + 1] = choose(scores, None if noise is None else noise[i])
@@ -148,7 +148,7 @@ class FixedRound:
         rows = torch.cat((given.recent[1:], x))
         place = SlotPosition(slots, given.target_slot, given.length - 1, reach)
         logits = self.target.decoder.forward_at(rows, place, k + 1)
-        scores = warp(self._penalties.apply(logits, x, self._said()), sampling)
+        scores = warp(self._penalties.apply(logits, x, self._counts()), sampling)
         if sampling.rejects:
             p = self.p[: k + 1].copy_(scores.softmax(-1))
             q = None if self.draft_model is None else self.q[:k]
@@ -166,7 +166,8 @@ class FixedRound:
             return None
         return self._noise.gumbel(self.inputs.keys[RandomStream.CHOICE][:rows])
 
-    def _said(self) -> TokenCounts | None:
+    def _counts(self) -> TokenCounts | None:
+        """Return the counts for penalties; None if no penalty is on."""
         if not self._penalties.counting:
             return None
         given = self.inputs
@@ -199,9 +200,9 @@ class Captured:
         self._capture = capture
         self._graphs: dict[tuple[str, int, int], Graph] = {}
         self._reach = 0
-        self._told = torch.zeros_like(work.decided, device="cpu")
+        self._decided_on_host = torch.zeros_like(work.decided, device="cpu")
         if work.decided.device.type == "cuda":
-            self._told = self._told.pin_memory()
+            self._decided_on_host = self._decided_on_host.pin_memory()
 
     def prepare(self) -> None:
         """Capture the usual rounds; others are captured when they are first wanted."""
@@ -209,7 +210,7 @@ class Captured:
             self._prepare(k, self._reaching(BUCKETS[0]))
 
     def begin(self, round_: Round, k: int, x: Tensor | None = None) -> None:
-        """Load a round of `k` draft tokens, one of `LENGTHS`: `x`, or None if a model drafts."""
+        """Load a round of `k` draft tokens, one of `LENGTHS`. Without `x` a model drafts them."""
         self._reach = self._reaching(round_.length + k)
         self._prepare(k, self._reach)
         self.work.inputs.load(round_)
@@ -217,7 +218,7 @@ class Captured:
             self.work.x[:k].copy_(x)
 
     def note(self, slot: int, start: int, ids: Sequence[int]) -> None:
-        """Store the ids of the sequence in the target's `slot` from `start` on, for penalties."""
+        """Store `ids` from index `start` on, for penalties; `slot` is the target's."""
         if self.work.counting and start < len(ids):
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
 
@@ -237,16 +238,17 @@ class Captured:
 
     def decided(self) -> tuple[int, list[int]]:
         """Wait for the number of accepted draft tokens and the tokens that are decided."""
-        self._told.copy_(self.work.decided, non_blocking=True)
+        self._decided_on_host.copy_(self.work.decided, non_blocking=True)
         if self.work.decided.device.type == "cuda":
             arrived = torch.cuda.Event()
             arrived.record()
             arrived.synchronize()
-        n, *tokens = cast("list[int]", cast(Any, self._told).tolist())
+        n, *tokens = cast("list[int]", cast(Any, self._decided_on_host).tolist())
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:
-        """Return the bucket of rows that a pass over so many rows attends to."""
+        """Return how many rows a pass over `rows` rows looks at: the next bucket, or the
+        capacity."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
         if not any(model.decoder.attends_bucket for model in models):
@@ -254,7 +256,7 @@ class Captured:
         return next((reach for reach in BUCKETS if rows <= reach <= capacity), capacity)
 
     def _prepare(self, k: int, reach: int) -> None:
-        """Capture the graphs that are missing; this overwrites the inputs."""
+        """Capture the graphs that are missing. This overwrites the inputs."""
         work = self.work
         jobs = {"verify": work.verify}
         if work.draft_model is not None and k > 0:
@@ -293,11 +295,11 @@ class Rounds:
         self._noted = 0
         """The number of ids that are stored on the device."""
         self._earlier: Set[int] | None = None
-        """The earlier tokens that are set there."""
+        """The earlier tokens that are set on the device."""
 
     def ready(self, ids: Sequence[int]) -> bool:
-        """Tell whether the round behind `ids` can be a captured one: the caches have slots, and
-        only the last id is missing in the target's."""
+        """Tell whether the round after `ids` can be a captured one: the caches have slots, and the
+        target's cache lacks only the last id."""
         caches = [self._cache]
         if isinstance(self._draft, ModelDraft):
             caches.append(self._draft.cache)
@@ -308,11 +310,12 @@ class Rounds:
     def begin(
         self, ids: Sequence[int], k: int, start: int, position: int
     ) -> Generator[None, None, int]:
-        """Load the round behind `ids`, of `k` draft tokens or the next smaller of `LENGTHS`, which
-        is returned. The reply begins at `start`; the first token that is decided is number
-        `position` of the turn's.
+        """Load the round after `ids`; return how many tokens are drafted, one of `LENGTHS` up to
+        `k`.
 
-        A draft that is no model proposes here. One that is must have read up to the last two ids.
+        The reply begins at index `start`; the first token that is decided is number `position` of
+        the turn's. A draft that is not a model proposes here, and may offer fewer tokens. A draft
+        model must have read all ids but the last two.
         """
         draft, captured, known, x = self._draft, self._captured, len(ids), None
         k, slot = _fitting(k), captured.work.target.slots.spare
@@ -338,7 +341,7 @@ class Rounds:
         return k
 
     def draft(self, k: int) -> None:
-        """Launch the draft of `k` tokens, if a model drafts."""
+        """Launch the draft model's passes for `k` tokens, if there is a draft model."""
         if isinstance(self._draft, ModelDraft) and k > 0:
             self._captured.draft(k)
 

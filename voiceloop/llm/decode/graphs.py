@@ -25,7 +25,7 @@ class Graph(Protocol):
 
 
 Capture = Callable[[Callable[[], None]], Graph]
-"""Makes a graph of work that has run at least once before. The work reads and writes tensors at
+"""Makes a graph of work, which must have run once before. The work reads and writes tensors at
 fixed addresses, reads nothing back from the device, and is the same each time."""
 
 
@@ -48,16 +48,16 @@ class CudaGraphs:
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
-        self._told = False
+        self._warned = False
 
     def __call__(self, work: Callable[[], None]) -> Graph:
-        """Capture `work`. Work that cannot be captured runs uncaptured; that is logged once."""
+        """Capture `work`. If it cannot be captured, it runs uncaptured, and that is logged once."""
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream()
         own = (
             None if stream == torch.cuda.default_stream() else stream
         )  # the default stream cannot capture
-        torch.cuda.empty_cache()  # capturing does so too, and would make the difference negative
+        torch.cuda.empty_cache()  # capturing does so too, which would make `taken` negative
         began, held = perf_counter(), torch.cuda.memory_reserved()
         try:
             # Models on other threads may go on: only calls of this thread are checked.
@@ -66,9 +66,9 @@ class CudaGraphs:
             ):
                 work()
         except RuntimeError as error:
-            if not self._told:
+            if not self._warned:
                 logger.warning("rounds are not captured: %s", str(error).partition("\n")[0])
-            self._told = True
+            self._warned = True
             return Plainly(work)
         taken = torch.cuda.memory_reserved() - held
         logger.info("captured in %.2f s, %.1f MB", perf_counter() - began, taken / 1e6)

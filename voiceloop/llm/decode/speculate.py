@@ -37,12 +37,12 @@ from voiceloop.llm.rules.tree import Tree, chain
 from voiceloop.llm.rules.verify import DraftTokens, Verifier
 
 CARRIED = CHUNK // 2
-"""Tokens of an earlier reply that fit into one pass together with the end of any prompt."""
+"""Tokens of an earlier reply for which a pass over the end of a prompt leaves room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a reply answers."""
+    """The prompt of a reply, and the place of the reply in its turn."""
 
     ids: Sequence[int]
     """All ids before the reply."""
@@ -51,7 +51,7 @@ class Prompt:
     position: int = 0
     """How many tokens were decided in this turn before the reply: its noise begins there."""
     watched: int | None = None
-    """`Speculator.ending` is wanted after so many of the ids; None where it is not."""
+    """The number of ids after which `Speculator.ending` is wanted; None if it is not wanted."""
     earlier: Set[int] = frozenset()
     """The tokens of earlier replies and of the user's words, for the repetition penalty."""
     avoided: int | None = None
@@ -70,24 +70,24 @@ class PassPlan:
     tokens: Tensor
     """The tokens to compute, int64: those ids that the target has not seen, then the draft's."""
     start: int
-    """The position of the first of them."""
+    """The position of the first token to compute."""
     slot: KvCache
-    """The cache that holds all rows before them, and gets theirs."""
+    """The cache that holds all rows before `start`, and gets the new ones."""
     keep: int
-    """Logits are wanted after so many of the tokens, the last ones."""
+    """Logits are wanted after each of the last `keep` tokens."""
     x: DraftTokens
     noise: Tensor | None
-    """Gumbel noise for the tokens that are decided, see `Verifier.noise`."""
+    """Gumbel noise for the tokens that are decided, as from `Verifier.noise`."""
     position: int
     """The number of the first token that is decided, among the turn's tokens."""
     watched: int | None
-    """The first row of logits follows so many ids and is for `Speculator.ending`; None: it is
-    not."""
+    """The number of ids after which the first row of logits gives `Speculator.ending`; None if it
+    does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ReplyStart:
-    """The place of a reply; the fields but the first are those of its `Prompt`."""
+    """The place of a reply. `first` and `avoided` are `position` and `avoided` of its `Prompt`."""
 
     start: int = 0
     """The length of its prompt."""
@@ -95,7 +95,7 @@ class _ReplyStart:
     avoided: int | None = None
 
     def position(self, length: int) -> int:
-        """Return the number, among the turn's tokens, of the one that follows so many ids."""
+        """Return the number, among the turn's tokens, of the token after `length` ids."""
         return self.first + length - self.start
 
 
@@ -131,9 +131,8 @@ class Speculator:
         ends: Sequence[int] = (),
     ) -> None:
         """`cache` is the target's and is empty; conversations may share a `policy`. `ending` adds
-        up the probabilities of the tokens `ends`. Where there are `captured` rounds, they are
-        replayed for as long as the conversation has a slot.
-        """
+        up the probabilities of the tokens `ends`. If there are `captured` rounds, they are replayed
+        for as long as the conversation has a slot."""
         self.cache = cache
         self.stats = Stats()
         self._target, self._draft, self._policy = target, draft, policy
@@ -145,7 +144,7 @@ class Speculator:
         self._reply = _ReplyStart()
         self._ends = list(ends)
         self._ending: tuple[int, float] | None = None
-        """After how many ids `ending` is known, and what it is."""
+        """The number of ids after which `ending` is known, and its value."""
         self._watches = _Watches(stopwatch(target.device), stopwatch(target.device))
 
     @cached_property
@@ -166,9 +165,7 @@ class Speculator:
             steps = self._replayed(rounds, ids, len(tree), position)
         else:
             steps = self._round(ids, tree, position)
-        step = Step(
-            start=self.cache.length
-        )  # what is counted if this is closed at a pause, or fails
+        step = Step(start=self.cache.length)  # counted if this is closed at a pause, or fails
         try:
             step = yield from steps
         finally:
@@ -203,21 +200,21 @@ class Speculator:
     def _proposed(
         self, draft: Draft, ids: Sequence[int], tree: Tree, noise: Tensor | None
     ) -> Generator[None, None, DraftTokens]:
-        """Let the draft propose what follows `ids`, see `Draft.propose`."""
+        """Let the draft read the ids that it lacks, and propose tokens after them."""
         yield from self._catch_up(draft, ids)
         self._penalties.count(ids, self._reply.start)
         proposal = draft.propose(ids, tree, noise, self._penalties)
         return (yield from self._watches.draft.steps(proposal))
 
     def _catch_up(self, draft: Draft, ids: Sequence[int]) -> Steps[None]:
-        """Let the draft read the tokens that rounds without it have added."""
+        """Let the draft read the tokens of rounds in which it proposed nothing."""
         if draft.length < len(ids) - draft.lag:
             yield from self.prefill_draft(ids[:-1])
 
     def _replayed(
         self, rounds: Rounds, ids: Sequence[int], k: int, position: int
     ) -> Generator[None, None, Step]:
-        """Run the round by the captured graphs, between which nothing can pause."""
+        """Run the round as captured graphs, between which it cannot pause."""
         if k > 0 and self._draft is not None:
             yield from self._catch_up(self._draft, ids)
         k = yield from rounds.begin(ids, k, self._reply.start, position)
@@ -239,7 +236,7 @@ class Speculator:
     ) -> PassPlan:
         """Plan the pass over the ids that the target has not seen and the draft tokens `x`.
 
-        `noise` is the noise that the draft chose them with, if any. The logits after the first
+        `noise` is the noise by which the draft chose the tokens, if any. The logits after the first
         `watched` ids are kept too, if that place is among the rows of the pass.
         """
         start, position = self.cache.length, self._reply.position(len(ids))
@@ -268,7 +265,7 @@ class Speculator:
             scores[0, self._reply.avoided] = -torch.inf
         path, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
         if plan.watched is not None:
-            self._watch(plan.watched, logits[0])
+            self._record_ending(plan.watched, logits[0])
         end = known + len(path)
         self.stats.rolled_back(end, self.cache.length)
         self.cache.keep(known, path)
@@ -312,7 +309,7 @@ class Speculator:
                     yield None
         finally:
             if not done:
-                self.rollback(len(ids))  # nobody learns of what was accepted so far
+                self.rollback(len(ids))  # the caller does not learn what was accepted so far
         self.stats.total.carried += kept
         tokens = (*old[:kept], step.tokens[-1])
         return replace(step, tokens=tokens, tree=chain(len(offered)), path=range(kept))
@@ -328,14 +325,14 @@ class Speculator:
 
     @torch.inference_mode()
     def read(self, prompt: Prompt) -> Generator[None, None, Tensor]:
-        """Begin a reply whose first tokens the caller decides: returns the logits behind `prompt`,
-        [1, vocab]."""
+        """Read `prompt` for a reply whose first tokens the caller decides; return the logits after
+        it, [1, vocab]."""
         x = yield from self._begin(prompt, ())
         plan, watch = self.plan(prompt.ids, x, watched=prompt.watched), self._watches.target
         with watch:
             logits = self._logits(plan)
             if plan.watched is not None:
-                self._watch(plan.watched, logits[0])
+                self._record_ending(plan.watched, logits[0])
         rows = len(plan.tokens)
         step = Step(start=plan.start, rows=rows, prompt=rows, target_ms=watch.take())
         self.stats.target_pass(step)
@@ -346,7 +343,7 @@ class Speculator:
     def propose(
         self, ids: Sequence[int], limit: int
     ) -> Generator[None, None, tuple[list[int], float]]:
-        """Return at most `limit` draft tokens behind `ids`, and the milliseconds that they took.
+        """Return at most `limit` draft tokens after `ids`, and the milliseconds that they took.
 
         They are for the caller to verify. This waits for the device.
         """
@@ -418,8 +415,8 @@ class Speculator:
         return sampling.seed if sampling.temperature else None
 
     def _begin(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, DraftTokens]:
-        """Begin a reply: read what of `prompt` does not fit into one pass with what can be verified
-        of the `old` reply, which is returned."""
+        """Begin a reply; return the tokens of the `old` reply that can be verified. Before that,
+        read the part of `prompt` that does not fit into one pass with them."""
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
         self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided)
@@ -431,7 +428,7 @@ class Speculator:
         return offered
 
     def _verified(self, ids: Sequence[int], x: DraftTokens, watched: int | None = None) -> Step:
-        """Verify draft tokens that are not the draft's, in one pass."""
+        """Verify, in one pass, tokens that the draft did not propose."""
         plan, watch = self.plan(ids, x, watched=watched), self._watches.target
         with watch:
             step = self.settle(plan, self._logits(plan))
@@ -452,7 +449,7 @@ class Speculator:
                 Step(start=start, rows=rows, prompt=rows, target_ms=watch.take())
             )
         assert logits is not None
-        self._watch(len(ids), logits[-1])
+        self._record_ending(len(ids), logits[-1])
         yield None
 
     def _logits(self, plan: PassPlan) -> Tensor:
@@ -461,8 +458,8 @@ class Speculator:
             return self._target.forward(plan.tokens, plan.slot, plan.keep)
         return self._target.forward_tree(plan.tokens, plan.slot, tree, plan.keep)
 
-    def _watch(self, length: int, logits: Tensor) -> None:
-        """Compute what `ending` returns: now, because that waits for the device."""
+    def _record_ending(self, length: int, logits: Tensor) -> None:
+        """Compute the value of `ending` now, because that waits for the device."""
         if self._ends:
             self._ending = length, float(logits.float().softmax(-1)[self._ends].sum())
 

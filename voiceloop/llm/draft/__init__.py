@@ -1,1 +1,1 @@
-"""Drafts: what proposes the tokens that the target verifies."""
+"""Drafts: models and lookups that propose tokens for the target to verify."""

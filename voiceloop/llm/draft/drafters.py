@@ -1,6 +1,6 @@
-"""What drafts for a target: the models behind it, which all of its conversations share.
+"""Drafters: one for each kind of draft, with the model that all conversations of a target share.
 
-Each kind is made once for a target and makes a draft for every conversation.
+A drafter is made once for a target, and makes a draft for every conversation.
 """
 
 from __future__ import annotations
@@ -23,50 +23,48 @@ class Drafter(Protocol):
     """One kind of draft for one target."""
 
     parameters: int
-    """Weights that a draft token takes."""
+    """The number of weights that take part in computing a draft token."""
     captures: bool
-    """Whether rounds with it can be captured."""
+    """Whether rounds with its drafts can be captured."""
     branches: bool
-    """Whether it proposes trees."""
+    """Whether its drafts propose trees."""
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> Draft:
-        """One for a conversation, of which `cache` is the target's; `slots` are its own model's,
-        where rounds are captured."""
+        """Make the draft of a conversation. `cache` is the target's for the conversation; `slots`
+        are for the draft model, if rounds are captured."""
         ...
 
 
 class ModelDrafter:
-    """A smaller model of the target's vocabulary."""
+    """Makes drafts by a smaller model with the target's vocabulary."""
 
     captures = branches = True
 
     def __init__(self, model: Decoder, capacity: int, ends: frozenset[int]) -> None:
-        """As `ModelDraft` takes them."""
+        """The arguments are those of `ModelDraft`."""
         self.model, self.parameters = model, model.parameters
         self._capacity, self._ends = capacity, ends
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> ModelDraft:
-        """See `Drafter.draft`."""
         return ModelDraft(self.model, sampling, self._capacity, self._ends, slots)
 
 
 class LayerDrafter:
-    """A layer that was trained for the target."""
+    """Makes drafts by a layer that was trained for the target."""
 
     captures, branches = False, True
 
     def __init__(self, model: FeatureModel, capacity: int, ends: frozenset[int]) -> None:
-        """As `FeatureDraft` takes them."""
+        """The arguments are those of `FeatureDraft`."""
         self.model, self.parameters = model, model.parameters
         self._capacity, self._ends = capacity, ends
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> FeatureDraft:
-        """See `Drafter.draft`."""
         return FeatureDraft(self.model, cache, sampling, self._capacity, self._ends)
 
 
 class TranslatedDrafter:
-    """A model with another tokenizer."""
+    """Makes drafts by a model with another tokenizer than the target's."""
 
     captures = branches = False
 
@@ -79,7 +77,7 @@ class TranslatedDrafter:
         capacity: int,
         ends: frozenset[int],
     ) -> None:
-        """`tokenizers` are the target's and the draft's; the others as `SharedDraft` takes them."""
+        """`tokenizers` are the target's and the draft's; the rest is as for `SharedDraft`."""
         self.model, self.parameters = model, model.parameters
         self._tokenizers, self._same, self._vocab = tokenizers, same, vocab
         self._capacity, self._ends = capacity, ends
@@ -87,7 +85,7 @@ class TranslatedDrafter:
     def draft(
         self, sampling: Sampling, cache: KvCache, slots: Slots | None
     ) -> SharedDraft | TextDraft:
-        """See `Drafter.draft`: by tokens where the two share most, else by words."""
+        """Make a draft by tokens if most of the draft's tokens are shared, else a draft by text."""
         translation, capacity = Translation(*self._tokenizers), self._capacity
         if len(self._same) < MOST * self.model.vocab:
             return TextDraft(self.model, translation, *self._tokenizers, capacity)
@@ -97,7 +95,7 @@ class TranslatedDrafter:
 
 
 class NgramDrafter:
-    """What was said before, which needs no model."""
+    """Makes drafts that repeat what was said before; they need no model."""
 
     captures = branches = True
     parameters = 0
@@ -107,5 +105,4 @@ class NgramDrafter:
         self._device = device
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> NgramDraft:
-        """See `Drafter.draft`."""
         return NgramDraft(self._device)

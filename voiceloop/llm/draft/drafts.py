@@ -1,7 +1,7 @@
-"""What proposes the target's next tokens: a smaller model, or what was said before.
+"""Drafts that propose the target's next tokens: by a smaller model, or by what was said before.
 
-What a draft proposes never changes the distribution of what is said, only how soon it is said. This
-module knows neither the target nor the clock.
+A draft never changes the distribution of a reply, only how soon the reply is said. This module
+knows neither the target nor the clock.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ class Draft(Protocol):
 
     @property
     def draws(self) -> bool:
-        """Whether it has distributions to draw from, and wants noise for that."""
+        """Whether it draws from distributions, and wants noise for that."""
         ...
 
     @property
     def lag(self) -> float:
-        """Tokens at the end of a sequence that a proposal reads by the way. What it lacks before
-        these it is told by `prefill`: that is no part of what a step takes."""
+        """The number of ids at the end of a sequence that `propose` may have to read itself. If
+        more are missing, `prefill` reads them, which does not count as the time of a draft step."""
         ...
 
     @property
     def length(self) -> int:
-        """Tokens of the sequence that it has seen."""
+        """The number of ids that it has read."""
         ...
 
     @property
     def caches(self) -> tuple[KvCache, ...]:
-        """Its buffers, which the conversation holds while it computes."""
+        """Its caches. The conversation holds their memory while it computes."""
         ...
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """Get ready for a sequence that begins with `ids`."""
+        """Read `ids`, with which the sequence begins."""
         ...
 
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose tokens that follow `ids`, for as many of a tree's nodes as there are any; pauses
-        between forward passes.
+        """Propose tokens after `ids` for the nodes of `tree`, or for some of them; pauses between
+        passes.
 
-        `noise` is Gumbel noise for these positions, [depth or more, vocab], to choose with: the
-        target's own in coupled verification; None if the target is greedy. `penalties` have
-        counted `ids`. Whoever closes this at a pause rolls back to where the ids end.
+        `noise` is Gumbel noise for these positions, [depth or more, vocab], to choose by: the
+        target's own in coupled verification; None if the target is greedy. `penalties` have counted
+        `ids`. A caller that closes this at a pause rolls back to the end of `ids`.
         """
         ...
 
@@ -74,8 +74,8 @@ class Draft(Protocol):
 
 
 class ChainDraft(ABC):
-    """Chooses one token after the other, each from a distribution over the target's vocabulary,
-    which it warps and chooses from as the target does."""
+    """Chooses one token after another from distributions over the target's vocabulary, which it
+    warps and draws from as the target does."""
 
     draws = True
 
@@ -87,12 +87,12 @@ class ChainDraft(ABC):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """`ends` are the tokens that end a reply: nothing is drafted after one of them.
+        """Draft nothing after a token of `ends`, which end a reply.
 
-        The one that ends it is verified like any other, so this changes no distribution.
+        Such a token is verified like any other, so this changes no distribution.
         """
         self.cache = KvCache(capacity, slots)
-        # Elsewhere it would take a wait for the device to know that a token ends the reply.
+        # On other devices it would take a wait to know that a token ends the reply.
         self._ends = ends if device.type == "cpu" else frozenset[int]()
         self._device = device
         self._sampling = sampling
@@ -101,24 +101,22 @@ class ChainDraft(ABC):
 
     @cached_property
     def _tokens(self) -> Tensor:
-        """Those of a round; made as `Speculator` makes its rows."""
+        """The buffer for the tokens of a round. The first step makes it, on the model's thread."""
         return torch.empty(self.cache.capacity, dtype=torch.long, device=self._device)
 
     @property
     def length(self) -> int:
-        """See `Draft.length`."""
         return self.cache.length
 
     @property
     def caches(self) -> tuple[KvCache, ...]:
-        """See `Draft.caches`."""
         return (self.cache,)
 
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """See `Draft.propose`. Nothing waits for the device between the tokens."""
+        """Propose a chain, with one pass for each token. On a GPU it does not wait in between."""
         unseen, x = (yield from self._unseen(ids)), self._tokens
         k = tree.depth if len(unseen) else 0
         for i in range(k):
@@ -135,39 +133,37 @@ class ChainDraft(ABC):
         return DraftTokens(x[:k], None if self._q is None else self._q[:k])
 
     def rollback(self, length: int) -> None:
-        """See `Draft.rollback`."""
         self.cache.rollback(length)
 
     def release(self) -> None:
-        """See `Draft.release`."""
         self.cache.release()
 
     @abstractmethod
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
-        """Get ready to draft what follows `ids`: those that the first pass has to see; none where
-        nothing can be drafted."""
+        """Get ready to draft after `ids`; return the ids that the first pass has to read, or none
+        if nothing can be drafted."""
 
     @abstractmethod
     def _logits(self, unseen: Tensor) -> Tensor:
-        """Those after the last of these tokens, [1, vocab]."""
+        """Return the logits after the last of the `unseen` tokens, [1, vocab]."""
 
     def _q_row(self, i: int, k: int, like: Tensor) -> Tensor:
-        """Where the distribution of number `i` of a round's `k` tokens is kept, [1, vocab]."""
+        """Return the buffer for the distribution of token `i` of `k` in a round, [1, vocab]."""
         if self._q is None or len(self._q) < k:
             self._q = like.new_empty(k, like.shape[-1])
         return self._q[i : i + 1]
 
 
 class TreeDraft(ChainDraft):
-    """One that also proposes several tokens for one place: those likeliest by its distribution, or
-    those that the noise there prefers."""
+    """A draft that can also propose several tokens for one position: the likeliest ones, or those
+    that the noise there prefers."""
 
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """See `Draft.propose`. A pass for each level, over the nodes of the one before that
-        something follows; what these leave is forgotten at the end."""
+        """Propose a chain or a tree. A tree takes one pass for each level, over the parents of its
+        nodes. The rows of these passes are forgotten at the end."""
         if tree.is_chain:
             return (yield from super().propose(ids, tree, noise, penalties))
         unseen, x = (yield from self._unseen(ids)), self._tokens
@@ -197,15 +193,16 @@ class TreeDraft(ChainDraft):
 
     @abstractmethod
     def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
-        """The logits after the last nodes of a tree, whose `tokens` these are, [nodes, vocab]; the
-        others were in passes before. Each is `after` one of the rows of the last pass."""
+        """Return the logits after the last nodes of `tree`, [nodes, vocab]; earlier passes had the
+        rest. These nodes have the `tokens`, and `after` says which row of the last pass each
+        follows."""
 
 
 class ModelDraft(TreeDraft):
-    """A smaller model with the target's vocabulary."""
+    """A draft by a smaller model with the target's vocabulary."""
 
-    # After a round in which all were accepted, the last of them has not been seen either; both go
-    # in one pass. More is there only after rounds without draft tokens.
+    # After a round in which all draft tokens were accepted, the last of them is missing too; one
+    # pass reads it with the last id. More are missing only after rounds without draft tokens.
     lag = 2
 
     def __init__(
@@ -216,17 +213,16 @@ class ModelDraft(TreeDraft):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """See `ChainDraft`."""
+        """The arguments but `model` are those of `ChainDraft`."""
         super().__init__(model.device, sampling, capacity, ends, slots)
         self._model = model
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """See `Draft.prefill`."""
         yield from feed(self._model, self.cache, ids)
 
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
         yield from ()
-        self.rollback(len(ids) - 1)  # a round that was cancelled has seen all of them
+        self.rollback(len(ids) - 1)  # a cancelled round has read all of them
         return torch.tensor(ids[self.cache.length :], device=self._device)
 
     def _logits(self, unseen: Tensor) -> Tensor:
@@ -237,13 +233,13 @@ class ModelDraft(TreeDraft):
 
 
 class NgramDraft:
-    """Prompt lookup: what followed the last few tokens when they were last said (Saxena 2023).
+    """Prompt lookup: proposes what followed the last few tokens when they occurred before.
 
-    The longest n-gram that occurred before decides, its latest occurrence first. Needs no model.
+    The longest n-gram that occurred before decides, with its latest occurrence first (Saxena 2023).
     """
 
     LONGEST, SHORTEST = 4, 2
-    """Tokens of the n-grams that are looked up."""
+    """The lengths of the n-grams that are looked up, in tokens."""
 
     draws = False
     lag = math.inf
@@ -254,23 +250,21 @@ class NgramDraft:
         self._device = device
         self._ids: list[int] = []
         self._ends: dict[tuple[int, ...], list[int]] = {}
-        """Where each n-gram ended that something followed, in order."""
+        """For each n-gram, the indices of the tokens that followed it, ascending."""
 
     @property
     def length(self) -> int:
-        """See `Draft.length`."""
         return len(self._ids)
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """See `Draft.prefill`."""
         self._index(ids)
         yield None
 
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """See `Draft.propose`. It proposes nothing where nothing is repeated, and as many paths as
-        there are different tokens that followed."""
+        """Propose a path for each different token that followed, but no more than `tree` has.
+        Nothing is proposed if the last tokens never occurred before."""
         self._index(ids)
         yield from ()
         firsts = tree.children(ROOT)
@@ -280,7 +274,7 @@ class NgramDraft:
         paths = [
             self._copied(at, tree.below(node)) for at, node in zip(starts, firsts, strict=False)
         ]
-        # Numbered by depth, as trees are.
+        # The nodes of a tree are numbered by depth.
         nodes = [(depth, at) for at, path in enumerate(paths) for depth in range(len(path))]
         nodes.sort()
         numbers = {node: number for number, node in enumerate(nodes)}
@@ -290,16 +284,14 @@ class NgramDraft:
         return DraftTokens(tokens, branches=None if found.is_chain else found)
 
     def rollback(self, length: int) -> None:
-        """See `Draft.rollback`."""
         while len(self._ids) > length:
             for gram in self._grams():
-                self._ends[gram].pop()  # the latest is the one that this token followed
+                self._ends[gram].pop()  # the latest index is that of the removed token
                 if not self._ends[gram]:
                     del self._ends[gram]
             self._ids.pop()
 
     def release(self) -> None:
-        """See `Draft.release`."""
         self._ids.clear()
         self._ends.clear()
 
@@ -310,14 +302,14 @@ class NgramDraft:
                 self._ends.setdefault(gram, []).append(len(self._ids) - 1)
 
     def _grams(self) -> list[tuple[int, ...]]:
-        """The n-grams that the last token follows."""
+        """Return the n-grams before the last token."""
         end = len(self._ids) - 1
         sizes = range(self.SHORTEST, min(self.LONGEST, end) + 1)
         return [tuple(self._ids[end - size : end]) for size in sizes]
 
     def _starts(self, most: int) -> list[int]:
-        """Where the last few tokens went on in different ways when they occurred before: after the
-        longest of them first, and where they last did."""
+        """Return indices of at most `most` different tokens that followed the last tokens earlier:
+        after the longest n-gram first, and the latest first."""
         found = dict[int, int]()
         for size in range(self.LONGEST, self.SHORTEST - 1, -1):
             for end in reversed(self._ends.get(tuple(self._ids[-size:]), ())):
@@ -327,7 +319,7 @@ class NgramDraft:
         return list(found.values())
 
     def _copied(self, start: int, count: int) -> list[int]:
-        """The tokens from `start` on. What runs into the end of the sequence is repeated: they
-        follow their own pattern."""
+        """Copy `count` tokens from index `start` on. At the end of the sequence, copying starts
+        again."""
         period = len(self._ids) - start
         return [self._ids[start + i % period] for i in range(count)]

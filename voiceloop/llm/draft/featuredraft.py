@@ -1,10 +1,10 @@
-"""A draft that was trained for one target: a layer over what the target's head was given last.
+"""A draft that was trained for one target: a layer over the target's features.
 
-Its folder holds a card and the layer's weights (`voiceloop train-draft` writes both); embedding and
-head are the target's own. A row is a token's embedding beside the feature that the target had
-before it, and becomes the feature behind it (EAGLE: Li et al. 2024, arXiv 2401.15077). While it
-drafts, its own features stand in for those that the target has not computed yet; rows that stand on
-them are made anew once it has.
+A feature is the input of the target's head. The draft's folder holds a card and the layer's weights
+(`voiceloop train-draft` writes both); embedding and head are the target's own. For each token the
+layer takes its embedding and the feature before it, and computes the feature after it (EAGLE: Li et
+al. 2024, arXiv 2401.15077). While it drafts, it uses its own features where the target has not
+computed any yet. Rows that depend on them are computed again later.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class DraftShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The sizes of the layer."""
 
     hidden: Size
-    """Of a feature, and of an embedding."""
+    """Size of a feature, and of an embedding."""
     heads: Size
     groups: Size
     dim: Annotated[int, Meta(ge=2, le=1024, multiple_of=2)]
-    """Of a head."""
+    """Size of a head."""
     inner: Size
-    """Of the gate."""
+    """Size of the gate."""
     eps: float = 1e-6
     theta: float = 10_000.0
     """The base of the rotary positions."""
 
     def weights(self) -> dict[str, tuple[int, int] | tuple[int]]:
-        """The shape of every weight, by name."""
+        """Return the shape of every weight, by name."""
         hidden, inner = self.hidden, self.inner
         queries, keys = self.heads * self.dim, self.groups * self.dim
         return {
@@ -79,17 +79,17 @@ class DraftShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What draft.json says."""
+    """The contents of draft.json."""
 
     target: str
-    """The name of the model that it drafts for, as it was given."""
+    """The name of the target for which it was trained, as the user gave it."""
     family: str
-    """Of that model, see `fingerprint.family`: it drafts for all files of it."""
+    """The `fingerprint.family` of the target. The draft serves all files of this family."""
     shape: DraftShape
     minutes: float = 0.0
-    """How long it was trained."""
+    """The duration of its training, in minutes."""
     accepted: tuple[float, ...] = ()
-    """How often its first guess was right on held-out replies, its second where that was, and so
+    """On held-out replies: how often its first guess was right, its second if the first was, and so
     on."""
     kind: str = "feature"
     version: int = 1
@@ -97,22 +97,22 @@ class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class LoadedHead:
-    """A draft's files."""
+    """The files of a draft, loaded."""
 
     name: str
     card: DraftCard
     weights: dict[str, Tensor]
     tokens: Tensor
-    """The target's tokens that it chooses among, int64 [tokens]."""
+    """The target's tokens that it chooses from, int64 [tokens]."""
 
 
 def is_head(folder: Path) -> bool:
-    """Whether a folder holds a draft of this kind."""
+    """Tell whether `folder` holds a draft of this kind."""
     return (folder / CARD).is_file()
 
 
 def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
-    """Read a draft. Raises ModelCorrupt."""
+    """Load the draft called `name` from `folder`. Raises ModelCorrupt."""
     try:
         card = msgspec.json.decode((folder / CARD).read_bytes(), type=DraftCard)
         with safe_open(folder / WEIGHTS, framework="pt", device=str(device)) as opened:
@@ -125,17 +125,18 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
         *(OSError, ValueError, KeyError, RuntimeError),
         *(SafetensorError, msgspec.DecodeError),
     ) as error:
-        said = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0]
         raise ModelCorrupt(
-            f"the draft '{name}' is damaged: {said}", "copy it again, or train another"
+            f"the draft '{name}' is damaged: {reason}", "copy it again, or train another"
         ) from error
     return LoadedHead(name, card, weights, tokens)
 
 
 def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Each matrix becomes int8, w ≈ q · scale with a scale for each row, named `SCALE` beside it.
+    """Round matrices to int8, w ≈ q · scale, with a scale for each row, and all else to 16 bits.
 
-    A draft only guesses: files of half the size have as many guesses accepted.
+    The scales are stored under the matrix's name and `SCALE`. A draft only guesses: with files of
+    half the size, as many guesses are accepted.
     """
     found = dict[str, Tensor]()
     for name, weight in weights.items():
@@ -148,7 +149,7 @@ def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def unrounded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights that `rounded` stored. Raises KeyError for a matrix without scales."""
+    """Return the weights that `rounded` has stored. Raises KeyError for a matrix without scales."""
     return {
         name: weight * stored[name + SCALE] if weight.dtype == torch.int8 else weight
         for name, weight in stored.items()
@@ -157,7 +158,7 @@ def unrounded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
-    """The draft that ships for targets of that family, if one does."""
+    """Load the draft that ships for targets of `family`; None if there is none."""
     for path in sorted(bundled("models/drafts").glob(f"*/{CARD}")):
         if msgspec.json.decode(path.read_bytes(), type=DraftCard).family == family:
             return load_head(path.parent.name, path.parent, device)
@@ -165,7 +166,7 @@ def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
 
 
 def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
-    """Raise EngineError where a draft was trained for a target of another family."""
+    """Raise EngineError if the draft was trained for a target of another family."""
     if head.card.family != family(target) or int(head.tokens.max()) >= vocab:
         raise EngineError(
             f"the draft '{head.name}' was trained for {head.card.target}, "
@@ -175,7 +176,8 @@ def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
 
 
 def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
-    """Rows of the target's head, [tokens, hidden], before a decoder takes it."""
+    """Return the rows of the target's head for `tokens`, [tokens, hidden]. No decoder may have it
+    yet."""
     if isinstance(target.model, Checkpoint):
         weights = target.model.weights
         return weights.get(HEAD, weights[EMBEDDING])[tokens]
@@ -185,12 +187,12 @@ def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
 
 
 class FeatureModel:
-    """The layer with its target's embedding and head."""
+    """The draft's layer with its target's embedding and head."""
 
     def __init__(
         self, head: LoadedHead, rows: Tensor, target: TargetDecoder, capacity: int
     ) -> None:
-        """`rows` are from `head_rows`, `target` is the decoder that was built since."""
+        """`rows` are from `head_rows`; `target` is the target's decoder."""
         shape, dtype = head.card.shape, target.dtype
         weights = {name: weight.to(dtype) for name, weight in head.weights.items()}
         self._fuse = linear(weights.pop(FUSE))
@@ -216,7 +218,7 @@ class FeatureModel:
         self.dtype = dtype
         self.parameters = sum(weight.numel() for weight in head.weights.values()) + rows.numel()
         self.pass_bytes = self._fuse.nbytes + self._layer.pass_bytes
-        """Of large matrices, as `Decoder.pass_bytes`."""
+        """The bytes of large matrices that a pass reads."""
 
     @torch.inference_mode()
     def forward(
@@ -226,9 +228,13 @@ class FeatureModel:
         cache: KvCache,
         tree: Tree | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Feed `ids` [rows] behind what `cache` holds, beside the features before them, [rows,
-        hidden]. Returns the logits after the last, [1, vocab], -inf for what it never chooses, and
-        the feature behind it, [1, hidden]; after all where they are the last nodes of a `tree`."""
+        """Compute `ids` [rows] after the rows of `cache`, each with the feature before it,
+        [rows, hidden].
+
+        Returns the logits after the last id, [1, vocab], and its feature, [1, hidden]. Logits are
+        -inf for tokens that the draft never chooses. With a `tree`, the ids are its last nodes, and
+        logits and features of all of them are returned.
+        """
         x = self._fuse(torch.cat((F.embedding(ids, self.embedding), features), -1))
         if tree is None:
             found = self._layer.through(x, Following(cache, len(ids)))[-1:]
@@ -242,9 +248,9 @@ class FeatureModel:
 
 
 class FeatureDraft(TreeDraft):
-    """See `Draft`; `features` is the target's cache of the conversation."""
+    """A draft by a layer that was trained for the target."""
 
-    # What it has read beside features of its own, it reads again beside the target's.
+    # Rows with features of its own are computed again with the target's.
     lag = draftpolicy.MOST + 1
 
     def __init__(
@@ -255,20 +261,20 @@ class FeatureDraft(TreeDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
+        """`features` is the target's cache of the conversation; the rest is as for `ChainDraft`."""
         super().__init__(model.device, sampling, capacity, ends)
         self._layer, self._features = model, features
         self._sure = 0
-        """Rows that stand on the target's features."""
+        """The number of rows that were computed with the target's features."""
         self._last: Tensor | None = None
-        """The feature that the next row stands on, where it is one of the layer's own."""
+        """The layer's own features of the last pass; None if the next row takes the target's."""
 
     @property
     def length(self) -> int:
-        """See `Draft.length`."""
         return self._sure
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """See `Draft.prefill`. It goes no further than the target."""
+        """Read `ids` as far as the target has features for them."""
         self.rollback(self._sure)
         end, most = min(len(ids), self._features.length + 1), chunk(self._device)
         while self._sure < end:
@@ -277,13 +283,12 @@ class FeatureDraft(TreeDraft):
             yield None
 
     def rollback(self, length: int) -> None:
-        """See `Draft.rollback`. Rows that stand on its own features go in any case."""
+        """Forget the rows from `length` on, and all rows with features of its own."""
         self._sure = min(self._sure, length)
         self._last = None
         super().rollback(self._sure)
 
     def release(self) -> None:
-        """See `Draft.release`."""
         super().release()
         self._sure, self._last = 0, None
 
@@ -306,11 +311,11 @@ class FeatureDraft(TreeDraft):
         return logits
 
     def _fed(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Feed tokens beside the target's features."""
+        """Compute `ids` with the target's features; return what `FeatureModel.forward` does."""
         start = self.cache.length
         (rows,) = self._features.written(FEATURES)
         before = rows[max(0, start - 1) : start + len(ids) - 1, 0]
-        if start == 0:  # nothing is before the first token
+        if start == 0:  # no feature is before the first token
             before = F.pad(before, (0, 0, 1, 0))
         found = self._layer.forward(ids, before, self.cache)
         self._sure = self.cache.length

@@ -1,8 +1,8 @@
 """Drafts by models with another tokenizer than the target's (universal assisted decoding).
 
-Where the two have most tokens in common, the draft chooses among those, from its own distribution
-over them and with the target's noise, so nothing is lost but the rest (Timor et al. 2025, arXiv
-2502.05202, their TLI). Else its guess is a text, which is then tokenised as the target would.
+If both have most tokens in common, the draft chooses among those, from its own distribution over
+them and with the target's noise. Only its other tokens are lost (Timor et al. 2025, arXiv
+2502.05202, their TLI). Otherwise its guess is a text, which is tokenised again for the target.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from voiceloop.llm.text.template import special_tokens
 from voiceloop.llm.text.translation import Translation
 
 MOST = 0.5
-"""Share of the draft's tokens that are to be the target's too, for them to be used as they are."""
+"""The share of the draft's tokens that must be the target's too for `SharedDraft` to be used."""
 
 
 ROOM = 64
-"""Rows of a draft's cache that are kept for what it guesses."""
+"""The number of rows of a draft's cache that are kept free for guesses."""
 
 
 class _TranslationReader:
-    """A draft's cache over the translation of what the target has."""
+    """Reads the target's sequence, translated into the draft's tokens, into the draft's cache."""
 
     def __init__(self, model: Decoder, cache: KvCache, translation: Translation) -> None:
         self.cache, self.translation, self.length = cache, translation, 0
         self._model = model
         self._fed: list[int] = []
-        """What the cache holds, and maybe more."""
+        """The tokens of the rows in the cache, and maybe more tokens, which it lacks."""
 
     def unseen(self, ids: Sequence[int]) -> list[int]:
-        """Cut the cache back to what fits `ids`; what it lacks of them, one token at least. All
-        of them may be too long for it: then none."""
+        """Cut the cache back to what fits `ids`; return the tokens that it then lacks, at least
+        one. The list is empty if the translation is too long for the cache."""
         own = self.translation.translate(ids)
         if len(own) > self.cache.capacity - ROOM:
             return []
@@ -59,7 +59,8 @@ class _TranslationReader:
         self.length = len(ids)
 
     def last(self, ids: Sequence[int]) -> Generator[None, None, list[int]]:
-        """What `unseen` gives, but no more than goes into a step: the rest is read before."""
+        """Return the tokens of `unseen`. If one step cannot take them, read all but the last
+        before."""
         own = self.unseen(ids)
         if len(own) > self._model.chunk:
             yield from feed(self._model, self.cache, self._fed[:-1])
@@ -69,11 +70,11 @@ class _TranslationReader:
         return own
 
     def chose(self, token: int) -> None:
-        """The draft goes on with a token of its own, which it is then fed."""
+        """Append a token that the draft chose, and that it reads next."""
         self._fed.append(token)
 
     def rollback(self, length: int) -> None:
-        """The target's sequence is cut back. What the cache has to lose, the next words tell."""
+        """Cut the target's sequence back to `length`. The next `unseen` cuts the cache."""
         self.translation.rollback(length)
         self.length = min(self.length, length)
 
@@ -85,9 +86,9 @@ class _TranslationReader:
 
 
 class _Translated:
-    """What drafts have in common whose model reads a translation; see `Draft`."""
+    """The base of drafts whose model reads a translation of the target's sequence."""
 
-    # It has not been told yet what of its last proposal stands.
+    # It does not know yet which tokens of its last proposal were accepted.
     lag = draftpolicy.MOST + 1
 
     def __init__(self, reader: _TranslationReader) -> None:
@@ -95,29 +96,24 @@ class _Translated:
 
     @property
     def length(self) -> int:
-        """See `Draft.length`."""
         return self._reader.length
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """See `Draft.prefill`."""
         yield from self._reader.read(ids)
 
     def rollback(self, length: int) -> None:
-        """See `Draft.rollback`."""
         self._reader.rollback(length)
 
     def release(self) -> None:
-        """See `Draft.release`."""
         self._reader.release()
 
     @property
     def caches(self) -> tuple[KvCache, ...]:
-        """See `Draft.caches`."""
         return (self._reader.cache,)
 
 
 class SharedDraft(_Translated, ChainDraft):
-    """A model that drafts the tokens which it has in common with the target."""
+    """Drafts only tokens that the draft model has in common with the target."""
 
     def __init__(
         self,
@@ -129,7 +125,8 @@ class SharedDraft(_Translated, ChainDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
-        """`same` are the target's ids of such tokens, by the draft's; `vocab` is the target's."""
+        """`same` maps the draft's ids of these tokens to the target's; the target has `vocab`
+        tokens."""
         ChainDraft.__init__(self, model.device, sampling, capacity, ends)
         _Translated.__init__(self, _TranslationReader(model, self.cache, translation))
         self._model, self._vocab = model, vocab
@@ -146,7 +143,7 @@ class SharedDraft(_Translated, ChainDraft):
         return torch.tensor(own, device=self._device)
 
     def _logits(self, unseen: Tensor) -> Tensor:
-        if not self._first:  # it is a token that this draft chose, as the target has it
+        if not self._first:  # the target's id of a token that this draft chose
             unseen = self._meant[unseen]
             self._reader.chose(int(unseen))
         self._first = False
@@ -156,27 +153,27 @@ class SharedDraft(_Translated, ChainDraft):
 
 
 class TextDraft(_Translated):
-    """A model whose likeliest words are the guess; see `Draft`."""
+    """Drafts the likeliest text of the draft model, tokenised for the target."""
 
     draws = False
 
     def __init__(
         self, model: Decoder, translation: Translation, target: object, own: object, capacity: int
     ) -> None:
-        """`target` and `own` are the tokenizers."""
+        """`target` and `own` are the tokenizers of the target and of the draft."""
         self.cache = KvCache(capacity)
         super().__init__(_TranslationReader(model, self.cache, translation))
         self._model, self._translation, self._tokenizer = model, translation, own
         specials = {text: index for index, text in special_tokens(target).items()}
         self._special = {index: specials.get(text) for index, text in special_tokens(own).items()}
-        """What the draft's special tokens are to the target, which may know none of the name."""
+        """The target's ids of the draft's special tokens; None if it has none of that name."""
 
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """See `Draft.propose`. Nothing is proposed within a character; the target's noise means
-        nothing to another vocabulary, so the guess is the likeliest text."""
+        """Propose the tokens of the likeliest text, but nothing within a character. The target's
+        noise means nothing to another vocabulary, so it is not used."""
         own, k = (yield from self._reader.last(ids)), tree.depth
         unseen, guess, x = torch.tensor(own, device=self._model.device), list[int](), list[int]()
         while own and self._translation.certain and len(guess) < 2 * k and len(x) <= k:
@@ -195,13 +192,13 @@ class TextDraft(_Translated):
         return DraftTokens(torch.tensor(x[:k], dtype=torch.long, device=self._model.device))
 
     def _tokens(self, guess: list[int]) -> list[int]:
-        """The target's tokens for what was guessed; a last character that is not whole waits."""
+        """Return the target's tokens for `guess`, without a last character that is incomplete."""
         context = self._translation.word
         text = self._decoded(context, guess)
         return self._translation.back(text.rstrip("\ufffd"))
 
     def _decoded(self, context: list[int], guess: list[int]) -> str:
-        """The text of `guess` behind `context`, on which a first space may depend."""
+        """Return the text of `guess` after `context`, on which a first space may depend."""
         decode = self._tokenizer.decode  # pyright: ignore[reportAttributeAccessIssue]
         before = decode(context, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         whole = decode(

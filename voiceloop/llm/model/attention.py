@@ -1,10 +1,10 @@
-"""How the rows of a pass see what a cache holds.
+"""Attention of the rows of a pass to the rows of a cache.
 
-Two kinds of passes write rows and attend to all that came before them: one that follows what a
-`KvCache` counts, in shapes that grow with it, and one at a `SlotPosition`, whose shapes and
-addresses never change, so that it can be captured once and replayed for every conversation. Of the
-second there are two ways: by a mask over the first so many rows, anywhere; and by a kernel that
-takes its beginning from the device, on CUDA. This module knows no layers and no weights.
+There are two kinds of passes. One writes after the rows of a `KvCache`, in shapes that grow with
+it. The other writes at a `SlotPosition`: its shapes and addresses never change, so that it can be
+captured once and replayed for every conversation. It attends in one of two ways: by a mask over a
+fixed number of rows, on any device, or on CUDA by a kernel that reads the start from the device.
+This module knows no layers and no weights.
 """
 
 from __future__ import annotations
@@ -26,74 +26,74 @@ logger = logging.getLogger(__name__)
 
 CPU = torch.device("cpu")
 BUCKETS = (256, 512, 1024, 2048)
-"""Rows that a masked pass of fixed shape looks at: the fewest of these that hold the sequence."""
+"""The numbers of rows that masked passes of fixed shape attend to: the smallest that fits."""
 
 
 ROUNDED = 0.05
-"""How far what is attended in 16 bits may be from the same by masks."""
+"""The largest difference between the kernel in 16 bits and masks that is put down to rounding."""
 FEATURES = -1
-"""Where a cache keeps what the head is given, [rows, 1, hidden], beside the layers' own rows."""
+"""The layer number under which a cache keeps the inputs of the head, [rows, 1, hidden]."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotPosition:
-    """Where a pass of fixed shape puts its rows, told by numbers that lie on the device."""
+    """Where a pass of fixed shape writes its rows. The numbers lie on the device."""
 
     slots: Slots
     slot: Tensor
-    """Which of the slots, int64 [1]."""
+    """The slot, int64 [1]."""
     start: Tensor
-    """Position of the first row, int64 [1]."""
+    """The position of the first row, int64 [1]."""
     reach: int
-    """The pass looks at no row from this one on."""
+    """The pass attends only to positions below this one."""
 
     def positions(self, rows: int) -> Tensor:
-        """Of so many rows in the sequence, int64 [rows]."""
+        """Return the positions of `rows` rows in the sequence, int64 [rows]."""
         return self.start + torch.arange(rows, device=self.start.device)
 
     def rows(self, positions: Tensor) -> Tensor:
-        """Where rows at `positions` are among those of all slots, int64 [rows]."""
+        """Return the indices of `positions` among the rows of all slots, int64 [rows]."""
         return self.slot * self.slots.capacity + positions
 
     def write(self, layer: int, at: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
-        """Write rows to where `rows` says; each of the `states` is [rows, heads, dim]. Returns the
-        layer's buffers, see `Slots.layer`."""
+        """Write `states`, each [rows, heads, dim], at the indices `at` that `rows` gives. Returns
+        the layer's buffers, each [slots, capacity, heads, dim]."""
         buffers = self.slots.layer(layer, states)
         for buffer, state in zip(buffers, states, strict=True):
             buffer.flatten(0, 1).index_copy_(0, at, state)
         return buffers
 
     def seen(self, buffer: Tensor) -> Tensor:
-        """The rows of such a buffer that the pass looks at: [reach, heads, dim]."""
+        """Return the rows of a layer's buffer that the pass attends to: [reach, heads, dim]."""
         return buffer[:, : self.reach].index_select(0, self.slot)[0]
 
 
 class Rows(Protocol):
-    """The rows of one pass."""
+    """The rows of one pass, which are written to a cache and attend to it."""
 
     @property
     def positions(self) -> Tensor | slice[int, int, None]:
-        """Of the rows, in the sequence."""
+        """The positions of the rows in the sequence."""
         ...
 
     def attend(
         self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
     ) -> Tensor:
-        """Write a layer's `states` [rows, 2 groups, dim], keys before values; return what the
-        queries `q` [rows, heads, dim] see of all that is there by then: [rows, heads * dim].
+        """Write a layer's `states` to the cache; return the attention of `q`, [rows, heads * dim].
 
-        A row sees the last `window` rows up to itself, or all. Products are multiplied by `scale`,
-        or divided by the root of dim.
+        `states` is [rows, 2 groups, dim], keys before values; `q` is [rows, heads, dim]. A row sees
+        the last `window` rows up to itself, or all of them. Products are multiplied by `scale`, or
+        by 1 / sqrt(dim) if it is None.
         """
         ...
 
     def keep(self, features: Tensor) -> None:
-        """Write what the head is given for each row, [rows, hidden]."""
+        """Write the input of the head for each row, [rows, hidden]."""
         ...
 
 
 class Following:
-    """The next rows of a cache, which still has to `advance` over them."""
+    """The next rows of a cache, whose owner has to `advance` it afterwards; implements `Rows`."""
 
     def __init__(self, cache: KvCache, rows: int) -> None:
         self.positions = slice(cache.length, cache.length + rows, None)
@@ -103,25 +103,23 @@ class Following:
     def attend(
         self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
     ) -> Tensor:
-        """See `Rows.attend`."""
         (seen,) = self._cache.extend(layer, states)
         if window not in self._masks:
             self._masks[window] = self._mask(q, states, window)
         return masked(q, seen, self._masks[window], scale)
 
     def keep(self, features: Tensor) -> None:
-        """See `Rows.keep`."""
         self._cache.extend(FEATURES, features.unsqueeze(1))
 
     def _mask(self, q: Tensor, states: Tensor, window: int | None) -> Tensor | None:
         rows, end = len(q), self.positions.stop
-        if rows == 1 and (window is None or end <= window):  # it sees everything
+        if rows == 1 and (window is None or end <= window):  # the row sees everything
             return None
         return behind(rows, end, window, folds(q, states), q)
 
 
 class Branching:
-    """The next rows of a cache, of which the last are nodes of a tree, see `Branches`."""
+    """The next rows of a cache, of which the last are nodes of a tree; implements `Rows`."""
 
     def __init__(self, cache: KvCache, rows: int, tree: Tree, device: torch.device) -> None:
         self._rows = Branches(cache.length, rows, tree, device)
@@ -132,7 +130,6 @@ class Branching:
     def attend(
         self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
     ) -> Tensor:
-        """See `Rows.attend`."""
         (seen,) = self._cache.extend(layer, states)
         if window not in self._masks:
             self._masks[window] = hidden(
@@ -146,17 +143,16 @@ class Branching:
         return masked(q, seen, self._masks[window], scale)
 
     def keep(self, features: Tensor) -> None:
-        """See `Rows.keep`."""
         self._cache.extend(FEATURES, features.unsqueeze(1))
 
 
 class Branches:
-    """Where rows are of which the last are the nodes of a tree, and what they see: what the tree
-    stands on, and of its nodes those on their paths."""
+    """The positions of rows, the last of which are the nodes of a tree, and which rows each sees:
+    all rows before the tree, and in the tree only the path to itself."""
 
     def __init__(self, start: int, rows: int, tree: Tree, device: torch.device) -> None:
-        """`rows` are added behind `start` others. The last rows of all are the tree's nodes, in
-        their order; some of these may be there already."""
+        """Add `rows` rows after `start` others. The last of all these rows are the nodes of `tree`,
+        in their order; some of the nodes may be among the others."""
         end = start + rows
         root = end - len(tree)
         places = torch.arange(end)
@@ -165,22 +161,22 @@ class Branches:
         apart = torch.zeros(rows, end, dtype=torch.bool)
         apart[max(0, root - start) :, root:] = ~_ancestors(tree, known)
         self.places = places.to(device)
-        """Positions of all rows, int64 [start + rows]: a node's tells its depth."""
+        """The positions of all rows, int64 [start + rows]. A node's position tells its depth."""
         self.positions = self.places[start:]
-        """Of the added ones, int64 [rows]."""
+        """The positions of the added rows, int64 [rows]."""
         self.apart = apart.to(device)
-        """Which of all rows each of the added does not see, whatever their positions."""
+        """Which rows an added one does not see, wherever they are: bool [rows, start + rows]."""
 
 
 @lru_cache(maxsize=64)
 def followed(tree: Tree, device: torch.device = CPU) -> Tensor:
-    """Which nodes are on the path to what a tree stands on, that is none, and on those to each of
-    its nodes, itself included: bool [nodes + 1, nodes]."""
+    """Return which nodes each row follows, bool [nodes + 1, nodes]: row 0, the token before the
+    tree, follows none; row i + 1 is node i and follows all nodes on its path, itself included."""
     return F.pad(_ancestors(tree, 0), (0, 0, 1, 0)).to(device)
 
 
 def _ancestors(tree: Tree, first: int) -> Tensor:
-    """Which nodes are on the path to each from number `first` on, itself included: bool
+    """Return the nodes on the path to each node from number `first` on, itself included: bool
     [nodes - first, nodes]."""
     on_path = torch.zeros(len(tree) - first, len(tree), dtype=torch.bool)
     for row, path in enumerate(tree.paths[first:]):
@@ -189,7 +185,7 @@ def _ancestors(tree: Tree, first: int) -> Tensor:
 
 
 class PlacedRows:
-    """Rows of a fixed number at a place. What all layers need is computed once."""
+    """A fixed number of rows at a `SlotPosition`; implements `Rows`. All layers share its masks."""
 
     def __init__(self, place: SlotPosition, rows: int) -> None:
         self.positions = place.positions(rows)
@@ -200,7 +196,6 @@ class PlacedRows:
     def attend(
         self, layer: int, q: Tensor, states: Tensor, window: int | None, scale: float | None
     ) -> Tensor:
-        """See `Rows.attend`."""
         place = self._place
         (buffer,) = place.write(layer, self._at, states)
         if has_kernel(q.device, q.dtype, q.shape[1], states.shape[1] // 2, q.shape[2], window):
@@ -214,26 +209,25 @@ class PlacedRows:
         return masked(q, place.seen(buffer), self._masks[window], scale)
 
     def keep(self, features: Tensor) -> None:
-        """See `Rows.keep`."""
         self._place.write(FEATURES, self._at, features.unsqueeze(1))
 
 
 def folds(q: Tensor, states: Tensor) -> int:
-    """Queries for each key, heads / groups."""
+    """Return the number of queries for each key: heads / groups."""
     return 2 * q.shape[1] // states.shape[1]
 
 
 def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) -> Tensor:
-    """Attention of `q` [rows, heads, dim] to `seen` [length, 2 groups, dim], keys before values.
+    """Return the attention of `q` to `seen`: [rows, heads * dim].
 
-    The queries of a group become rows of one head: so no kernel has to know of groups, and keys
-    are read once. `mask` is from `hidden` or `behind`, or None where every row sees everything.
-    Returns [rows, heads * dim].
+    `q` is [rows, heads, dim], and `seen` [length, 2 groups, dim], keys before values. The queries
+    of a group become rows of one head: so no kernel has to know of groups, and keys are read once.
+    `mask` is from `hidden` or `behind`, or None if every row sees everything.
     """
     rows, heads, dim = q.shape
     groups = seen.shape[1] // 2
     keys, values = seen.view(1, -1, 2, groups, dim).transpose(1, 3).unbind(2)
-    # Of one row, and most passes have one, nothing has to move.
+    # Most passes have one row, for which nothing has to move.
     moved = q if rows == 1 else q.view(rows, groups, -1, dim).transpose(0, 1)
     folded = moved.reshape(1, groups, -1, dim)
     attended = F.scaled_dot_product_attention(folded, keys, values, attn_mask=mask, scale=scale)
@@ -243,8 +237,8 @@ def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) ->
 
 
 def behind(rows: int, places: int, window: int | None, fold: int, like: Tensor) -> Tensor:
-    """`hidden` where the rows are the last of the places. It is quicker, and a small draft takes
-    notice."""
+    """Return the mask of `hidden` for the last `rows` of `places`, more quickly. A small draft
+    needs that."""
     last = places - rows
     mask = like.new_full((rows, places), -math.inf).triu_(last + 1)
     if window is not None:
@@ -260,9 +254,9 @@ def hidden(
     dtype: torch.dtype,
     apart: Tensor | None = None,
 ) -> Tensor:
-    """What rows at `positions` do not see of the rows at `places`: [rows * fold, places], 0 where
-    a row does see and -inf where it does not. A row sees the last `window` up to itself, or all,
-    but none that is `apart` from it, bool [rows, places]."""
+    """Return the mask of rows at `positions` over rows at `places`: [rows * fold, places], 0 where
+    a row sees another, else -inf. A row sees the last `window` positions up to its own, or all if
+    that is None, but no row that is `apart` from it, bool [rows, places]."""
     back = positions.unsqueeze(1) - places
     unseen = back < 0 if window is None else (back < 0) | (back >= window)
     if apart is not None:
@@ -275,10 +269,10 @@ def hidden(
 def has_kernel(
     device: torch.device, dtype: torch.dtype, heads: int, groups: int, dim: int, window: int | None
 ) -> bool:
-    """Whether `fused.attended` runs there for such queries, and gives what masks give.
+    """Tell whether `fused.attended` runs on `device` for such queries, and agrees with masks.
 
-    It is tried once for each kind, with all numbers of rows that make a difference, so that none of
-    them is compiled within a reply; that waits for the device.
+    Each kind of queries is tried once, with all numbers of rows that need a kernel of their own, so
+    that none is compiled within a reply. This waits for the device.
     """
     if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
         return False
@@ -298,7 +292,7 @@ def has_kernel(
             right = masked(q, buffer[1, : 150 + rows], mask, None)
             differences.append((found - right).abs().max())
         apart = float(torch.stack(differences).max())  # NaN where there is one
-    except Exception as error:  # no Triton, no compiler, no such GPU: masks do it then
+    except Exception as error:  # Triton, a compiler or a fitting GPU may be missing
         logger.info("attention by masks: %s", " ".join(str(error).split()))
         return False
     if apart < ROUNDED:

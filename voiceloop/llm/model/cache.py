@@ -1,11 +1,10 @@
-"""Keys and values of the tokens a model has seen, in buffers that never move.
+"""Keys and values of the tokens that a model has seen, in buffers that never move.
 
-A `KvCache` holds `capacity` rows for each layer and a length. Rows are written at the length, and
-rolling back moves the length: what lies beyond it is never attended and will be overwritten. That
-makes cancellation, rejection and truncation free. Its buffers are its own, or one of the `Slots`
-that all conversations of a model share, so that what is captured once serves them all. A
-`CachePool` bounds the memory that the buffers of idle conversations take. Which tokens the rows
-belong to is known to the owner of the cache alone.
+A `KvCache` has `capacity` rows for each layer, and a length. Rows are written at the length. A
+rollback only lowers the length: rows beyond it are never attended to, and will be overwritten. So
+cancellation, rejection and truncation are free. Its buffers are its own, or one of the `Slots` that
+all conversations of a model share, so that one captured pass serves them all. A `CachePool` limits
+the memory of idle conversations. Only the owner of a cache knows which tokens its rows belong to.
 """
 
 from __future__ import annotations
@@ -25,30 +24,30 @@ MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
 
 
 class Slots:
-    """Buffers for several sequences of one model, all of one length, at addresses that stay."""
+    """Buffers for several sequences of one model, all of one capacity, at fixed addresses."""
 
     def __init__(self, count: int, capacity: int) -> None:
-        """Places for `count` sequences of `capacity` rows, and one more that belongs to nobody."""
+        """Make slots for `count` sequences of `capacity` rows, and a spare one."""
         self.capacity = capacity
         self.spare = count
-        """The place that belongs to nobody: what is tried out leaves its rows there."""
+        """The slot that belongs to no sequence. Passes that are only tried out write there."""
         self._free = list(range(count))
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
     def take(self) -> int | None:
-        """A place that nobody has; None where all are taken."""
+        """Take a free slot; return None if there is none."""
         return self._free.pop() if self._free else None
 
     def give(self, slot: int) -> None:
-        """Nobody has the place any more."""
+        """Give back a slot."""
         self._free.append(slot)
 
     def layer(self, index: int, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The buffers of a layer, [places, capacity, heads, dim] for each of the states that they
-        are `like`, [rows, heads, dim]; made when they are first asked for."""
+        """Return the buffers of a layer, made at the first call: [slots, capacity, heads, dim] for
+        each of the states in `like`, which are [rows, heads, dim]."""
         if index not in self._layers:
             self._layers[index] = tuple(
-                # What no row was written to is multiplied by nothing, and must not be NaN then.
+                # Rows that were never written are multiplied by 0, so they must not be NaN.
                 state.new_zeros(self.spare + 1, self.capacity, *state.shape[1:])
                 for state in like
             )
@@ -56,30 +55,30 @@ class Slots:
 
 
 class KvCache:
-    """Fixed buffers for one sequence of one model, made when they are first written to."""
+    """Fixed buffers for one sequence of one model. The first write makes them."""
 
     def __init__(self, capacity: int, slots: Slots | None = None) -> None:
-        """Its buffers are one of the `slots`, if any is free when they are made."""
+        """Use one of the `slots` as buffers, if one is free at the first write."""
         self.capacity = capacity
-        """Rows that fit."""
+        """The number of rows that fit."""
         self.length = 0
-        """Rows that count."""
+        """The number of rows that are valid."""
         self.nbytes = 0
         """Bytes of its buffers."""
         self.slot: int | None = None
-        """Which of the slots its buffers are; None where they are its own, or not made yet."""
+        """The slot that holds its buffers. None if they are its own, or not made yet."""
         self.context: Any = None
-        """Where a decoder keeps the rows that does not write them into buffers; `nbytes` is the
-        decoder's to tell then."""
+        """Holds the rows of a decoder that does not write them into buffers. Such a decoder also
+        sets `nbytes`."""
         self._slots = slots
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
     def extend(self, layer: int, *states: Tensor) -> list[Tensor]:
-        """Write rows after the last that counts; return all of the layer's rows, these included.
+        """Write rows after the valid ones; return all of the layer's rows, with the new ones.
 
-        Each of the `states` is [rows, heads, dim]: keys and values, in one piece or apart, the same
-        way every time; so are the views that are returned. The length stays: a pass calls `advance`
-        once all its layers have written.
+        Each of `states` is [rows, heads, dim]: keys and values, in one tensor or in two, always in
+        the same way. The result is views of the same kind. The length stays: a pass calls `advance`
+        once all of its layers have written.
         """
         if layer not in self._layers:
             buffers = self._made(layer, states)
@@ -91,19 +90,19 @@ class KvCache:
         return [buffer[:end] for buffer in self._layers[layer]]
 
     def written(self, layer: int) -> tuple[Tensor, ...]:
-        """A layer's buffers, whose first `length` rows count; it has been written to."""
+        """Return the buffers of a layer that has been written; `length` rows of them are valid."""
         return self._layers[layer]
 
     def advance(self, rows: int) -> None:
-        """Count `rows` more, which every layer has written."""
+        """Make `rows` more rows valid, which every layer has written."""
         self.length += rows
 
     def rollback(self, length: int) -> None:
-        """Forget the rows from `length` on; nothing is forgotten where there are fewer."""
+        """Forget the rows from `length` on, if there are any."""
         self.length = min(self.length, length)
 
     def keep(self, start: int, rows: Sequence[int]) -> None:
-        """Of the rows from `start` on keep only those at these offsets, in ascending order."""
+        """Of the rows from `start` on, keep only those at the offsets `rows`, which ascend."""
         moved = next((at for at, row in enumerate(rows) if row != at), len(rows))
         self.length = start + len(rows)
         if moved == len(rows):
@@ -123,7 +122,7 @@ class KvCache:
         self.slot = None
 
     def take(self, other: KvCache) -> None:
-        """Take over the buffers of `other`, which is left without rows."""
+        """Take over the buffers and the context of `other`, which is left without rows."""
         self.release()
         self._layers, other._layers = other._layers, self._layers
         self.nbytes, self.slot, other.slot = other.nbytes, other.slot, None
@@ -131,7 +130,7 @@ class KvCache:
         other.release()
 
     def fork(self, other: KvCache, length: int) -> None:
-        """Hold the first `length` rows of `other`, or all that there are, in buffers of its own."""
+        """Copy the first `length` rows of `other`, or all if it has fewer."""
         self.release()
         rows = min(length, other.length)
         for layer, buffers in other._layers.items():
@@ -147,37 +146,37 @@ class KvCache:
 
 
 Group = tuple[KvCache, ...]
-"""The caches of one conversation, one for each model, in the same order for all."""
+"""The caches of one conversation, one for each model, in the same order in all conversations."""
 
 
 class CachePool:
-    """Buffers for the conversations of a pair of models: those of idle ones are kept in a budget.
+    """Limits the memory of the buffers of idle conversations.
 
-    A conversation holds its group while it computes. Once it is idle its rows stay for as long as
-    all groups together fit into the budget; then they go, least recently used first, and it
-    computes them again from its ids when it comes back. Who computes always gets buffers, and the
-    group that computed last keeps them: the budget binds nobody else.
+    A conversation holds its group of caches while it computes. When it is idle its rows stay for as
+    long as all groups fit into the budget. Then the least recently used group is evicted first, and
+    its conversation computes the rows again from its ids when it comes back. A conversation that
+    computes always gets buffers, and the group that computed last keeps them, whatever the budget.
     """
 
     def __init__(self, budget: int) -> None:
-        """`budget` in bytes."""
+        """`budget` is in bytes."""
         self._budget = budget
         self._held: Counter[Group] = Counter()
-        """Groups that are computing, and how often each is held."""
+        """The groups that are computing, and how often each is held."""
         self._idle: OrderedDict[Group, None] = OrderedDict()
-        """Groups with buffers that nobody holds, the least recently used first."""
+        """The groups with buffers that are not held, the least recently used first."""
         self._evicted: set[Group] = set()
         self._size = 0
-        """Bytes of a group, as far as one has been seen: all groups of a pool are alike."""
+        """Bytes of the largest group so far. All groups of a pool are alike."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the buffers of all groups take."""
+        """Bytes of the buffers of all groups."""
         return sum(map(_nbytes, (*self._held, *self._idle)))
 
     @contextmanager
     def hold(self, group: Group) -> Iterator[bool]:
-        """Keep the group's rows for as long as the context lasts; True where they had to go."""
+        """Keep the group's rows while the context lasts; yields whether they had been evicted."""
         evicted = group in self._evicted
         self._evicted.discard(group)
         if group in self._idle:
@@ -190,7 +189,7 @@ class CachePool:
         try:
             yield evicted
         except OutOfMemory:
-            kept = 0  # the budget was more than there is: whoever tries again finds room
+            kept = 0  # the budget is more than there is: evict, so that another try finds room
             raise
         finally:
             self._held[group] -= 1
@@ -203,7 +202,7 @@ class CachePool:
                     cache.release()
 
     def forget(self, group: Group) -> None:
-        """The conversation is over: free its buffers."""
+        """Free the buffers of a conversation that is over."""
         self._idle.pop(group, None)
         self._evicted.discard(group)
         for cache in group:

@@ -1,9 +1,9 @@
-"""The weights and sizes of a model of the Llama family, as `LeanDecoder` takes them.
+"""The weights and sizes of a model of the Llama family, for `LeanDecoder`.
 
-They are read straight from the files of a folder where these describe a plain model: importing
-transformers and building its model takes seconds. Whatever goes beyond plain (scaled positions,
-windows, quantised weights, adapters) is not read here, and whoever loads turns to transformers.
-This module knows nothing of transformers and of tokenizers.
+They are read straight from the files of a folder if these describe a plain model: importing
+transformers and building its model takes seconds. Models with scaled positions, windows, quantised
+weights or adapters are not read here; their callers use transformers instead. This module knows
+nothing of transformers or of tokenizers.
 """
 
 from __future__ import annotations
@@ -42,56 +42,57 @@ _COUNTS = (
 _DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
 
 Rotary = Callable[[int], tuple[Tensor, Tensor]]
-"""Cosines and sines of the first so many positions, each [positions, dim]."""
+"""Returns the cosines and sines of the first n positions, each [n, dim]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a layer sees of the sequence; layers alike share one."""
+    """How a layer sees the sequence: its positions and its window. Layers of one kind share one."""
 
     rotary: Rotary | None
-    """How it tells positions; None where it does not."""
+    """Its rotary positions; None if the layer has none."""
     window: int | None = None
-    """How many tokens a row sees, itself included; None for all that there are."""
+    """How many tokens a row sees, itself included; None for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model for `LeanDecoder`."""
+    """The weights and sizes of a model for `LeanDecoder`."""
 
     sights: tuple[Sight, ...]
-    """Of each layer."""
+    """The sight of each layer."""
     heads: int
-    """Of the queries."""
+    """Heads of the queries."""
     groups: int
-    """Heads of the keys, and as many of the values."""
+    """Heads of the keys, and of the values."""
     dim: int
     """Size of a head."""
     eps: float
-    """What norms add to the mean square."""
+    """The number that norms add to the mean square."""
     weights: dict[str, Tensor]
-    """By the names that checkpoints give them; HEAD is missing where the embedding serves as it.
-    A decoder takes out what it fuses. They may be in a narrower type than `dtype`: on a CPU they
-    are pages of the file then, of which each is read when it is fused."""
+    """The weights by their names in checkpoints. HEAD is missing if the embedding is also the head.
+    A decoder takes out the weights that it fuses. They may have a narrower type than `dtype`: on a
+    CPU they are then pages of the file, and each is read when it is fused."""
     dtype: torch.dtype
-    """What is computed in."""
+    """The type of the arithmetic."""
     activation: str = "silu"
-    """Of the gate; one of `plain.ACTIVATIONS`."""
+    """The activation of the gate, one of `plain.ACTIVATIONS`."""
     raised: bool = False
-    """Whether norms multiply by one more than their weights."""
+    """Whether norms multiply by 1 + weight instead of by the weight."""
     embedding_scale: float | None = None
-    """What rows of the embedding are multiplied by."""
+    """The factor of the rows of the embedding; None for 1."""
     attention_scale: float | None = None
-    """What products of queries and keys are multiplied by; None for the usual 1 / sqrt(dim)."""
+    """The factor of the products of queries and keys; None for the usual 1 / sqrt(dim)."""
 
     @property
     def parameters(self) -> int:
-        """Number of weights."""
+        """The number of weights."""
         return sum(weight.numel() for weight in self.weights.values())
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; an empty one where there is no file. ValueError where it holds none."""
+    """Read the JSON object in a file; an empty one without a file. Raises ValueError for other
+    JSON."""
     if not path.is_file():
         return {}
     try:
@@ -104,23 +105,23 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def dtype_of(config: Mapping[str, Any]) -> torch.dtype | None:
-    """The type that config.json names; None where it names none that is computed in."""
+    """Return the type that config.json names; None if it names none that is supported here."""
     return _DTYPES.get(config.get("dtype") or config.get("torch_dtype") or "")
 
 
 def read_checkpoint(
     folder: Path, config: Mapping[str, Any], device: torch.device, dtype: torch.dtype | None
 ) -> Checkpoint | None:
-    """The model in `folder`, whose config.json is `config`; None where that is not plain.
+    """Read the model in `folder`; None if it is not a plain one.
 
-    `dtype` None is the type that the configuration names. ValueError where the weights are not
-    those that the configuration describes; SafetensorError or OSError where they cannot be read.
+    `config` is its config.json, and `dtype` None is the type that it names. Raises ValueError if
+    the weights are not those that it describes, SafetensorError or OSError if they cannot be read.
     """
     dtype = dtype or dtype_of(config)
     theta = _theta(config)
     if dtype is None or theta is None or not _plain(config):
         return None
-    if (folder / "adapter_config.json").exists():  # its weights would be added
+    if (folder / "adapter_config.json").exists():  # an adapter's weights would have to be added
         return None
     dim: int = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     shapes = _shapes(config, dim)
@@ -134,18 +135,18 @@ def read_checkpoint(
                     return None
                 weight: Tensor = opened.get_tensor(name)
                 if tuple(weight.shape) != shapes[name]:
-                    told = f"{list(weight.shape)}, not {list(shapes[name])}"
-                    raise ValueError(f"{name} is {told} as config.json says")
+                    sizes = f"{list(weight.shape)}, not {list(shapes[name])}"
+                    raise ValueError(f"{name} is {sizes} as config.json says")
                 narrow = weight.dtype.itemsize < dtype.itemsize
                 weights[name] = weight if narrow else weight.to(dtype)
     if not weights:
         return None
     if missing := [name for name in shapes if name not in weights]:
         raise ValueError(f"the weights lack {missing[0]}")
-    told = Sight(lambda positions: rotary_table(positions, dim, theta, dtype, device))
-    untold = Sight(None)
+    placed = Sight(lambda positions: rotary_table(positions, dim, theta, dtype, device))
+    unplaced = Sight(None)
     return Checkpoint(
-        sights=tuple(told if tells else untold for tells in _tells(config)),
+        sights=tuple(placed if rotary else unplaced for rotary in _rotary_layers(config)),
         heads=config["num_attention_heads"],
         groups=config["num_key_value_heads"],
         dim=dim,
@@ -156,36 +157,36 @@ def read_checkpoint(
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that hold the weights; none where they are in another format. ValueError where the
-    list of them cannot be read, or leads out of the folder."""
+    """Return the files that hold the weights; none if these have another format. Raises ValueError
+    if the index of the files cannot be read, or leads out of the folder."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     return [whole] if whole.is_file() else _listed(index)
 
 
 def check_indexes(folder: Path) -> None:
-    """Raise ValueError for a list of weights that leads out of the folder, in any format: nothing
-    that a model is to read lies elsewhere."""
+    """Raise ValueError if an index of weights, in any format, leads out of the folder. A model may
+    read nothing that lies elsewhere."""
     for index in folder.glob("*.index.json"):
         _listed(index)
 
 
 def _listed(index: Path) -> list[Path]:
-    """The files that an index names."""
+    """Return the files that an index names. Raises ValueError if one is outside of the folder."""
     listed = read_json(index).get("weight_map", {})
     if not isinstance(listed, dict):
         raise ValueError(f"{index.name} lists no weights")
     names = sorted({str(name) for name in cast("dict[str, object]", listed).values()})
     for name in names:
-        path = PureWindowsPath(name)  # which knows every way to lead elsewhere
+        path = PureWindowsPath(name)  # it knows every way to leave a folder
         if path.anchor or ".." in path.parts:
             raise ValueError(f"{index.name} names {name!r}, which is not in its folder")
     return [index.parent / name for name in names]
 
 
 def _plain(config: Mapping[str, Any]) -> bool:
-    """Whether config.json says all that there is to say, and nothing that is not done here."""
+    """Tell whether config.json describes the model fully, and all of it is supported here."""
     kind = config.get("model_type", "")
-    # Where a key is left out, its default is another in each class: only what is said counts.
+    # The default of a missing key differs between classes, so only keys that are there count.
     windows = (
         config.get("sliding_window", 0) is not None
         if kind == "mistral"
@@ -210,7 +211,7 @@ def _plain(config: Mapping[str, Any]) -> bool:
 
 
 def _theta(config: Mapping[str, Any]) -> float | None:
-    """The base of the rotary positions; None where they are scaled or otherwise changed."""
+    """Return the base of the rotary positions; None if they are scaled or otherwise changed."""
     rope = config.get("rope_parameters")
     if rope is None:  # as transformers wrote it before version 5
         rope = {"rope_type": "default", "rope_theta": config.get("rope_theta")}
@@ -223,14 +224,14 @@ def _theta(config: Mapping[str, Any]) -> float | None:
     return float(theta) if plain else None
 
 
-def _tells(config: Mapping[str, Any]) -> list[int]:
-    """For each layer, whether it tells positions."""
+def _rotary_layers(config: Mapping[str, Any]) -> list[int]:
+    """Return for each layer 1 if it has rotary positions, else 0."""
     every = [1] * config[LAYERS]
     return config["no_rope_layers"] if config["model_type"] == "smollm3" else every
 
 
 def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every weight, by name."""
+    """Return the shape of every weight, by name."""
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     queries, keys = (config[name] * dim for name in ("num_attention_heads", "num_key_value_heads"))
     layer: dict[str, tuple[int, ...]] = {
@@ -266,7 +267,7 @@ def _shapes(config: Mapping[str, Any], dim: int) -> dict[str, tuple[int, ...]]:
 def rotary_table(
     positions: int, dim: int, theta: float, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Rotary embeddings (Su et al. 2021).
+    """Return the cosines and sines of rotary embeddings (Su et al. 2021), each [positions, dim].
 
     Angles are computed in single precision for every type of weight, as models are trained.
     """

@@ -47,7 +47,7 @@ _CHUNKS = {"cuda": 512}
 
 
 class CausalModel(Protocol):
-    """A model that computes the logits of new tokens behind those in a cache."""
+    """A model that computes the logits of new tokens after those in a cache."""
 
     vocab: int
     """The length of a row of logits."""
@@ -61,9 +61,9 @@ class CausalModel(Protocol):
     """The most tokens of a prompt in one step."""
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """Compute `ids` (int64 [rows]) behind the tokens that `cache` holds, and add them to it.
+        """Compute `ids` (int64 [rows]) after the tokens that `cache` holds, and add them to it.
 
-        Returns the logits behind each of the last `keep` of them, [keep, vocab].
+        Returns the logits after each of the last `keep` of them, [keep, vocab].
         """
         ...
 
@@ -72,8 +72,8 @@ class Decoder(CausalModel, Protocol):
     """A model that also computes trees of tokens, and passes of fixed shapes."""
 
     attends_bucket: bool
-    """True if a pass at a place attends to its whole bucket of rows, behind a mask; False if a
-    kernel reads only the rows that are in use."""
+    """True if a pass at a place attends to its whole bucket of rows, with a mask; False if a kernel
+    reads only the rows that are in use."""
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
         """Compute `ids` like `forward`, where the last rows are the nodes of a tree. The cache may
@@ -133,7 +133,7 @@ def feed(
 ) -> Generator[None, None, Tensor | None]:
     """Extend `cache`, which holds a prefix of `ids`, to all of them; pauses between chunks.
 
-    Returns the logits behind the last id, [1, vocab], or None if `cache` held all.
+    Returns the logits after the last id, [1, vocab], or None if `cache` held all.
     """
     logits: Tensor | None = None
     while cache.length < len(ids):
@@ -146,7 +146,7 @@ def feed(
 
 @dataclass(frozen=True, slots=True)
 class _DecoderLayer:
-    """One layer; projections of the same input are one."""
+    """The weights of one layer. Projections of the same input are fused into one."""
 
     window: int | None
     """The window of its `checkpoint.Sight`."""
@@ -165,11 +165,11 @@ class _DecoderLayer:
 
 
 class LeanDecoder:
-    """Runs Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3: RMSNorm, rotary positions in all or
-    most layers, grouped-query attention and SwiGLU or GeGLU; some have sliding windows and norms
-    behind their layers.
+    """Runs Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3.
 
-    Eight of its attributes are those of every decoder; the others are what a pass needs.
+    These models have RMSNorm, rotary positions in all or most layers, grouped-query attention, and
+    SwiGLU or GeGLU. Some have sliding windows, or norms after attention and MLP. Eight of its
+    attributes are those of every decoder; the others serve its passes.
     """
 
     def __init__(
@@ -181,8 +181,8 @@ class LeanDecoder:
         *,
         features: bool = False,
     ) -> None:
-        """`model` loses its weights; `how` they are quantised changes results. With `features`,
-        caches keep the hidden states that the head is given."""
+        """Take the weights out of `model`. `how` quantises matrices, which changes results. With
+        `features`, caches keep the hidden states that the head is given."""
         self.vocab = vocab
         self.parameters = model.parameters
         self.dtype = model.dtype
@@ -190,13 +190,15 @@ class LeanDecoder:
         self._heads = model.heads, model.groups, model.dim
         self._activation, self._scale = model.activation, model.attention_scale
         with torch.inference_mode():
-            told = [sight for sight in dict.fromkeys(model.sights) if sight.rotary is not None]
-            self._rotary = [_rotary_table(sight, capacity) for sight in told]
-            taken = _Taken(model, how, told)
-            self._layers = [taken.layer(index) for index in range(len(model.sights))]
-            self.normed = taken.norm(NORM)
+            rotary_sights = [
+                sight for sight in dict.fromkeys(model.sights) if sight.rotary is not None
+            ]
+            self._rotary = [_rotary_table(sight, capacity) for sight in rotary_sights]
+            builder = _LayerBuilder(model, how, rotary_sights)
+            self._layers = [builder.layer(index) for index in range(len(model.sights))]
+            self.normed = builder.norm(NORM)
             """The norm between the last layer and the head."""
-            self.embedding = taken.wide(model.weights.pop(EMBEDDING))
+            self.embedding = builder.wide(model.weights.pop(EMBEDDING))
             self.device = self.embedding.device
             self._multiplier = (
                 None
@@ -205,7 +207,7 @@ class LeanDecoder:
             )
             head = model.weights.pop(HEAD, None)
             self._head = linear(
-                _padded(self.embedding if head is None else taken.wide(head), vocab), None, how
+                _padded(self.embedding if head is None else builder.wide(head), vocab), None, how
             )
         self.chunk = chunk(self.device)
         self._captured = operations(self.device, self.dtype)
@@ -251,11 +253,11 @@ class LeanDecoder:
         return self.head(features[-keep:], do)
 
     def head(self, features: Tensor, do: Operations = PLAIN) -> Tensor:
-        """Logits, [rows, vocab]."""
+        """Compute the logits, [rows, vocab], from the head's input."""
         return do.product(self._head, features)[:, : self.vocab]
 
     def through(self, x: Tensor, rows: Rows, do: Operations = PLAIN) -> Tensor:
-        """Pass `x` [rows, hidden] through all layers; the result has its shape."""
+        """Pass `x` [rows, hidden] through all layers; the result has the same shape."""
         queries, groups, dim = self._heads
         shape = len(x), queries + 2 * groups, dim
         angles = [(cos[rows.positions], sin[rows.positions]) for cos, sin in self._rotary]
@@ -303,16 +305,16 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
     return F.pad(head, (0, 0, 0, rows - len(head)))
 
 
-class _Taken:
+class _LayerBuilder:
     """Builds layers from the weights of a model and removes them there, one layer at a time.
 
-    So memory never holds two copies of all weights. Weights of a narrower type are widened here.
+    In this way memory never holds two copies of all weights. Narrow weights are widened here.
     """
 
-    def __init__(self, model: Checkpoint, how: Quantize, told: Sequence[Sight]) -> None:
-        """`told` are the kinds of layers with rotary positions."""
+    def __init__(self, model: Checkpoint, how: Quantize, rotary_sights: Sequence[Sight]) -> None:
+        """`rotary_sights` are the kinds of layers with rotary positions."""
         self._model = model
-        self._told = told
+        self._rotary_sights = rotary_sights
         self._how: Quantize = how
 
     def wide(self, weight: Tensor) -> Tensor:
@@ -320,12 +322,12 @@ class _Taken:
         return weight.to(self._model.dtype)
 
     def norm(self, name: str) -> Norm:
-        """Build a norm; its weight has this name."""
+        """Build the norm whose weight has this name."""
         model = self._model
         return Norm(self.wide(model.weights.pop(name)), model.eps, raised=model.raised)
 
     def layer(self, index: int) -> _DecoderLayer:
-        """Build a layer."""
+        """Build the layer with this number."""
         weights, prefix = self._model.weights, f"model.layers.{index}."
         sight = self._model.sights[index]
 
@@ -334,7 +336,7 @@ class _Taken:
 
         def product(*names: str) -> Linear:
             matrices = [weights.pop(f"{prefix}{name}.weight") for name in names]
-            # Of projections of one input all have a bias, or none has.
+            # Either all projections of one input have a bias, or none has.
             biases = [weights.pop(f"{prefix}{name}.bias") for name in names if biased(name)]
             bias = self.wide(torch.cat(biases)) if biases else None
             whole = torch.cat(matrices) if len(matrices) > 1 else matrices[0]
@@ -346,12 +348,12 @@ class _Taken:
         def norm_if_any(name: str) -> Norm | None:
             return norm(name) if f"{prefix}{name}.weight" in weights else None
 
-        # With norms behind layers, `post_attention_layernorm` is the one behind attention; without,
-        # it is the one before the MLP.
+        # In models with norms after attention and MLP, `post_attention_layernorm` is the first of
+        # these; in others it is the norm before the MLP.
         both = f"{prefix}pre_feedforward_layernorm.weight" in weights
         return _DecoderLayer(
             window=sight.window,
-            table=self._told.index(sight) if sight in self._told else None,
+            table=self._rotary_sights.index(sight) if sight in self._rotary_sights else None,
             attention_norm=norm("input_layernorm"),
             qkv=product(*(f"self_attn.{which}_proj" for which in "qkv")),
             q_norm=norm_if_any("self_attn.q_norm"),

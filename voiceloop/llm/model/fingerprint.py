@@ -1,9 +1,9 @@
-"""What tells a model from others: not where it lies, nor how its files are written.
+"""Identifies a model by what it computes, not by its path or by how its files are written.
 
-What a calibration depends on is the model's weights and its template. Reading gigabytes to hash
-them would take seconds at every start; any training changes nearly every weight, so some of each
-tensor do. All files of one model are of one family, however their weights were rounded, and so are
-models that were trained on from it.
+A calibration depends on the model's weights and its chat template. To hash gigabytes would take
+seconds at every start. Any training changes nearly every weight, so samples of each tensor are
+enough. All files of one model are of one family, however their weights were rounded, and so are
+models that were trained further from it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from voiceloop.llm.model.loading import LoadedModel
 
 SAMPLES = 64
-"""Weights of each tensor that count, at equal steps; bytes of each sample of a file."""
+"""The weights that are sampled from each tensor, at equal steps; also the bytes of a file's
+sample."""
 FILE_SAMPLES = 4096
-"""Places of a file that count, at equal steps."""
+"""The number of samples of a file, at equal steps."""
 
 
 def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatTemplate) -> str:
-    """32 hexadecimal digits; the same for float32 and bfloat16 copies of one checkpoint, however
-    it was read, and another for a GGUF file that is run as it is."""
+    """Return 32 hexadecimal digits: the same for float32 and bfloat16 copies of one checkpoint,
+    however it was read, and others for a GGUF file that is run as it is."""
     digest = hashlib.sha256()
     if isinstance(model, GgufModel):
         _sample_file(model.file, digest)
@@ -43,7 +44,7 @@ def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatT
 
 
 def family(loaded: LoadedModel) -> str:
-    """32 hexadecimal digits; the same for models of the same kind, sizes and tokens."""
+    """Return 32 hexadecimal digits, the same for all models of the same kind, sizes and tokens."""
     tokens = sorted(loaded.tokenizer.get_vocab().items())
     return hashlib.sha256(repr((loaded.shape, tokens)).encode()).hexdigest()[:32]
 

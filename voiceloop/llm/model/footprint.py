@@ -1,7 +1,7 @@
-"""How much memory a model will take, from the headers of its files: no weight is read.
+"""How much memory a model will take, from the headers of its files. No weight is read.
 
-What is counted is what stays: matrices in the form that `plain` keeps them in, the rest in the
-type that is computed in, and the rows of caches. What does not say how large it is counts nothing.
+Only lasting memory is counted: matrices in the form in which `plain` keeps them, other weights in
+the type of the arithmetic, and the rows of caches. A size that the files do not give counts as 0.
 """
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from voiceloop.llm.model.plain import LARGE, halves
 from voiceloop.llm.model.quantized import group_of
 
 _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16}
-"""Of the types in headers; all others have 8."""
+"""The bits of the types in headers; all other types have 8."""
 _BLOCK = 512
-"""FBGEMM keeps rows of weights in blocks of so many."""
+"""FBGEMM keeps rows of weights in blocks of this many weights."""
 _LIMIT = 100 << 20
-"""Longest header, as the format has it."""
+"""The longest header that the format allows, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a model's files say of its size."""
+    """The sizes that are in a model's files."""
 
     shapes: Mapping[str, tuple[int, ...]]
-    """Of every weight."""
+    """The shape of every weight, by name."""
     stored: int
     """Bytes of all weights in the files."""
     config: Mapping[str, Any]
-    """config.json."""
+    """The contents of config.json."""
     as_is: bool = False
-    """The weights stay as they are stored, and caches are in 16 bits: llama.cpp runs it."""
+    """llama.cpp runs the model: the weights stay as they are stored, and caches have 16 bits."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
-        """Bytes of the weights on a device of that type; `dtype` None is the checkpoint's own."""
-        if self.as_is or "quantization_config" in self.config:  # it stays what it is
+        """Return the bytes of the weights on a device of the type `device`, such as `cpu`. `dtype`
+        None is the checkpoint's own type, `how` the quantisation."""
+        if self.as_is or "quantization_config" in self.config:  # it stays as it is stored
             return self.stored
         dtype = dtype or dtype_of(self.config)
         if dtype is None:
@@ -58,12 +59,12 @@ class Footprint:
         if lean and HEAD not in self.shapes and EMBEDDING in self.shapes:
             kept = _matrix(self.shapes[EMBEDDING], dtype, how, halved)
             alone = _plain(self.shapes[EMBEDDING], dtype)
-            # Where the head is in another form than the embedding, or turned, both are there.
+            # If the head has another form than the embedding, or is transposed, both are kept.
             total += kept if device == "cpu" or kept != alone else 0
         return total
 
     def row(self, device: str, dtype: torch.dtype | None) -> int:
-        """Bytes of a token in a cache; 0 where nothing tells."""
+        """Return the bytes of one token in a cache; 0 if the files do not say."""
         text = self.config.get("text_config") or self.config
         heads = text.get("num_attention_heads")
         hidden, layers = text.get("hidden_size"), text.get("num_hidden_layers")
@@ -76,7 +77,7 @@ class Footprint:
 
     @property
     def longest(self) -> int | None:
-        """Tokens that the model can take; None where nothing says."""
+        """The longest sequence that the model takes, in tokens; None if the files do not say."""
         text = self.config.get("text_config") or self.config
         return text.get("max_position_embeddings")
 
@@ -87,30 +88,31 @@ class Footprint:
 
 
 def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
-    """What the files in `folder` say; None where they say nothing. A GGUF file is taken `as_is`
-    where llama.cpp runs it.
+    """Read the sizes of the model in `folder`; None if they are not in its files.
 
-    Whether they are sound is for whoever loads them to tell.
+    With `as_is`, a GGUF file counts as llama.cpp runs it. Files are not checked here, but when they
+    are loaded.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     stored = 0
     try:
         config = read_json(folder / "config.json")
         if as_is and (folder / GGUF).exists():
-            # Products in blocks have a second copy of most of the weights.
+            # For products in blocks there is a second copy of most weights.
             return Footprint({}, 2 * (folder / GGUF).stat().st_size, config, as_is=True)
         for file in weight_files(folder):
             for name, entry in _header(file).items():
                 if name != "__metadata__":
                     shapes[name] = tuple(entry["shape"])
                     stored += math.prod(entry["shape"]) * _BITS.get(entry["dtype"], 8) // 8
-    except Exception:  # files of other people's may hold anything
+    except Exception:  # foreign files may hold anything
         return None
     return Footprint(shapes, stored, config) if shapes else None
 
 
 def slots_for(budget: int, group: int) -> int:
-    """Conversations whose caches lie ready on CUDA, for `budget` bytes of `group` bytes each."""
+    """Return how many slots of `group` bytes fit into `budget`, at least 1. A conversation has
+    one."""
     return max(1, budget // max(1, group))
 
 
@@ -127,9 +129,9 @@ def _plain(shape: tuple[int, ...], dtype: torch.dtype) -> int:
 
 
 def _matrix(shape: tuple[int, ...], dtype: torch.dtype, how: Quantize, halved: bool) -> int:
-    """Bytes of a matrix [out, in] in the form that it is multiplied in.
+    """Return the bytes of a matrix [out, in] in the form in which it is multiplied.
 
-    Projections are fused before they are that, and are then larger than what is looked at here.
+    Its real size is larger, because projections are fused first; `LARGE` is divided by 8 for that.
     """
     out, wide = shape
     numbers = out * wide

@@ -1,7 +1,7 @@
-"""Checkpoints whose weights are not plain numbers: what they are called, and what reads them.
+"""Formats of quantised checkpoints, and the packages that read them.
 
-transformers reads them with the help of other packages. Which these are is told from config.json,
-before anything is read that would fail for want of them.
+transformers reads such checkpoints with the help of other packages. config.json tells which ones,
+before anything is read that would fail without them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _READERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "quanto": ("Quanto", ("optimum-quanto", "accelerate")),
     "torchao": ("torchao", ("torchao",)),
 }
-"""By `quant_method`: the format's name, and the packages that transformers reads it with."""
+"""For each `quant_method`, the format's name and the packages with which transformers reads it."""
 _MODULES = {"optimum-quanto": "optimum", "fbgemm-gpu": "fbgemm_gpu"}
-"""Modules whose names do not follow from their packages'."""
+"""Modules whose names do not follow from the names of their packages."""
 
 _INSTEAD = "choose the model in 16 bits (on CUDA with llm.quantize), or as a GGUF file"
 
@@ -41,13 +41,13 @@ def _installed(package: str) -> bool:
 def check_format(
     name: str, config: Mapping[str, Any], installed: Callable[[str], bool] = _installed
 ) -> None:
-    """Raise EngineError where the weights of model `name`, described by `config` (config.json),
-    are in a format for which a package is not `installed`."""
-    said = config.get("quantization_config")
-    if not isinstance(said, dict):
+    """Raise EngineError if the weights of model `name` cannot be read: they are in an unknown
+    format, or in one whose packages are not `installed`. `config` is the model's config.json."""
+    quantization = config.get("quantization_config")
+    if not isinstance(quantization, dict):
         return
-    method = str(said.get("quant_method") or "")
-    if not method and (said.get("load_in_4bit") or said.get("load_in_8bit")):
+    method = str(quantization.get("quant_method") or "")
+    if not method and (quantization.get("load_in_4bit") or quantization.get("load_in_8bit")):
         method = "bitsandbytes"
     if method not in _READERS:
         raise EngineError(

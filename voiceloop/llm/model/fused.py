@@ -1,17 +1,16 @@
 """The operations of a pass over a few rows, each as one kernel of a GPU.
 
-Between products torch runs two to four kernels for each operation, or one that leaves most of the
-GPU idle over a few rows: of the pass of a model of eight billion parameters over one row, an H200
-spends 1.7 ms of 5.7 on them, and a third of that on attention. Products of such rows are cuBLAS's
-there, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. These
-kernels are for captured passes: launched one by one, Triton takes longer to launch them than they
-take to run.
+For each operation between products torch runs two to four kernels, or one that leaves most of the
+GPU idle over a few rows. In a model of eight billion parameters, they take an H200 1.7 of the 5.7
+ms of a pass over one row, a third of that for attention. For products of few rows torch calls
+cuBLAS, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. These
+kernels are for captured passes: launched one by one, they take Triton longer to launch than to run.
 
-They are written in Triton, which comes with torch for CUDA on Linux. The import fails where Triton
-or a C compiler is missing; its callers expect that.
+They are written in Triton, which comes with torch for CUDA on Linux. The import fails if Triton or
+a C compiler is missing; callers expect that.
 """
 
-# Triton's own arguments are not those of the kernel, and numbers become its constants.
+# Triton calls a kernel with arguments of its own too, and with numbers for its constants.
 # pyright: reportCallIssue=false, reportArgumentType=false
 
 from __future__ import annotations
@@ -37,10 +36,11 @@ FEW = 16
 """Rows that tensor cores multiply at once. A captured pass has no more rows."""
 ONE_ROW = {"OUT": 4, "IN": 1024, "num_warps": 8}
 FEW_ROWS = {"OUT": 16, "IN": 256, "num_warps": 2, "num_stages": 4}
-"""The quickest of some twenty choices each on an H100, for the matrices of models of half a billion
-to eight billion parameters. On average they take 0.75 and 0.87 of the time of cuBLAS."""
+"""`ONE_ROW` and `FEW_ROWS` are the quickest of some twenty settings each on an H100, for the
+matrices of models of half a billion to eight billion parameters. On average they take 0.75 and 0.87
+of the time of cuBLAS."""
 OPTIONS = {"enable_fp_fusion": True}
-"""They are set because Triton's defaults change between versions."""
+"""Options that are set because Triton's defaults change between versions."""
 
 NEVER = tl.constexpr(float("-inf"))
 
@@ -162,8 +162,8 @@ def _attended(
     column = tl.arange(0, WIDTH)
     row, head = query // fold, group * fold + query % fold
     own = (row < rows)[:, None] & (column < dim)[None, :]
-    asked = q + row[:, None] * q_row + head[:, None] * dim + column[None, :]
-    queries = tl.load(asked, mask=own, other=0.0)
+    query_place = q + row[:, None] * q_row + head[:, None] * dim + column[None, :]
+    queries = tl.load(query_place, mask=own, other=0.0)
     kept = buffer + tl.load(slot) * capacity * (2 * groups * dim) + group * dim
     most = tl.full([QUERIES], NEVER, tl.float32)
     total = tl.zeros([QUERIES], tl.float32)
@@ -180,7 +180,7 @@ def _attended(
         scores = tl.dot(queries, tl.trans(keys)) * scale
         scores = tl.where((back >= 0) & (back < window), scores, NEVER)
         larger = tl.maximum(most, tl.max(scores, 1))
-        # A row may see nothing of the first pieces that others see.
+        # A row may see none of the first keys, which other rows see.
         shift = tl.where(larger == NEVER, 0.0, larger)
         weights = tl.exp(scores - shift[:, None])
         left = tl.exp(most - shift)
@@ -255,7 +255,7 @@ def _few_rows(
 
 @triton.jit
 def _rms_norm(x, weight, out, x_row, heads, eps, size: tl.constexpr, BLOCK: tl.constexpr):
-    """Normalise one vector, see `Operations.rms_norm`."""
+    """Normalise one vector x: w x / sqrt(mean(x^2) + eps)."""
     row, head = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, BLOCK)
     own = column < size
@@ -277,19 +277,19 @@ def _apply_rotary(
     HEADS: tl.constexpr,
     HALF: tl.constexpr,
 ):
-    """Rotate all heads of one row, see `Operations.apply_rotary`."""
+    """Rotate all heads of one row in place: x1 = x1 cos + x2 sin, x2 = x2 cos + x1 sin."""
     row = tl.program_id(0)
     head, column = tl.arange(0, HEADS)[:, None], tl.arange(0, HALF)[None, :]
     own = (head < heads) & (column < half)
     place = x + row * x_row + head * (2 * half) + column
     first = tl.load(place, mask=own, other=0.0).to(tl.float32)
     second = tl.load(place + half, mask=own, other=0.0).to(tl.float32)
-    told = row * (2 * half) + column
+    angle = row * (2 * half) + column
     there = column < half
-    cos_first = tl.load(cos + told, mask=there, other=0.0).to(tl.float32)
-    cos_second = tl.load(cos + told + half, mask=there, other=0.0).to(tl.float32)
-    sin_first = tl.load(sin + told, mask=there, other=0.0).to(tl.float32)
-    sin_second = tl.load(sin + told + half, mask=there, other=0.0).to(tl.float32)
+    cos_first = tl.load(cos + angle, mask=there, other=0.0).to(tl.float32)
+    cos_second = tl.load(cos + angle + half, mask=there, other=0.0).to(tl.float32)
+    sin_first = tl.load(sin + angle, mask=there, other=0.0).to(tl.float32)
+    sin_second = tl.load(sin + angle + half, mask=there, other=0.0).to(tl.float32)
     kind = x.dtype.element_ty
     tl.store(place, (first * cos_first + second * sin_first).to(kind), mask=own)
     tl.store(place + half, (second * cos_second + first * sin_second).to(kind), mask=own)
@@ -297,7 +297,7 @@ def _apply_rotary(
 
 @triton.jit
 def _glu(x, out, size, SILU: tl.constexpr, BLOCK: tl.constexpr):
-    """Compute `BLOCK` columns of one row of act(gate) * up, see `Operations.glu`."""
+    """Compute `BLOCK` columns of act(gate) * up for one row."""
     row = tl.program_id(0)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     own = column < size

@@ -1,8 +1,9 @@
-"""Models that transformers loads: as many as can be become a `Checkpoint`, the others it runs.
+"""Models that transformers loads. Those of the Llama family become a `Checkpoint`; transformers
+runs the others.
 
-Importing this imports transformers, which takes seconds; so it is imported only where a model needs
-it. transformers' changing cache classes are hidden here: its models write into the buffers of a
-`KvCache`, or into those at a `SlotPosition`.
+Importing this module imports transformers, which takes seconds, so it is imported only for models
+that need it. It hides the cache classes of transformers, which change between versions: models
+write into the buffers of a `KvCache`, or at a `SlotPosition`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from voiceloop.llm.model.plain import ACTIVATIONS
 from voiceloop.llm.rules.tree import Tree
 
 FULL, SLIDING = "full_attention", "sliding_attention"
-"""What transformers calls layers that see everything, and those that see a window."""
+"""The names in transformers of layers that see everything, and of layers that see a window."""
 
 
 def checkpoint_of(model: PreTrainedModel) -> Checkpoint | None:
-    """The weights of a model of the Llama family, which loses its layers; None for any other."""
+    """Take the weights out of a model of the Llama family; return None for any other model."""
     if not _is_lean(model):
         return None
     body, config = cast(Any, model).model, cast(Any, model.config)
@@ -37,7 +38,7 @@ def checkpoint_of(model: PreTrainedModel) -> Checkpoint | None:
         del weights[HEAD]
     sights, dim = _sights(model), body.layers[0].self_attn.head_dim
     scale: float = body.layers[0].self_attn.scaling
-    # Or both copies of every weight would be held until the last layer is fused.
+    # Otherwise two copies of every weight would be held until the last layer is fused.
     for layer in body.layers:
         layer.to("meta")
     gemma = config.model_type == "gemma3_text"
@@ -57,7 +58,7 @@ def checkpoint_of(model: PreTrainedModel) -> Checkpoint | None:
 
 
 def _sights(model: PreTrainedModel) -> tuple[Sight, ...]:
-    """What each layer of the Llama family sees."""
+    """Return the sight of each layer of a model of the Llama family."""
     body, config = cast(Any, model).model, cast(Any, model.config)
     like, several = body.norm.weight, config.model_type == "gemma3_text"
 
@@ -74,10 +75,13 @@ def _sights(model: PreTrainedModel) -> tuple[Sight, ...]:
         for kind in _kinds(config)
     }
     unplaced = {kind: Sight(None, sight.window) for kind, sight in kinds.items()}
-    told: list[int] = getattr(config, "no_rope_layers", None) or [1] * config.num_hidden_layers
+    rotary_layers: list[int] = (
+        getattr(config, "no_rope_layers", None) or [1] * config.num_hidden_layers
+    )
     layers = getattr(config, "layer_types", None) or [*kinds] * config.num_hidden_layers
     return tuple(
-        (kinds if tells else unplaced)[kind] for kind, tells in zip(layers, told, strict=True)
+        (kinds if has_rotary else unplaced)[kind]
+        for kind, has_rotary in zip(layers, rotary_layers, strict=True)
     )
 
 
@@ -86,13 +90,14 @@ def _activation(config: Any) -> str:
 
 
 def _rope_types(config: Any) -> set[str]:
-    """How positions are told, in one way or in one for each kind of layer."""
-    told: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    ways = [way for way in told.values() if isinstance(way, dict)] or [told]
+    """Return the types of rotary positions. There may be one for each kind of layer."""
+    parameters: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    ways = [way for way in parameters.values() if isinstance(way, dict)] or [parameters]
     return {cast("dict[str, Any]", way).get("rope_type", "default") for way in ways}
 
 
 def _is_lean(model: PreTrainedModel) -> bool:
+    """Tell whether `LeanDecoder` can run the model."""
     config = cast(Any, model.config)
     if config.model_type not in LEAN or _activation(config) not in ACTIVATIONS:
         return False
@@ -110,8 +115,8 @@ def _is_lean(model: PreTrainedModel) -> bool:
 
 
 def _whole(model: PreTrainedModel) -> bool:
-    """Whether its weights are plain numbers: of what is quantised, the linears are of a class of
-    their own making or, as torchao has it, their weights are."""
+    """Tell whether all weights are plain numbers. A quantised model has linear layers of another
+    class or, with torchao, weights of another class."""
     linears = [part for part in model.modules() if isinstance(part, nn.Linear)]
     return {type(part) for part in linears} == {nn.Linear} and all(
         type(weight) in (Tensor, nn.Parameter) and type(weight.data) is Tensor
@@ -120,18 +125,18 @@ def _whole(model: PreTrainedModel) -> bool:
 
 
 def _kinds(config: Any) -> set[str]:
-    """The kinds of layers there are, by what they see."""
+    """Return the kinds of attention that the layers have."""
     windowed = getattr(config, "sliding_window", None) is not None
-    usual = SLIDING if windowed else FULL  # those of Mistral alike
+    usual = SLIDING if windowed else FULL  # Mistral lists no kinds
     return {*(getattr(config, "layer_types", None) or (usual,))}
 
 
 class TransformersDecoder:
-    """Any causal model whose layers attend to rows of a cache, by transformers' own forward.
+    """Runs any causal model whose layers attend to rows of a cache, by transformers' own forward.
 
-    Layers with a sliding window too: their masks are transformers', and hide what lies before it.
-    The rows are kept all the same, for a rollback uncovers them. Of its attributes eight are those
-    of every decoder.
+    Layers may have a sliding window: transformers' masks hide the rows before it. These rows are
+    kept all the same, because a rollback uncovers them. Eight of its attributes are those of every
+    decoder.
     """
 
     def __init__(
@@ -151,11 +156,11 @@ class TransformersDecoder:
         self._window = getattr(config, "sliding_window", None)
         self._chunk = getattr(config, "attention_chunk_size", None) or 0
         self.embedding: Tensor = self._model.get_input_embeddings().weight.detach()
-        # Of an embedding that is not the head too, only rows are read.
+        # If the embedding is not the head too, a pass reads only a few of its rows.
         embedding, head = self._model.get_input_embeddings(), self._model.get_output_embeddings()
         looked_up = 0 if embedding.weight is head.weight else self.embedding.nbytes
         self._found = list[Any]()
-        """What the head was given in this pass."""
+        """The inputs of the head in the present pass."""
         if features:
             body = self._model.base_model
             body.register_forward_hook(lambda _, __, found: self._found.append(found))
@@ -181,7 +186,7 @@ class TransformersDecoder:
         keep: int,
         **options: Any,
     ) -> Tensor:
-        """A pass over the next rows of a cache."""
+        """Run a pass over the next rows of a cache."""
         logits = self._pass(ids, layers, keep, **options)
         for features in self._features():
             cache.extend(FEATURES, features)
@@ -190,9 +195,9 @@ class TransformersDecoder:
 
     @torch.inference_mode()
     def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
-        """See `Decoder.forward_at`.
+        """Compute `ids` at a fixed place, as `Decoder.forward_at` describes.
 
-        Positions and masks are worked out here: transformers would ask the cache for its length.
+        Positions and masks are computed here: transformers would ask the cache for its length.
         """
         positions = place.positions(len(ids))
         options = self._seen(positions, torch.arange(place.reach, device=positions.device))
@@ -204,21 +209,21 @@ class TransformersDecoder:
         return logits
 
     def _features(self) -> list[Tensor]:
-        """What the head was given, [rows, 1, hidden], if that is wanted."""
+        """Return the inputs of the head in the last pass, [rows, 1, hidden]; none if not kept."""
         found, self._found = self._found, []
         return [one.last_hidden_state[0].unsqueeze(1) for one in found]
 
     def _seen(
         self, positions: Tensor, places: Tensor, apart: Tensor | None = None
     ) -> dict[str, Any]:
-        """What tells the model where rows are and what they see, as `hidden` takes it."""
+        """Return the model's arguments for positions and masks, from those of `hidden`."""
         masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
-        # Where all layers are of a kind, they take the mask itself.
+        # If all layers are of one kind, transformers takes the mask itself.
         mask = masks if len(masks) > 1 else next(iter(masks.values()))
         return {"position_ids": positions.unsqueeze(0), "attention_mask": mask}
 
     def _mask(self, kind: str, positions: Tensor, places: Tensor, apart: Tensor | None) -> Tensor:
-        """What layers of a kind do not see, [1, 1, rows, places]."""
+        """Return the mask of the layers of one kind, [1, 1, rows, places]."""
         window = self._window if kind == SLIDING else None
         mask = hidden(positions, places, window, 1, self._model.dtype, apart)
         if kind == "chunked_attention":
@@ -241,7 +246,7 @@ class TransformersDecoder:
 
 
 class _HfCacheLayer(CacheLayerMixin):
-    """What a layer of a model of transformers takes for its cache."""
+    """The cache of one layer in the form that transformers' models take."""
 
     is_sliding = False
 
@@ -251,7 +256,7 @@ class _HfCacheLayer(CacheLayerMixin):
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do: the buffers are made elsewhere."""
+        """Do nothing: the buffers are made elsewhere."""
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
@@ -261,11 +266,11 @@ class _HfCacheLayer(CacheLayerMixin):
 
     @abstractmethod
     def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
-        """Keep both [rows, heads, dim]; return all that there are, [length, heads, dim]."""
+        """Store `keys` and `values` [rows, heads, dim]; return those of all rows."""
 
 
 class _Following(_HfCacheLayer):
-    """The next rows of a `KvCache`."""
+    """One layer's next rows in a `KvCache`."""
 
     def __init__(self, cache: KvCache, index: int) -> None:
         super().__init__(index)
@@ -285,7 +290,7 @@ class _Following(_HfCacheLayer):
 
 
 class _Placed(_HfCacheLayer):
-    """Rows of a fixed number at a place."""
+    """One layer's rows at a `SlotPosition`, of a fixed number."""
 
     def __init__(self, place: SlotPosition, positions: Tensor, at: Tensor, index: int) -> None:
         super().__init__(index)

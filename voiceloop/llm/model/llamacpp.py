@@ -1,10 +1,10 @@
 """GGUF files through llama.cpp: weights of 4 to 8 bits, multiplied as they are stored.
 
 On processors, and on GPUs that llama.cpp was built for, its products of such weights are quicker
-than ours of 16 bits (docs/decisions.md). Passes are all that it computes here: tokenizing, sampling
-and verification are voiceloop's own. Each conversation has a context of llama.cpp's with one
-sequence, and forgets rows by removing their positions. The interface is that of the C library, as
-the package llama-cpp-python declares it.
+than ours of 16 bits (docs/decisions.md). It only computes passes: tokenizing, sampling and
+verification are voiceloop's own. Each conversation has a llama.cpp context with one sequence, and
+forgets rows by removing their positions. The interface is that of the C library, as the package
+llama-cpp-python declares it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from voiceloop.threads import free_threads
 logger = logging.getLogger(__name__)
 
 ROWS = 64
-"""Most rows of a pass."""
+"""The most rows of a pass."""
 STEP_WORK = 100e9
-"""Weights times rows of a prompt that are a step at most: half a second on two cores. Passes over
-fewer rows take longer for each."""
+"""The most work of one step of a prompt, in weights times rows: half a second on two cores. Passes
+over fewer rows take longer for each row."""
 
 
 def installed() -> bool:
-    """Whether llama.cpp is here: the extra `llama`."""
+    """Tell whether llama.cpp is installed; it is the extra `llama`."""
     return find_spec("llama_cpp") is not None
 
 
@@ -45,18 +45,18 @@ class GgufModel:
     def __init__(self, file: Path, name: str) -> None:
         """Load `file`, which the user calls `name`.
 
-        Raises ModelCorrupt where llama.cpp cannot read it, and EngineError for a model whose
-        contexts cannot be rolled back.
+        Raises ModelCorrupt if llama.cpp cannot read it, and EngineError for a model whose contexts
+        cannot be rolled back.
         """
         lib = library()
         params = lib.llama_model_default_params()
         params.n_gpu_layers = -1 if lib.llama_supports_gpu_offload() else 0
-        # Products by AMX crash where a compiler has left the tiles unconfigured, which cannot be
-        # told beforehand (ggml-org/llama.cpp 20824, 26954).
+        # Products by AMX crash if a compiler has left the tiles unconfigured, which cannot be
+        # detected (ggml-org/llama.cpp 20824, 26954).
         params.use_extra_bufts = b"AMX_INT8 = 1" not in lib.llama_print_system_info()
         self.file = file
         self.handle = lib.llama_model_load_from_file(str(file).encode(), params)
-        """`llama_model *`."""
+        """The C library's pointer, `llama_model *`."""
         if not self.handle:
             raise ModelCorrupt(
                 f"llama.cpp cannot read the model '{name}'", "download or copy it again"
@@ -70,15 +70,15 @@ class GgufModel:
         self.parameters: int = lib.llama_model_n_params(self.handle)
         self.nbytes: int = lib.llama_model_size(self.handle)
         self.rows: int = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self.handle))
-        """Tokens that it has logits for."""
+        """The number of tokens that it has logits for."""
         self.longest: int = lib.llama_model_n_ctx_train(self.handle)
-        """Tokens that it was trained to take."""
+        """The longest sequence that it was trained for, in tokens."""
         self.row_bytes = _row_bytes(lib, self.handle)
-        """Bytes that a token takes in a context."""
+        """Bytes of one token in a context."""
 
 
 class LlamaDecoder:
-    """See `decoder.CausalModel`."""
+    """Runs a GGUF model by llama.cpp; implements `decoder.CausalModel`."""
 
     device = torch.device("cpu")
     dtype = torch.float32
@@ -90,7 +90,7 @@ class LlamaDecoder:
         self._model = model
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """See `decoder.CausalModel.forward`."""
+        """Compute `ids` as `CausalModel.forward` describes; the rows are in `cache.context`."""
         if cache.context is None:
             cache.context = _Context(self._model, cache.capacity)
             cache.nbytes = cache.capacity * self._model.row_bytes
@@ -108,7 +108,7 @@ class LlamaDecoder:
 
 @cache
 def library() -> Any:
-    """The package, ready for use; what it calls an error goes into the log."""
+    """Return the package, ready for use. Errors of llama.cpp go into the log."""
     import llama_cpp
 
     llama_cpp.llama_log_set(_log(), ctypes.c_void_p(0))
@@ -118,7 +118,7 @@ def library() -> Any:
 
 @cache
 def _log() -> Any:
-    """What llama.cpp is to call with each line that it logs; it lives as long as the process."""
+    """Make the callback for the lines that llama.cpp logs. It lives as long as the process."""
     import llama_cpp
 
     error = 4  # GGML_LOG_LEVEL_ERROR, which the package does not name
@@ -138,16 +138,16 @@ def _row_bytes(lib: Any, handle: Any) -> int:
 
 
 class _Context:
-    """One sequence of a model: its keys and values, and room for a pass."""
+    """One sequence of a model: its keys and values, and buffers for a pass."""
 
     def __init__(self, model: GgufModel, capacity: int) -> None:
-        """Raises MemoryError."""
+        """Make room for `capacity` rows. Raises MemoryError."""
         lib = library()
         params = lib.llama_context_default_params()
         params.n_ctx = capacity
         params.n_batch = params.n_ubatch = min(ROWS, capacity)
-        params.swa_full = True  # what a window has left behind may be wanted after a rollback
-        self._model = model  # it is freed after its contexts
+        params.swa_full = True  # a rollback may uncover rows before the window
+        self._model = model  # so that it is freed after its contexts
         self._vocab = model.rows
         self._handle = lib.llama_init_from_model(model.handle, params)
         if not self._handle:
@@ -156,18 +156,18 @@ class _Context:
         self._batch = lib.llama_batch_init(params.n_batch, 0, 1)
         weakref.finalize(self, lib.llama_batch_free, self._batch)
         self._length = 0
-        """Rows that it holds."""
+        """The number of rows that it holds."""
 
     def cut(self, length: int) -> None:
-        """Hold the first `length` rows alone."""
+        """Keep only the first `length` rows."""
         if length < self._length:
             lib = library()
             lib.llama_memory_seq_rm(lib.llama_get_memory(self._handle), 0, length, -1)
             self._length = length
 
     def extend(self, tokens: list[int], keep: int) -> Tensor:
-        """Compute a row for each of the tokens; returns the last `keep` rows' logits,
-        float32 [keep, vocab]. Raises MemoryError where llama.cpp computes nothing."""
+        """Compute a row for each of `tokens`; return the logits of the last `keep`, float32
+        [keep, vocab]. Raises MemoryError if llama.cpp could not compute them."""
         lib, batch, count = library(), self._batch, len(tokens)
         batch.n_tokens = count
         for row, token in enumerate(tokens):

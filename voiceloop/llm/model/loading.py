@@ -1,8 +1,8 @@
-"""Getting a model and its tokenizer by name, or saying why not.
+"""Loads a model and its tokenizer by name, or says why that is impossible.
 
-This module knows what makes a model usable here (causal, attention in every layer, complete files),
-not what it is used for. transformers takes seconds to import, and is imported where it is needed
-only: a folder with a plain model of the Llama family is read without it.
+This module knows which models can be used here (causal, attention in every layer, complete files),
+not what they are used for. transformers takes seconds to import, so it is imported only where it is
+needed: a folder with a plain model of the Llama family is read without it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _OWN_ATTENTION, _OWN_EXPERTS = ("eager", "sdpa"), ("eager", "grouped_mm", "batched_mm")
-"""Ways to compute attention and mixtures of experts that need nothing beside torch."""
+"""Implementations of attention and of mixtures of experts that need nothing beside torch."""
 _ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
-"""Layers that leave rows in a cache, of which the last can be taken away again."""
+"""Kinds of layers that leave rows in a cache, so that the last rows can be removed again."""
 
 SHAPE = (
     "model_type",
@@ -47,7 +47,7 @@ SHAPE = (
     "num_attention_heads",
     "num_key_value_heads",
 )
-"""What config.json calls a model's kind and the sizes of its parts."""
+"""The keys of config.json for a model's kind and the sizes of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +57,29 @@ class LoadedModel:
     name: str
     model: Checkpoint | PreTrainedModel | GgufModel
     tokenizer: Any
-    """One of transformers', or `tokens.Tokenizer`."""
+    """A tokenizer of transformers, or a `tokens.Tokenizer`."""
     eos: frozenset[int]
     """Tokens with which the model ends a reply."""
     rows: int
-    """Tokens that it has logits for; often more than there are, as padding."""
+    """The number of tokens that it has logits for; often more than there are, as padding."""
     parameters: int
     longest: int | None
-    """Tokens that it can take; None where nothing says."""
+    """The longest sequence that it takes, in tokens; None if the files do not say."""
     shape: tuple[str | int | None, ...]
-    """Its kind and the sizes of its parts, in the order of `SHAPE`."""
+    """The model's kind and the sizes of its parts, in the order of `SHAPE`."""
     rowless: frozenset[str] = frozenset()
     """Added tokens that the model has no row for; `tokenizer` lacks them."""
 
 
 def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> LoadedModel:
-    """A model and a tokenizer of transformers."""
+    """Wrap a model and a tokenizer of transformers."""
     embeddings = cast(Any, model).get_output_embeddings()
     config = cast(Any, model.config).get_text_config()
     return LoadedModel(
         name,
         model,
         tokenizer,
-        eos=_ends(getattr(model.generation_config, "eos_token_id", None), tokenizer),
+        eos=_eos(getattr(model.generation_config, "eos_token_id", None), tokenizer),
         rows=embeddings.weight.shape[0],
         parameters=model.num_parameters(),
         longest=getattr(config, "max_position_embeddings", None),
@@ -98,11 +98,11 @@ def load_model(
 ) -> LoadedModel:
     """Load the model called `name`, as `catalog.names.find` knows names.
 
-    A GGUF file is taken as it is `stored`, or else its weights are widened for torch, once. `dtype`
-    None is the checkpoint's own. `whole` asks for transformers' own model, whatever else
-    would do; `tokenizer` names the folder of its tokenizer, if that is another. Raises what `find`
-    raises, ModelCorrupt, OutOfMemory, and EngineError for a model that is not a causal language
-    model with attention in every layer.
+    With `stored` a GGUF file is run as it is; otherwise its weights are widened for torch, once.
+    `dtype` None is the checkpoint's own type. With `whole` the model is always transformers' own.
+    `tokenizer` names the folder of its tokenizer if that is another one. Raises what `find` raises,
+    ModelCorrupt, OutOfMemory, and EngineError for a model that is not a causal language model with
+    attention in every layer.
     """
     folder = find(name, "llm")
     if not (folder / "config.json").is_file():
@@ -121,8 +121,8 @@ def load_model(
 
 
 def with_rows(loaded: LoadedModel) -> LoadedModel:
-    """The model without those added tokens for which it has no row: it has never seen them, and
-    whoever added them, for padding mostly, did not widen it."""
+    """Return the model without the added tokens that it has no row for. It has never seen them:
+    mostly they were added for padding, without widening the model."""
     added = loaded.tokenizer.added_tokens_decoder
     rowless = {index: token.content for index, token in added.items() if index >= loaded.rows}
     if rowless:
@@ -138,7 +138,7 @@ def with_rows(loaded: LoadedModel) -> LoadedModel:
 def _read(
     name: str, folder: Path, device: torch.device, dtype: torch.dtype | None
 ) -> LoadedModel | None:
-    """A plain model, without transformers' own; None where that is needed."""
+    """Read a plain model without transformers; None if transformers is needed."""
     config = read_json(folder / "config.json")
     model = read_checkpoint(folder, config, device, dtype)
     if model is None:
@@ -148,7 +148,7 @@ def _read(
         name,
         model,
         tokenizer,
-        eos=_told_ends(folder, config, tokenizer),
+        eos=_eos_of_files(folder, config, tokenizer),
         rows=len(model.weights[EMBEDDING]),
         parameters=model.parameters,
         longest=config["max_position_embeddings"],
@@ -157,11 +157,11 @@ def _read(
 
 
 def _as_stored(name: str, folder: Path) -> LoadedModel:
-    """A GGUF file, for llama.cpp."""
+    """Load a GGUF file for llama.cpp."""
     config = read_json(folder / "config.json")
     tokenizer = _tokenizer(folder, config)
     model = GgufModel(folder / GGUF, name)
-    ends = _told_ends(folder, config, tokenizer)
+    ends = _eos_of_files(folder, config, tokenizer)
     return LoadedModel(
         name,
         model,
@@ -190,12 +190,12 @@ def _tokenizer(folder: Path, config: Mapping[str, Any]) -> Any:
 def _load(
     name: str, folder: Path, device: torch.device, dtype: torch.dtype | None, tokenizers: Path
 ) -> LoadedModel:
-    """Any model, through transformers; `tokenizers` is the folder of its tokenizer."""
+    """Load any model through transformers; `tokenizers` is the folder of its tokenizer."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()  # what it warns of is told here, in one line
+    transformers_logging.set_verbosity_error()  # its problems are reported here, in one line
     config = AutoConfig.from_pretrained(folder)
     _check_attention(name, config)
     _forget_kernels(config)
@@ -215,28 +215,28 @@ def _load(
     return of_transformers(name, model.to(device).eval(), tokenizer)
 
 
-def _told_ends(folder: Path, config: Mapping[str, Any], tokenizer: Any) -> frozenset[int]:
-    """What the files say that ends a reply."""
+def _eos_of_files(folder: Path, config: Mapping[str, Any], tokenizer: Any) -> frozenset[int]:
+    """Return the tokens that end a reply according to the model's files."""
     generation = folder / "generation_config.json"
-    told = read_json(generation) if generation.is_file() else config
-    return _ends(told.get("eos_token_id"), tokenizer)
+    settings = read_json(generation) if generation.is_file() else config
+    return _eos(settings.get("eos_token_id"), tokenizer)
 
 
-def _ends(told: int | list[int] | None, tokenizer: Any) -> frozenset[int]:
-    listed = told if isinstance(told, list) else [told]
+def _eos(eos: int | list[int] | None, tokenizer: Any) -> frozenset[int]:
+    listed = eos if isinstance(eos, list) else [eos]
     return frozenset(i for i in (*listed, tokenizer.eos_token_id) if i is not None)
 
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Say in one line what is wrong with the files of the model `name`."""
+    """Turn exceptions about the files of the model `name` into errors of one line."""
     try:
         yield
     except EngineError:
         raise
     except ImportError as error:
         raise EngineError(
-            f"the model '{name}' needs a package that is not installed: {_said(error)}",
+            f"the model '{name}' needs a package that is not installed: {_first_line(error)}",
             "install it, or choose a model that needs none",
         ) from error
     except UnpicklingError as error:
@@ -247,18 +247,18 @@ def explained(name: str) -> Iterator[None]:
         ) from error
     except RecursionError as error:
         raise _corrupt(name, "its files are nested too deep") from error
-    except Exception as error:  # what reads other people's files raises anything
-        raise _corrupt(name, _said(error)) from error
+    except Exception as error:  # readers of foreign files raise anything
+        raise _corrupt(name, _first_line(error)) from error
 
 
-def _said(error: Exception) -> str:
-    """The first line of what an error says."""
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error's message, or the error's type if it has no message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _forget_kernels(config: Any) -> None:
-    """Forget ways to compute that a model's files name and that would be fetched, as kernels of the
-    hub are; transformers then takes what suits."""
+    """Remove implementations that a model's files name but that would be downloaded, such as
+    kernels of the hub. transformers then chooses one itself."""
     if config._attn_implementation not in _OWN_ATTENTION:
         config._attn_implementation = None
     if config._experts_implementation not in _OWN_EXPERTS:

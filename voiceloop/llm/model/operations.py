@@ -1,7 +1,7 @@
-"""What a pass of a decoder asks for, and the choice of who computes it.
+"""The operations of a decoder's pass, and the choice of their implementation.
 
-`plain` computes these operations with torch, `fused` with one Triton kernel each. Both give the
-same results up to the rounding of their type.
+`plain` computes them with torch, `fused` with one Triton kernel each. Both give the same results up
+to the rounding of their type.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Operations(Protocol):
 
 @cache
 def operations(device: torch.device, dtype: torch.dtype) -> Operations:
-    """Choose the operations of captured passes: those of `fused` where they run here and agree with
-    torch's, else torch's.
+    """Choose the operations of captured passes: those of `fused` if they run on `device` and agree
+    with torch's, else torch's.
 
     The first call for a device and type tries them, and waits for the device.
     """
@@ -67,7 +67,7 @@ def operations(device: torch.device, dtype: torch.dtype) -> Operations:
         own = Fused()
         every = [_error(own, device, dtype, activation) for activation in ACTIVATIONS]
         worst = float(torch.stack(every).max())  # NaN where there is one
-    except Exception as error:  # no Triton, no compiler, no such GPU: torch's own do it then
+    except Exception as error:  # Triton, a compiler or a fitting GPU may be missing
         logger.info("operations are torch's: %s", " ".join(str(error).split()))
         return PLAIN
     if worst < ROUNDED:
@@ -77,13 +77,13 @@ def operations(device: torch.device, dtype: torch.dtype) -> Operations:
 
 
 def _error(own: Operations, device: torch.device, dtype: torch.dtype, activation: str) -> Tensor:
-    """Return the largest `relative_error` of its results against torch's in single precision."""
+    """Return the largest `relative_error` of `own` against torch in single precision."""
     generator = torch.Generator(device).manual_seed(0)
 
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device=device, dtype=dtype)
 
-    # As aligned as real matrices, and no multiple of what a kernel takes at once.
+    # The sizes are aligned like those of real matrices, but no multiples of a kernel's blocks.
     size, columns = 1040, 80
     x, heads, scale, cos, sin = drawn(3, size), drawn(3, 9, 48), drawn(size), *drawn(2, 3, 1, 48)
     matrix, bias, to = drawn(columns, size) / size**0.5, drawn(columns), drawn(3, columns)

@@ -21,7 +21,7 @@ from voiceloop.config import Quantize
 from voiceloop.llm.model.quantized import WeightOnly
 
 LARGE = 2**18
-"""Weights from which on a matrix gains more from half the reading than a slower call loses."""
+"""The smallest number of weights for which halving the bytes outweighs a slower call."""
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
@@ -29,7 +29,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 """The activations of gated linear units, by their names in config.json."""
 _PIECE = 4096
-"""Rows of a matrix that are inspected at once."""
+"""The number of rows of a matrix that are inspected at once."""
 
 
 class Linear(Protocol):
@@ -73,8 +73,8 @@ class Whole:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight = weight.detach().t()
-        """[in, out]"""
-        if weight.device.type == "cpu":  # several rows take half as long from this side
+        """The weights, [in, out]."""
+        if weight.device.type == "cpu":  # products of several rows take half as long in this layout
             self.weight = self.weight.contiguous()
         self.nbytes = weight.nbytes
         self.bias = None if bias is None else bias.detach()
@@ -92,10 +92,10 @@ class Whole:
 class _Halved:
     """FBGEMM's product of single-precision rows with half-precision weights.
 
-    It sums in single precision and reads half the bytes. What each further row costs is the price
-    of a draft token: for a pass of SmolLM2-135M over one row an AMD EPYC with
-    AVX-512 takes 13 ms, 16 over 4, 20 over 8 and 26 over 12; one with AVX2 alone 26 to 35 ms, 38
-    over 4, 63 over 8 and 82 over 16.
+    It sums in single precision and reads half the bytes. The cost of each further row is the cost
+    of a draft token. A pass of SmolLM2-135M over 1, 4, 8 and 12 rows takes 13, 16, 20 and 26 ms on
+    an AMD EPYC with AVX-512. On one with AVX2 alone, 1, 4, 8 and 16 rows take 26 to 35, 38, 63 and
+    82 ms.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, scale: float) -> None:
@@ -105,8 +105,8 @@ class _Halved:
         self._packed = torch.ops.quantized.linear_prepack_fp16(
             scaled.detach().float(), None if bias is None else bias.detach().float()
         )
-        # What the operator calls once it has looked for arguments that only tracing has: of a
-        # product that takes 34 us that is two more.
+        # The function that the operator calls after looking for arguments that only tracing has.
+        # To look for them takes 2 us more, in a product of 34 us.
         self._product = torch.ops.quantized.linear_dynamic_fp16.default.op
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -123,11 +123,11 @@ def _half_scale(weight: Tensor) -> float | None:
     of single precision at the largest entry. Returns None where no s does. Weights in bfloat16
     pass: that type has a wider range and fewer digits.
     """
-    pieces = weight.split(_PIECE)  # or what is compared would take more than what is kept
+    pieces = weight.split(_PIECE)  # to compare all at once would take more memory than the result
     largest = max(float(piece.abs().amax()) for piece in pieces)
     if not 0 < largest < math.inf:
         return None
-    # Soon told, and true of most checkpoints.
+    # This is quick to check, and true of most checkpoints.
     if all(torch.equal(piece.half().float(), piece) for piece in pieces):
         return 1.0
     for scale in (1.0, 2.0 ** (14 - math.frexp(largest)[1])):
@@ -149,8 +149,8 @@ class Norm:
         self.eps = eps
         self._shape = weight.shape
         self._fused = weight.device.type != "cpu" or weight.dtype.itemsize < 4
-        # On the CPU torch has no single call for it. Of x w / sqrt(mean(x²) + eps), multiplied by
-        # sqrt(n) above and below, these are the parts that do not change.
+        # On the CPU torch has no single call for it. These are the constant parts of
+        # x w / sqrt(mean(x²) + eps), with numerator and denominator multiplied by sqrt(n).
         size = weight.numel()
         self._scaled = self.weight * math.sqrt(size)
         self._floor = torch.tensor(math.sqrt(size * eps), dtype=weight.dtype)

@@ -1,8 +1,8 @@
-"""Matrix products with weights in 8 or 4 bits, through torchao: another model, of less memory.
+"""Matrix products with weights in 8 or 4 bits, through torchao. They take less memory.
 
 Rounding weights changes what a model says. Activations keep their type: if they were rounded too, a
-token's logits would depend on what else is in the pass, and speculation on chance. This module does
-not know which weights belong to which layer.
+token's logits would depend on the other rows of the pass, and a reply on what was drafted. This
+module does not know which weights belong to which layer.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from voiceloop.config import Quantize
 from voiceloop.errors import EngineError, MissingExtra
 
 TORCHAO = "torchao.quantization"
-"""Imported where it is wanted: it is an extra, and takes seconds."""
+"""The module is imported at its first use: it is an extra, and its import takes seconds."""
 GROUPS = (128, 64, 32)
-"""Weights that share a scale, in 4 bits: as many as fit into a row without a rest."""
+"""Numbers of weights that may share a scale in 4 bits. The largest that divides a row is used."""
 
 
 def check_quantize(how: Quantize, device: torch.device) -> None:
-    """Raise EngineError where weights cannot be kept so on that device."""
+    """Raise EngineError if weights cannot be quantised on `device`, or if torchao is missing."""
     if how == "none":
         return
     if device.type != "cuda":
@@ -38,7 +38,7 @@ def check_quantize(how: Quantize, device: torch.device) -> None:
 
 
 def unquantizable(kind: str) -> EngineError:
-    """What a model says whose matrices are not ours to round."""
+    """Make the error for a model of type `kind`, whose matrices transformers multiplies."""
     return EngineError(
         f"weights of type '{kind}' are not rounded here: transformers runs such models",
         "set llm.quantize to none, or choose a Llama, Mistral, Qwen, Gemma 3 or SmolLM3 model",
@@ -46,7 +46,7 @@ def unquantizable(kind: str) -> EngineError:
 
 
 class WeightOnly:
-    """torchao's product of weights in 8 or 4 bits with activations as they are."""
+    """A product of weights in 8 or 4 bits with activations in their own type, by torchao."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, how: Quantize) -> None:
         ao: Any = import_module(TORCHAO)
@@ -68,12 +68,12 @@ class WeightOnly:
 
 
 def group_of(width: int) -> int | None:
-    """Weights of a row of `width` that share a scale, in 4 bits; None where rows do not divide."""
+    """Return how many of a row's `width` weights share a scale in 4 bits; None if no group fits."""
     return next((group for group in GROUPS if width % group == 0), None)
 
 
 def _in_four_bits(holder: nn.Linear, weight: Tensor) -> int:
-    """Round the holder's weight, if its rows divide; returns the bytes that it takes then."""
+    """Round the holder's weight to 4 bits, if groups divide its rows; return its bytes."""
     ao: Any = import_module(TORCHAO)
     packings: Any = import_module(f"{TORCHAO}.quantize_.workflows").Int4PackingFormat
     group = group_of(weight.shape[1])

@@ -1,7 +1,4 @@
-"""How long a device works on something.
-
-This module does not know on what.
-"""
+"""Measures how long a device works on some work, whatever that is."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ T = TypeVar("T")
 
 
 class Stopwatch:
-    """Adds up the time of pieces of work; what lies between them does not count.
+    """Adds up the times of pieces of work, without the time between them.
 
     Use it as a context manager around each piece. On CUDA it marks the beginnings and ends in the
-    device's own queue, so that measuring waits for nothing.
+    device's own queue, so that measuring does not wait for the device.
     """
 
     def __init__(self, device: torch.device, clock: Callable[[], float] = perf_counter) -> None:
@@ -36,7 +33,7 @@ class Stopwatch:
         self._mark()
 
     def steps(self, work: Generator[None, None, T]) -> Generator[None, None, T]:
-        """The same step generator, its steps measured."""
+        """Run a step generator and measure each of its steps."""
         with closing(work):
             while True:
                 with self:
@@ -47,7 +44,7 @@ class Stopwatch:
                 yield None
 
     def take(self) -> float:
-        """Milliseconds since the last call, once the device has got there."""
+        """Return the milliseconds since the last call; on CUDA wait until that work is done."""
         times, events = self._times, self._events
         self._times, self._events = [], []
         if events:

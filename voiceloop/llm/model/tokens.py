@@ -1,8 +1,8 @@
-"""The usual kind of tokenizer without transformers, whose import takes a second or more.
+"""Reads the usual kind of tokenizer without transformers, whose import takes a second or more.
 
-A tokenizer of the `tokenizers` library is a file that says everything, and a chat template is a
-text for jinja. Where a folder holds just these, `read_tokenizer` reads them; where transformers
-would make something else of the folder, it is left to transformers. This module knows no models.
+A file of the `tokenizers` library describes a tokenizer fully, and a chat template is a text for
+jinja. `read_tokenizer` reads a folder that holds just these, and leaves it to transformers if
+transformers would change the tokenizer. This module knows no models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as Backend
 from voiceloop.llm.model.checkpoint import read_json
 
 _AS_WRITTEN = ("llama", "qwen3")
-"""Model types for which transformers takes a tokenizer of a general class as its file has it."""
+"""Model types whose general tokenizers transformers takes as their files describe them."""
 _GENERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NAMED = (
     "bos_token",
@@ -33,7 +33,8 @@ _NAMED = (
 
 
 class Tokenizer:
-    """A tokenizer with a chat template; its methods are those of transformers' that are used."""
+    """A tokenizer with a chat template. It has the methods of transformers' tokenizers that we
+    use."""
 
     def __init__(self, backend: Backend, template: str | None, named: Mapping[str, str]) -> None:
         """`named` are the special tokens by name, such as `eos_token`."""
@@ -47,17 +48,17 @@ class Tokenizer:
 
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
-        """The tokens that are no pieces of text, by id."""
+        """The tokens that are not pieces of text, by id."""
         return self._tokenizer.get_added_tokens_decoder()
 
     def get_vocab(self) -> dict[str, int]:
-        """The ids of all tokens."""
+        """Return the ids of all tokens, by text."""
         return self._tokenizer.get_vocab()
 
     def encode(
         self, text: str, *, add_special_tokens: bool = True, verbose: bool = True
     ) -> list[int]:
-        """Token ids of `text`, however long it is: nothing warns here."""
+        """Return the token ids of `text`, however long it is. `verbose` has no effect here."""
         return self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
 
     def decode(
@@ -67,24 +68,26 @@ class Tokenizer:
         skip_special_tokens: bool = False,
         clean_up_tokenization_spaces: bool = False,
     ) -> str:
-        """The text of `ids`, spaces as they are."""
+        """Return the text of `ids`, with spaces as they are."""
         return self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
 
 
 def without(backend: Backend, tokens: Collection[int]) -> Backend:
-    """The tokenizer without some of its added tokens."""
-    told = json.loads(backend.to_str())
-    told["added_tokens"] = [one for one in told["added_tokens"] if one["id"] not in tokens]
-    vocab = told["model"].get("vocab")
+    """Return the tokenizer without these added tokens."""
+    description = json.loads(backend.to_str())
+    description["added_tokens"] = [
+        one for one in description["added_tokens"] if one["id"] not in tokens
+    ]
+    vocab = description["model"].get("vocab")
     if isinstance(vocab, dict):
         numbered = cast("dict[str, int]", vocab)
         kept = {text: index for text, index in numbered.items() if index not in tokens}
-        told["model"]["vocab"] = kept
-    return Backend.from_str(json.dumps(told))
+        description["model"]["vocab"] = kept
+    return Backend.from_str(json.dumps(description))
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
-    """The tokenizer in `folder` of a model of `model_type`; None where transformers is to read it.
+    """Read the tokenizer in `folder` of a model of `model_type`; None if transformers must read it.
 
     Raises ValueError or OSError for files that cannot be read.
     """
@@ -124,7 +127,7 @@ def _backend(file: Path) -> Backend:
 
 
 def _template(folder: Path, config: Mapping[str, Any]) -> object:
-    """The chat template; something else than a text where there are several."""
+    """Return the chat template, None if there is none, and no str or None if there are several."""
     if (folder / "additional_chat_templates").exists():
         return ()
     file = folder / "chat_template.jinja"
@@ -132,13 +135,13 @@ def _template(folder: Path, config: Mapping[str, Any]) -> object:
 
 
 def _fields(token: AddedToken) -> dict[str, object]:
-    """A token as the settings list it."""
+    """Return the fields of a token as tokenizer_config.json lists them."""
     names = ("content", "lstrip", "normalized", "rstrip", "single_word", "special")
     return {name: getattr(token, name) for name in names}
 
 
 def _special(config: Mapping[str, Any]) -> set[str]:
-    """Texts of all tokens that are to be special, in whatever form they are given."""
+    """Return the texts of all tokens that `config` calls special, in any form that it may use."""
     found = [value for key, value in config.items() if key.endswith("_token")]
     for key in ("extra_special_tokens", "additional_special_tokens"):
         several = config.get(key) or ()

@@ -1,1 +1,1 @@
-"""Several replies at once: the best of them, and replies begun before they are asked for."""
+"""Several replies at once: the best of several candidates, and replies begun ahead."""

@@ -1,13 +1,14 @@
 """Replies begun ahead: to what the user is likely to say next, before they have said it.
 
-The language model itself predicts that: it has read users as well as assistants. It searches for
-the likeliest texts and begins to answer each. Of the answers that begin differently, the likeliest
-go on as the reply would. All of that is one tree behind the conversation, a few rows a pass. When
-the user has finished, an answer that begins as the reply does (a branch) is offered as its draft.
-The target verifies it like any other draft, so a branch may serve words that were not predicted:
-"shorter, please" and "make it shorter" have the same answer.
+The language model itself predicts the user's words: it was trained on users as well as assistants.
+It searches for the likeliest texts and begins to answer each. Of the answers that begin
+differently, the likeliest are continued. All texts and answers are one tree of tokens after the
+conversation; each pass computes a few of its rows. When the user has finished, an answer that
+begins as the reply does (a branch) is offered as its draft. The target verifies it like any other
+draft, so a branch may serve words that were not predicted: "shorter, please" and "make it shorter"
+have the same answer.
 
-This module does not know when there is time for that.
+This module does not know when there is time to search.
 """
 
 from __future__ import annotations
@@ -35,38 +36,38 @@ from voiceloop.placement import memory_for
 from voiceloop.types import Begun, TokenBurst
 
 ROWS = 48
-"""The rows that a search for the user's text may compute."""
+"""The most rows that a search for the user's text may compute."""
 TEXTS = 2
 """Texts that are answered for each branch; many have the same answer."""
 ALIKE = 2
-"""Tokens of each answer that are compared before most answers are given up."""
+"""The number of first tokens by which answers are compared, before most of them are given up."""
 TOKENS = 16
 """The most tokens of a branch: the first clause of a reply and a token that shows its end."""
 TURN_ROWS = 150
-"""Rows for one turn: one search and its replies, or several where the model is sure."""
+"""The most rows for one turn: one search and its replies, or several if the model is sure."""
 
 
 @dataclass(slots=True)
 class BranchCounters:
-    """What the branches of one conversation have cost and given."""
+    """What the branches of one conversation have cost, and how much of them was used."""
 
     hits: int = 0
-    """Replies that began with all of a branch."""
+    """Replies that began with a whole branch."""
     accepted: int = 0
     """Tokens of branches that were accepted as drafts."""
     tokens: int = 0
-    """All tokens of branches."""
+    """All tokens of branches, used or not."""
     ms: float = 0.0
-    """Milliseconds that they took, the searches included."""
+    """Milliseconds for branches, with the searches for the user's text."""
     processor_ms: float = 0.0
-    """Milliseconds of processor time that they took on the model's thread."""
+    """Milliseconds of processor time for branches on the model's thread."""
 
 
 class Ahead(ReplyHook):
-    """The branches of one conversation. They compute in a cache of their own, which has memory for
-    as long as they do.
+    """Begins replies ahead for one conversation, in a cache that has memory only during a search.
 
-    It has many attributes because what is wanted from the event loop is apart from what runs."""
+    It has many attributes because the search that is wanted is kept apart from the one that runs.
+    """
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Ahead(ReplyHook):
     ) -> None:
         """`speculator`, `target` and `sampling` are the conversation's. Rejection sampling is not
         allowed: the same random numbers would choose a branch and verify it. `user_to_reply` are
-        the template's tokens between a user's text and a reply, `ends` end a reply. At most so many
+        the template's tokens between a user's text and a reply, `ends` end a reply. At most `most`
         branches are begun at a time."""
         self.counters = BranchCounters()
         self._speculator = speculator
@@ -96,18 +97,18 @@ class Ahead(ReplyHook):
         self._replies: list[Tokens] = []
         """The branches of the turn, the newest first."""
         self._running: Generator[None, None, None] | None = None
-        """The steps of the search that has memory in the cache, if one has."""
-        self._looking: object | None = None
-        """The search that goes on; None once the conversation had something else to do."""
+        """The steps of the search whose rows are in the cache; None if there is none."""
+        self._wanted: object | None = None
+        """Identifies the search that is wanted; None if something else is to be done."""
 
     def begin(self, turn: int) -> None:
-        """End the search that goes on."""
-        self._looking = None
+        """End the current search."""
+        self._wanted = None
         self._turn_to(turn)
 
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
         """Verify the rest of a branch that begins as the reply does. The fact of the step is how
-        many tokens of it were accepted."""
+        many of its tokens were accepted."""
         draft = self._after(reply)[: limit - 1]
         if not draft:
             return None
@@ -119,48 +120,52 @@ class Ahead(ReplyHook):
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun]:
-        """Begin replies; the next `begin` or `ahead` ends that, and then none are told."""
-        self._looking = looking = object()
-        return self._told(turn, self._measured(self._grow(prompt, output), turn, looking), output)
+        """Begin replies. The next `begin` or `ahead` ends that; no replies are reported then."""
+        self._wanted = search = object()
+        return self._reported(
+            turn, self._measured(self._grow(prompt, output), turn, search), output
+        )
 
-    def _told(
+    def _reported(
         self,
         turn: int,
         steps: Generator[int, None, Sequence[Tokens]],
         output: Callable[[], Output],
     ) -> Steps[int | Begun]:
+        """Yield the number of tokens after each step, then the beginnings of the replies."""
         with memory_for("what a conversation begins ahead", MEMORY_HINT):
             begun = yield from steps
         yield from (self._begun(turn, ids, output()) for ids in begun)
 
     def _begun(self, turn: int, ids: Sequence[int], output: Output) -> Begun:
-        """Return what is spoken of a reply that begins with `ids`."""
+        """Return the spoken part of a reply that begins with `ids`."""
         end = next((at for at, token in enumerate(ids) if token in self._ends), len(ids))
         items = output.push(ids[:end])
         whole = end < len(ids) or output.stopped is not None
         if whole:
             items += output.finish()
-        said = (item for item in items if isinstance(item, SpeechOutput))
-        bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in said)
+        spoken = (item for item in items if isinstance(item, SpeechOutput))
+        bursts = tuple(TokenBurst(turn, one.ids, one.text, ends=one.ends) for one in spoken)
         return Begun(bursts, whole)
 
     def _after(self, reply: Sequence[int]) -> Tokens:
-        """Return how a branch that begins with `reply` goes on; empty where there is none."""
+        """Return the rest of a branch that begins with `reply`; empty if there is none."""
         begun, known = tuple(reply), len(reply)
         return next((one[known:] for one in self._replies if one[:known] == begun != one), ())
 
     def _measured(
-        self, steps: Generator[None, None, None], turn: int, looking: object
+        self, steps: Generator[None, None, None], turn: int, search: object
     ) -> Generator[int, None, Sequence[Tokens]]:
-        """Run the steps of one search for as long as it is the one that goes on."""
-        if self._looking is not looking:
+        """Run the steps of a search while it is wanted, and measure their time. Yields the number
+        of tokens so far; returns the branches."""
+        if self._wanted is not search:
             return ()
         self._let_go()  # an earlier search may not have noticed yet that it is over
         self._turn_to(turn)
         (wall, processor), before = self._clocks, self.counters.tokens
         self._running = running = processor.steps(wall.steps(steps))
         try:
-            while self._looking is looking and self._left > 0:
+            while self._wanted is search and self._left > 0:
                 if next(running, running) is running:
                     return self._replies[: self._most]
                 yield self.counters.tokens - before
@@ -181,6 +186,7 @@ class Ahead(ReplyHook):
         self.counters.processor_ms += processor.take()
 
     def _turn_to(self, turn: int) -> None:
+        """Forget the branches of the turn before, if this is another one."""
         if turn != self._turn:
             self._turn, self._replies, self._left = turn, [], TURN_ROWS
 
@@ -188,6 +194,7 @@ class Ahead(ReplyHook):
     def _grow(
         self, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Generator[None, None, None]:
+        """Search for the user's text and write branches that answer it; pauses after each pass."""
         cache, texts = self._cache, TEXTS * self._most
         begun, shared = prompt()
         ids = begun.ids
@@ -214,7 +221,7 @@ class Ahead(ReplyHook):
             yield None
 
     def _texts(self, nodes: Nodes, root: Tensor, count: int) -> Generator[None, None, list[Found]]:
-        """Search for what the user is likely to say behind the logits `root`."""
+        """Search for what the user is likely to say after the logits `root`."""
 
         def extend(follows: Sequence[int], tokens: Sequence[int]) -> Tensor:
             nodes.grow(follows, tokens)
@@ -224,14 +231,14 @@ class Ahead(ReplyHook):
         return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
     def _answer(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Choose the first token of each of `lines`, which stand at the texts that they answer."""
+        """Choose the first token of each of `lines`, whose nodes end the texts that they answer."""
         marks = self._marks
         at_once = max(1, AT_ONCE // len(marks))
         for group in (lines[at : at + at_once] for at in range(0, len(lines), at_once)):
             for line in group:
                 nodes.follow(line.node, marks)
                 line.node = len(nodes.x) - 1
-            nodes.asked = len(nodes.x)
+            nodes.prompt_length = len(nodes.x)
             yield from self._go_on(nodes, group)
 
     def _write(
@@ -245,27 +252,27 @@ class Ahead(ReplyHook):
             yield from self._go_on(nodes, going)
 
     def _go_on(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Compute the new `nodes`, and let each of `lines` go on behind them."""
+        """Compute the new `nodes`, and let each of `lines` go on after them."""
         before = sum(len(line.tokens) for line in lines)
         self._chooser.walk(lines, nodes, self._computed(nodes), 0)
         self.counters.tokens += sum(len(line.tokens) for line in lines) - before
         yield None
 
     def _computed(self, nodes: Nodes) -> Tensor:
-        """Compute the new `nodes`: the logits behind them."""
+        """Compute the new `nodes`; return the logits after them."""
         logits = nodes.compute(self._target, self._cache)
         self._left -= len(logits)
         return logits
 
     def _know(self, lines: Sequence[ParallelReply]) -> None:
-        """Put what `lines` have by now first; drop older branches that are a prefix of one."""
+        """Put the tokens of `lines` first among the branches; drop older prefixes of them."""
         newest = list(dict.fromkeys(tuple(line.tokens) for line in lines))
         older = [one for one in self._replies if not any(one == new[: len(one)] for new in newest)]
         self._replies = newest + older
 
     def _first_clause(self, output: Output) -> Callable[[int], bool]:
-        """Return a function of each token of a reply: whether the first clause was over before it,
-        or the reply is over with it."""
+        """Return a function that takes each token of a reply, and tells whether the first clause
+        was over before it, or the reply is over with it."""
         reply, over = CandidateUtterance(output, self._ends, clause=True), False
 
         def ends(token: int) -> bool:
@@ -277,7 +284,7 @@ class Ahead(ReplyHook):
 
 
 def _different(lines: Sequence[ParallelReply]) -> list[ParallelReply]:
-    """Order `lines`: the first of those with the same beginning come before the others."""
+    """Order `lines`: those that are the first with their beginning come before the others."""
     seen, rest = dict[Tokens, ParallelReply](), list[ParallelReply]()
     for line in lines:
         if seen.setdefault(tuple(line.tokens[:ALIKE]), line) is not line:

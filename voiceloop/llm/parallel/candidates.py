@@ -1,8 +1,8 @@
 """The best of several replies to one prompt.
 
-Each candidate chooses its tokens with the noise of a seed of its own, so it is what a conversation
-with that seed would say. All of them are lines of one tree behind the prompt; as long as all have
-the same tokens, they share a draft as well.
+Each candidate chooses its tokens with the noise of a seed of its own, so it is the reply that a
+conversation with that seed would give. All candidates are lines of one tree after the prompt. As
+long as all have the same tokens, they share a draft as well.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from voiceloop.llm.text.output import Output
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """How a reply is chosen among several."""
+    """Settings of the choice among several replies."""
 
     count: int
     """The number of candidates, at least two."""
     score: Scorer
     clause: bool
-    """Candidates are compared after their first clause, not after the whole reply."""
+    """Whether candidates are compared after their first clause, not after the whole reply."""
 
 
 class Candidates(ReplyHook):
     """Begins each reply of a conversation by the best of several candidates.
 
-    Nothing is kept of an earlier reply: behind another prompt another candidate may be the best,
-    and all of them are needed to tell.
+    Nothing is kept of an earlier reply: after another prompt another candidate may be the best, and
+    all of them are needed to tell.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Candidates(ReplyHook):
     def first(
         self, prompt: Prompt, limit: int, output: Callable[[], Output]
     ) -> Generator[None, None, Step]:
-        """Decode the candidates and keep the best one. The facts of the step are the tokens that
-        were computed of the others, and the milliseconds that they took."""
+        """Decode the candidates and keep the best one. The facts of the step are the number of
+        tokens of the other candidates, and their milliseconds."""
         return self.decode(
             prompt, limit, lambda: CandidateUtterance(output(), self._ends, clause=self._how.clause)
         )
@@ -71,9 +71,9 @@ class Candidates(ReplyHook):
     ) -> Generator[None, None, Step]:
         """Decode all candidates until each is done or has `limit` tokens, and keep the best.
 
-        A new `follow` says of each candidate when it is done. In the end the cache holds the prompt
-        and all but the last of the chosen tokens, and the rest of the reply is drawn by their seed.
-        Where the cache has no room for another token of each, they are compared as they are.
+        `follow` makes the object that tells when a candidate is done. If the cache has no room for
+        another token of each, they are compared as they are. In the end the cache holds the prompt
+        and the tokens of the best candidate but the last; its seed draws the rest of the reply.
         """
         done = False
         try:
@@ -90,10 +90,10 @@ class Candidates(ReplyHook):
     ) -> Generator[None, None, Step]:
         logits = yield from self._speculator.read(prompt)
         cache = self._speculator.cache
-        nodes, said = Nodes(cache.length), [follow() for _ in self._seeds]
+        nodes, utterances = Nodes(cache.length), [follow() for _ in self._seeds]
         lines = [
             ParallelReply(seed, limit, one.push)
-            for seed, one in zip(self._seeds, said, strict=True)
+            for seed, one in zip(self._seeds, utterances, strict=True)
         ]
         self._chooser.begin(prompt.turn, prompt.earlier)
         self._chooser.walk(lines, nodes, logits, prompt.position)
@@ -110,13 +110,13 @@ class Candidates(ReplyHook):
             yield None
             nodes.add(going)
             self._pass(going, nodes, drafted[:room], draft_ms, prompt.position)
-        return self._best(lines, said, nodes)
+        return self._best(lines, utterances, nodes)
 
     def _best(
-        self, lines: Sequence[ParallelReply], said: Sequence[CandidateUtterance], nodes: Nodes
+        self, lines: Sequence[ParallelReply], utterances: Sequence[CandidateUtterance], nodes: Nodes
     ) -> Step:
-        """Keep the rows of the best candidate alone."""
-        line = lines[best(list(map(_candidate, lines, said)), self._how.score)]
+        """Keep only the rows of the best candidate; return its tokens."""
+        line = lines[best(list(map(_candidate, lines, utterances)), self._how.score)]
         path = () if line.node == ROOT else nodes.tree.paths[line.node]
         unchosen, unchosen_ms = self._speculator.stats.chosen(nodes.root, path)
         self._speculator.cache.keep(nodes.root, path)
@@ -131,8 +131,8 @@ class Candidates(ReplyHook):
         draft_ms: float,
         position: int,
     ) -> None:
-        """Compute the nodes that the cache lacks and the draft tokens behind the last of them; the
-        rows of rejected ones are removed."""
+        """Compute the nodes that the cache lacks, with the draft tokens after the last of them. The
+        rows of rejected draft tokens are removed."""
         cache, stats = self._speculator.cache, self._speculator.stats
         start, sure = cache.length, len(nodes.x)
         nodes.follow(sure - 1, drafted)
@@ -157,5 +157,5 @@ class Candidates(ReplyHook):
         )
 
 
-def _candidate(line: ParallelReply, said: CandidateUtterance) -> Candidate:
-    return Candidate(said.text, tuple(line.tokens), tuple(line.logprobs), said.complete)
+def _candidate(line: ParallelReply, utterance: CandidateUtterance) -> Candidate:
+    return Candidate(utterance.text, tuple(line.tokens), tuple(line.logprobs), utterance.complete)

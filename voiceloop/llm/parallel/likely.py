@@ -1,7 +1,7 @@
-"""A search for the most likely continuations, each up to the token that ends it.
+"""A search for the most likely continuations, each up to a token that ends it.
 
 It is a best-first search (Meister, Vieira and Cotterell 2020, Best-First Beam Search): the
-likeliest known beginnings are extended first, so whole continuations are found in about the order
+likeliest beginnings so far are extended first, so whole continuations are found in about the order
 of their probability. A few beginnings are extended in one pass, which takes hardly longer than one.
 This module knows no models: the caller computes the logits of a growing tree.
 """
@@ -19,24 +19,24 @@ from voiceloop.llm.rules.tree import ROOT
 AT_ONCE = 16
 """The most beginnings that are extended in one pass."""
 SPREAD = 5.0
-"""The largest difference in log-probability to the likeliest beginning of a pass. Where the model
-is sure, a pass has few rows, and more passes can be made."""
+"""The largest difference in log-probability between the beginnings of one pass. Where the model is
+sure, a pass has few rows, and more passes can be made."""
 WIDTH = 8
-"""The number of likeliest tokens that a beginning is extended by."""
+"""The number of tokens by which a beginning is extended: the likeliest ones."""
 
 Tokens = tuple[int, ...]
 
 
 class Found(NamedTuple):
-    """A continuation."""
+    """A continuation that was found."""
 
     tokens: Tokens
     node: int
-    """The node of the last token; `ROOT` where there is none."""
+    """The node of the last token; `ROOT` if there is no token."""
 
 
 Extend = Callable[[Sequence[int], Sequence[int]], Tensor]
-"""Adds nodes to the tree, by the parent and the token of each; returns the logits behind each,
+"""Adds nodes to the tree, given the parent and the token of each; returns the logits after each,
 [nodes, vocab]."""
 
 
@@ -46,8 +46,8 @@ def most_likely(
     """Return at most `count` continuations without their `end`, likeliest first.
 
     None is a prefix of a likelier one, such as a text without its full stop. `root` are the logits
-    behind what is continued, [vocab]. The search pauses after each pass. It extends beginnings
-    until `rows` have been computed; those that are known to be whole by then come last.
+    after the text to continue, [vocab]. The search pauses after each pass. It extends beginnings
+    until it has computed `rows` rows; continuations that are complete by then come last.
     """
     beginnings: list[tuple[float, Tokens, int]] = []
     found: list[Found] = []

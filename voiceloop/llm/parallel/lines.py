@@ -1,9 +1,9 @@
 """Several replies that are written at once, one token of each in a pass.
 
-They are lines through one tree of tokens behind what the cache holds: each row attends to its own
+They are lines through one tree of tokens after the rows of a cache. Each row attends to its own
 line alone, and lines with the same beginning share its rows. Draft tokens may be added to the tree
-before they are verified; a line goes on through those that it would have chosen itself. This module
-does not know what tokens mean; the caller says when a line is over.
+before they are verified; a line continues through those that it would have chosen itself. This
+module does not know what tokens mean; the caller says when a line is over.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from voiceloop.llm.rules.verify import Verifier
 
 @dataclass(slots=True)
 class ParallelReply:
-    """One reply."""
+    """One of several replies: a line through the tree."""
 
     seed: int
     limit: int
-    """Most tokens."""
+    """The most tokens that it may have."""
     ends: Callable[[int], bool]
-    """Is called with each token; returns whether the line ends with it."""
+    """Called with each token; returns whether the line ends with it."""
     node: int = ROOT
-    """The node of the last of its tokens that the target has seen, or of what it answers."""
+    """The node of its last token that the target has seen, or of the last one before the reply."""
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
     done: bool = False
@@ -45,22 +45,22 @@ class ParallelReply:
         self.done = self.ends(token) or len(self.tokens) == self.limit
 
     def follows(self, nodes: Nodes) -> bool:
-        """Move to the node of the last token; returns whether there is one."""
+        """Move to the node of the last token; return False if there is no such node."""
         child = nodes.child(self.node, self.tokens[-1])
         self.node = self.node if child is None else child
         return child is not None
 
 
 class Nodes:
-    """A tree of tokens behind what the cache held, which the target has computed or is about to."""
+    """A tree of tokens after the rows that a cache had. The target has computed its first nodes."""
 
     def __init__(self, root: int) -> None:
         self.root = root
-        """Rows before the tree."""
+        """The number of rows before the tree."""
         self.x = list[int]()
         self.tree = Tree(())
-        self.asked = 0
-        """The number of nodes, the first ones, that are no part of a reply."""
+        self.prompt_length = 0
+        """The number of first nodes that are the user's text, not part of a reply."""
 
     def add(self, lines: Sequence[ParallelReply]) -> None:
         """Add the last token of each of `lines` and set their nodes: equal lines share one."""
@@ -72,12 +72,12 @@ class Nodes:
         self.grow(*zip(*found, strict=True))
 
     def follow(self, node: int, tokens: Sequence[int]) -> None:
-        """Add a chain of `tokens` behind a node."""
+        """Add a chain of `tokens` after a node."""
         new = range(len(self.x), len(self.x) + len(tokens))
         self.grow([node, *new][: len(tokens)], tokens)
 
     def grow(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
-        """Add `tokens`, each behind the node that `parents` has for it."""
+        """Add `tokens`, each after the node that `parents` gives for it."""
         self.x, self.tree = [*self.x, *tokens], Tree((*self.tree.parents, *parents))
 
     def cut(self, length: int) -> None:
@@ -85,17 +85,17 @@ class Nodes:
         self.x, self.tree = self.x[:length], Tree(self.tree.parents[:length])
 
     def child(self, node: int, token: int) -> int | None:
-        """Return the child of `node` that has this token."""
+        """Return the child of `node` that has this token; None if there is none."""
         return next((at for at in self.tree.children(node) if self.x[at] == token), None)
 
     def compute(self, target: Decoder, cache: KvCache) -> Tensor:
-        """Compute the nodes that the cache lacks: the logits behind them, [new, vocab]."""
+        """Compute the nodes that the cache lacks; return the logits after them, [new, vocab]."""
         new = torch.tensor(self.x[cache.length - self.root :], device=target.device)
         return target.forward_tree(new, cache, self.tree, len(new))
 
 
 class Chooser:
-    """Chooses the tokens of lines as their conversation would with each line's seed."""
+    """Chooses the tokens of lines as the conversation would with each line's seed."""
 
     def __init__(self, target: Decoder, sampling: Sampling) -> None:
         """`sampling` is the conversation's."""
@@ -112,11 +112,11 @@ class Chooser:
     def walk(
         self, lines: Sequence[ParallelReply], nodes: Nodes, logits: Tensor, position: int
     ) -> None:
-        """Let each of `lines` choose a token behind its node, and further ones for as long as the
-        tree has a node for what it chose.
+        """Let each of `lines` choose a token after its node, and more for as long as its choice is
+        a node.
 
-        `logits` are those behind the last nodes, or behind what the cache held before the tree. A
-        line's first token is number `position` of the turn's. This waits for the device.
+        `logits` are those after the last nodes, or after the token before the tree. A line's first
+        token is number `position` of the turn's. This waits for the device.
         """
         first = len(nodes.x) - len(logits)
         scores, logprobs = self._scores(logits, nodes), exact(logits).log_softmax(-1)
@@ -124,15 +124,15 @@ class Chooser:
             rows = [line.node - first for line in lines]
             places = [position + len(line.tokens) for line in lines]
             chosen = self._verifier.choices(scores[rows], [line.seed for line in lines], places)
-            told = logprobs[rows].gather(1, chosen.unsqueeze(1)).squeeze(1)
+            picked = logprobs[rows].gather(1, chosen.unsqueeze(1)).squeeze(1)
             tokens: list[int] = cast(Any, chosen).tolist()
-            for line, token, logprob in zip(lines, tokens, cast(Any, told).tolist(), strict=True):
+            for line, token, logprob in zip(lines, tokens, cast(Any, picked).tolist(), strict=True):
                 line.add(token, logprob)
             lines = [line for line in lines if not line.done and line.follows(nodes)]
 
     def _scores(self, logits: Tensor, nodes: Nodes) -> Tensor:
-        """Return the scores that decide behind the last nodes, from the `logits` there."""
-        replied = slice(nodes.asked, None)
+        """Return the scores after the last nodes, from the `logits` there."""
+        replied = slice(nodes.prompt_length, None)
         x = torch.tensor(nodes.x[replied], dtype=torch.long, device=logits.device)
         follows: Tensor | None = None
         if self._penalties.counting:

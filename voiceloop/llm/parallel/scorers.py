@@ -1,7 +1,7 @@
-"""Which of several replies is the best: a number for each, of which the largest wins.
+"""Scorers, which choose the best of several replies: the one with the largest score.
 
-Scorers are functions of what was said alone. Others than these register by entry point in group
-`voiceloop.scorer`, a function of a `Candidate`; they are imported only when they are chosen.
+A scorer is a function of a `Candidate` alone. Other scorers than these register by entry point in
+the group `voiceloop.scorer`; they are imported only when they are chosen.
 """
 
 from __future__ import annotations
@@ -17,43 +17,44 @@ from voiceloop.schema import suggestion
 
 GROUP = "voiceloop.scorer"
 LONG_WORDS = 40
-"""A reply that is heard, and not read, should not have more words."""
+"""The most words that a reply should have, because it is heard, not read."""
 GRAM = 3
-"""So many words in a row that come again are a repetition, and not a turn of phrase."""
+"""The number of words in a row that are a repetition if they come again; fewer are a turn of
+phrase."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One of several replies, or of their beginnings."""
+    """One of several replies, or the beginning of one."""
 
     text: str
-    """What would be spoken."""
+    """The text that would be spoken."""
     tokens: tuple[int, ...]
-    """All that were decided, those of thoughts, of tool calls and of the end included."""
+    """All decided tokens, with those of thoughts, of tool calls and of the end."""
     logprobs: tuple[float, ...]
-    """How likely each was to the target, before penalties and temperature: natural logarithms."""
+    """The log-probability of each token for the target, before penalties and temperature."""
     complete: bool
-    """It is a whole reply; others may end anywhere."""
+    """Whether it is a whole reply; other candidates may end anywhere."""
 
 
 Scorer = Callable[[Candidate], float]
 
 
 def likelihood(candidate: Candidate) -> float:
-    """The target's mean log-likelihood of a token: at most 0.
+    """Return the target's mean log-likelihood of a token, which is at most 0.
 
-    The mean, and not the sum, which would choose the shortest (Adiwardana et al. 2020, Meena,
-    arXiv 2001.09977, section 2.4, "sample-and-rank").
+    The sum would choose the shortest reply (Adiwardana et al. 2020, Meena, arXiv 2001.09977,
+    section 2.4, "sample-and-rank").
     """
     return fmean(candidate.logprobs)
 
 
 def concise(candidate: Candidate) -> float:
-    """A rule that needs no model: at most 0, and less for what is said twice, for words beyond
+    """Score a reply without a model: at most 0, and less for repetition, for words beyond
     `LONG_WORDS`, and for silence.
 
-    What is said twice is the share of runs of `GRAM` words that came before (1 less distinct-n of
-    Li et al. 2016, arXiv 1510.03055).
+    Repetition is the share of runs of `GRAM` words that occurred before (1 less distinct-n of Li et
+    al. 2016, arXiv 1510.03055).
     """
     words = candidate.text.lower().split()
     if not words:
@@ -67,7 +68,7 @@ BUILT_IN: Mapping[str, Scorer] = {"likelihood": likelihood, "concise": concise}
 
 
 def scorer(name: str) -> Scorer:
-    """The scorer of that name. Raises ConfigError for one that nobody registered."""
+    """Return the scorer called `name`. Raises ConfigError if none is registered under that name."""
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name in BUILT_IN:
         return BUILT_IN[name]
@@ -78,6 +79,6 @@ def scorer(name: str) -> Scorer:
 
 
 def best(candidates: Sequence[Candidate], score: Scorer) -> int:
-    """Index of the candidate with the largest score; of equal ones the first."""
+    """Return the index of the candidate with the largest score; of equal ones the first."""
     scores = [score(candidate) for candidate in candidates]
     return scores.index(max(scores))

@@ -1,4 +1,4 @@
-"""What one of several replies has said so far, and whether that is its first clause or its whole.
+"""The text of one of several replies, and whether its first clause or all of it is complete.
 
 This module knows no models and no scores.
 """
@@ -13,7 +13,7 @@ from voiceloop.llm.text.output import Output, SpeechOutput
 CLAUSE_WORDS = 3
 """The number of words from which on a punctuation mark ends the first clause."""
 CLAUSE_MOST_WORDS = 8
-"""The number of words that are a clause without a mark."""
+"""The most words of a first clause; more words count as a clause even without a mark."""
 _MARK = re.compile(r"[,;:.!?…。！？，][\"'”’»)\]]*$")  # noqa: RUF001
 
 
@@ -21,10 +21,10 @@ class CandidateUtterance:
     """Follows one reply token by token."""
 
     def __init__(self, output: Output, eos: frozenset[int], *, clause: bool) -> None:
-        """`output` is a new one; `eos` tokens end a reply; with `clause` its first clause counts,
-        else the whole reply."""
+        """`output` is a new one, and `eos` tokens end a reply. With `clause`, the first clause is
+        enough; otherwise the whole reply is waited for."""
         self.text = ""
-        """What would be spoken of it, as far as that is certain."""
+        """The text that would be spoken, as far as it is certain."""
         self.complete = False
         """Whether the reply is over."""
         self._output = output
@@ -32,7 +32,7 @@ class CandidateUtterance:
         self._clause = clause
 
     def push(self, token: int) -> bool:
-        """Add a token; returns whether the clause or the reply is over."""
+        """Add a token; return whether the clause or the reply is complete."""
         if token in self._eos:
             self._add(self._output.finish())
             self.complete = True

@@ -1,4 +1,4 @@
-"""What to draft in a round. This module knows neither models nor the clock."""
+"""Chooses the draft tokens of a round: how many, and in which tree. It knows no model or clock."""
 
 from __future__ import annotations
 
@@ -14,37 +14,40 @@ from voiceloop.llm.rules.tree import ROOT, Tree, chain
 
 MOST = 16
 EVERY = range(MOST + 1)
-"""Numbers of draft tokens that a round may have, if nothing is against it."""
+"""The numbers of draft tokens that a round may have by default."""
 WIDEST = 4
-"""Tokens that may be tried for one place."""
+"""The most draft tokens that are tried for one position."""
 Path = tuple[int, ...]
-"""A node, by the ranks of those on the path to it, and its own."""
+"""A node of a tree: the ranks of its ancestors from the root on, then its own rank."""
 
 
 class DraftPolicy:
-    """What to draft in a round: the tokens that yield most for their time.
+    """Chooses the draft tokens of a round for which most tokens per time are expected.
 
-    A round of k draft tokens yields 1 + a_1 + a_1 a_2 + … + a_1 … a_k tokens, where a_i is the
-    chance that draft token i is accepted if those before it were (Leviathan et al. 2023, section
-    3.1, for one a). It takes k steps of the draft and a pass of the target over k + 1 rows. Where
-    it may branch, the draft's second choice for a place has a chance of its own, and so on: a node
-    of a tree adds the product of those on its path, and as many steps are taken as the tree is deep
-    (Chen et al. 2024, Sequoia, arXiv 2402.12374, section 3.1). Acceptances and times are those of
-    recent rounds, which are passed in; nothing depends on which tokens were drafted or will be, or
-    what is said would be distributed in another way.
+    A round of k draft tokens yields 1 + a_1 + a_1 a_2 + … + a_1 … a_k tokens. Here a_i is the
+    probability that draft token i is accepted if all before it were (Leviathan et al. 2023, section
+    3.1, for one a). The round takes k steps of the draft and a pass of the target over k + 1 rows.
+
+    In a tree, each further choice of the draft for a position has an acceptance probability of its
+    own. A node adds the product of the probabilities on its path, and the draft takes as many steps
+    as the tree is deep (Chen et al. 2024, Sequoia, arXiv 2402.12374, section 3.1).
+
+    Acceptances and times are those of recent rounds, which are passed in. Nothing depends on the
+    drafted tokens themselves: that would change the distribution of the reply.
     """
 
     FIRST_CLAUSE = 8
-    """Tokens of a reply's first clause, about: until then no draft reaches further, for these
-    tokens are wanted soon, not many at once."""
+    """The approximate number of tokens in a reply's first clause. Until they are decided no draft
+    reaches further, because they are wanted soon, not many at once."""
     PROBE = 20
-    """Rounds without a draft token after which one is tried, to see whether it pays by now; more if
-    it takes longer than a round without one, so that this costs a twentieth at most."""
+    """Rounds without a draft token after which one is tried, to see whether it pays by now. If it
+    adds more time than such a round takes, more rounds must pass: probing costs at most a
+    twentieth."""
     RECHECK = 200
-    """Rounds with draft tokens after which one goes without, to see what that costs by now."""
+    """Rounds with draft tokens after which one round goes without, to measure its time again."""
     KEPT = 8
-    """Rounds for which the best tree stays it, since it takes a while to find, and the best chain
-    where none was drafted."""
+    """Rounds for which the best tree is kept, because finding it takes time. A best chain is also
+    found again after each round that drafted."""
 
     def __init__(
         self,
@@ -55,26 +58,26 @@ class DraftPolicy:
         *,
         branches: bool = False,
     ) -> None:
-        """`fixed` tokens a round, or where it is None as many as pay, of those in `lengths`, in a
-        chain, or of any number in whatever tree pays.
+        """Draft a chain of `fixed` tokens in each round; if that is None, draft what pays.
 
-        Costs are relative to a target pass over one row, and count until they are measured: that
-        of a draft step, and that of each further row of a target pass.
+        What pays is a chain with one of `lengths` tokens or, with `branches`, a tree of any size.
+        Costs are relative to a target pass over one row: `step_cost` of a draft step, `row_cost` of
+        each further row of a target pass. They are replaced by measured times.
         """
         self._fixed = fixed
         self._lengths = lengths
         self.branches = branches
-        """Whether it may be a tree."""
+        """Whether the draft tokens may form a tree."""
         self._costs = _Costs(step_cost, row_cost)
-        self._chances = _Chances(WIDEST if branches else 1)
+        self._acceptances = _Acceptances(WIDEST if branches else 1)
         self._best = dict[int, Tree]()
-        """By how deep it may be, for a few rounds."""
+        """The best trees of the last few rounds, by the greatest depth that was allowed."""
         self._rounds = 0
         self._rounds_without = 0
-        self._rounds_with = self.RECHECK  # since a round without draft tokens: none was seen yet
+        self._rounds_with = self.RECHECK  # since a round without them; none was seen yet
 
     def next(self, position: int) -> Tree:
-        """What to draft for the round that begins with the reply's token `position`."""
+        """Return the tree to draft for the round that begins with the reply's token `position`."""
         if self._fixed is not None:
             return chain(self._fixed)
         left = self.FIRST_CLAUSE - position
@@ -92,19 +95,19 @@ class DraftPolicy:
     def observe(
         self, tree: Tree, accepted: Sequence[int], draft_ms: float, target_ms: float
     ) -> None:
-        """Learn from a round in which these nodes of `tree` were accepted, and what it took."""
+        """Learn from a round: which nodes of `tree` were accepted, and how long each model took."""
         self._costs.observe(tree, draft_ms, target_ms)
         if tree:
             self._rounds_without, self._rounds_with = 0, self._rounds_with + 1
         else:
             self._rounds_without, self._rounds_with = self._rounds_without + 1, 0
-        self._chances.observe(tree, accepted)
+        self._acceptances.observe(tree, accepted)
         self._rounds += 1
         if self._rounds % self.KEPT == 0 or (tree and not self.branches):
             self._best.clear()
 
     def _best_chain(self, most: int) -> Tree:
-        totals, costs = self._chances.totals(most), self._costs
+        totals, costs = self._acceptances.totals(most), self._costs
         rates = {
             k: totals[k] / (k * costs.step + costs.target(k + 1))
             for k in self._lengths
@@ -115,42 +118,44 @@ class DraftPolicy:
     def _best_tree(self, most: int) -> Tree:
         costs, best = self._costs, (1 / self._costs.target(1), list[Path]())
         for depth in range(1, most + 1):
-            for total, paths in self._chances.trees(depth):
+            for total, paths in self._acceptances.trees(depth):
                 rate = total / (depth * costs.step + costs.target(len(paths) + 1))
                 best = max(best, (rate, paths), key=lambda found: found[0])
         return tree_of(best[1])
 
 
-class _Chances:
-    """How often draft tokens are accepted, by their depth and by which choice of the draft's they
-    were."""
+class _Acceptances:
+    """How often draft tokens are accepted, by their depth and their rank among the draft's
+    choices."""
 
     MEMORY = 0.95
-    """What remains of an observed acceptance after each later round that drafts."""
+    """The factor by which earlier observations fade in each round that drafts."""
     POOLED = 4.0
-    """Tests at a depth that the acceptance at all is worth, for want of its own."""
+    """The weight of the overall acceptance in the estimate for one depth, as a number of tests."""
     FIRST = 7.0, 10.0
-    """What a draft is taken for until it is known: of tests so many accepted."""
+    """The numbers of accepted and of tested draft tokens that are assumed at the start."""
     HARDLY = 0.01
-    """Where a node is reached less often, no tree goes so deep."""
+    """The smallest probability of accepting all first choices of a tree. No tree is so deep that
+    this probability is smaller."""
     NEXT = 0.3, 0.15, 0.08
-    """Of what a choice leaves, the share that each further one is taken for until it is known."""
+    """The assumed acceptance of the second, third and fourth choice, as shares of the cases in
+    which the first is rejected."""
 
     def __init__(self, widest: int) -> None:
-        """`widest` is how many choices of the draft's there are for a place."""
+        """`widest` is the number of the draft's choices for one position."""
         accepted, tested = self.FIRST
         further = [(tested - accepted) * share for share in self.NEXT]
         self._all = [_Rate(count, tested) for count in (accepted, *further)[:widest]]
-        """By rank."""
+        """The acceptance over all depths, by rank."""
         self._at = [[_Rate(0.0, 0.0) for _ in range(widest)] for _ in range(MOST)]
-        """By depth and rank."""
+        """The acceptance by depth and rank."""
 
     def observe(self, tree: Tree, accepted: Sequence[int]) -> None:
-        """Learn from a round in which these nodes were accepted."""
+        """Learn from a round in which these nodes of `tree` were accepted."""
         if tree:
             for rate in (*self._all, *(rate for rates in self._at for rate in rates)):
                 rate.fade(self.MEMORY)
-        # What follows a node that was not accepted was not tested.
+        # Children of a rejected node were not tested.
         for parent in (ROOT, *accepted):
             for node in tree.children(parent):
                 depth, rank = tree.depths[node], tree.ranks[node]
@@ -159,24 +164,24 @@ class _Chances:
                     self._at[depth][rank].add(node in accepted)
 
     def totals(self, most: int) -> list[float]:
-        """Expected tokens of rounds of 0, 1, …, `most` draft tokens in a chain."""
+        """Return the expected tokens of rounds with 0, 1, …, `most` draft tokens in a chain."""
         totals, reached = [1.0], 1.0
         for depth in range(most):
-            reached *= self._chance(depth, 0)
+            reached *= self._probability(depth, 0)
             totals.append(totals[-1] + reached)
         return totals
 
     def trees(self, depth: int) -> Iterator[tuple[float, list[Path]]]:
-        """The best trees of that depth, of up to `MOST` nodes, and the tokens that each is expected
-        to yield; none where so deep a node is hardly ever reached."""
+        """Yield the best trees of `depth` with up to `MOST` nodes, each after its expected number
+        of tokens. There are none if a node of that depth is hardly ever reached."""
         ranks = range(len(self._all))
-        chances = [[self._chance(at, rank) for rank in ranks] for at in range(depth)]
-        if math.prod(chance[0] for chance in chances) < self.HARDLY:
+        probabilities = [[self._probability(at, rank) for rank in ranks] for at in range(depth)]
+        if math.prod(ranked[0] for ranked in probabilities) < self.HARDLY:
             return
-        # A node is worth less than what it follows and than the choice before it, so that the most
-        # valuable nodes are a tree.
+        # A node enters the heap after its parent and its sibling of the rank before. So the nodes
+        # that were taken always form a tree.
         total, deepest, paths = 1.0, 0, list[Path]()
-        heap: list[tuple[float, Path]] = [(-chances[0][0], (0,))]
+        heap: list[tuple[float, Path]] = [(-probabilities[0][0], (0,))]
         while heap and len(paths) < MOST:
             worth, path = heapq.heappop(heap)
             total, deepest = total - worth, max(deepest, len(path))
@@ -185,12 +190,12 @@ class _Chances:
                 yield total, list(paths)
             at, rank = len(path) - 1, path[-1]
             if len(path) < depth:
-                heapq.heappush(heap, (worth * chances[at + 1][0], (*path, 0)))
-            if rank + 1 < len(ranks) and chances[at][rank]:
-                other = worth * chances[at][rank + 1] / chances[at][rank]
+                heapq.heappush(heap, (worth * probabilities[at + 1][0], (*path, 0)))
+            if rank + 1 < len(ranks) and probabilities[at][rank]:
+                other = worth * probabilities[at][rank + 1] / probabilities[at][rank]
                 heapq.heappush(heap, (other, (*path[:-1], rank + 1)))
 
-    def _chance(self, depth: int, rank: int) -> float:
+    def _probability(self, depth: int, rank: int) -> float:
         everywhere, here = self._all[rank], self._at[depth][rank]
         pooled = self.POOLED * everywhere.accepted / everywhere.tested
         return (here.accepted + pooled) / (here.tested + self.POOLED)
@@ -211,25 +216,26 @@ class _Rate:
 
 
 class _Costs:
-    """What a step of the draft and a pass of the target take."""
+    """Estimates the times of draft steps and target passes, in ms. Until a pass is measured, the
+    unit is the time of a target pass over one row."""
 
     RECENT = 5
-    """Measured times of a kind that count; their median is taken, since some are interrupted."""
+    """The number of latest times whose median is used: some passes are interrupted."""
 
     def __init__(self, step: float, row: float) -> None:
-        """What they are said to take next to a pass over one row, until they are measured."""
+        """`step` and `row` are the relative costs of a draft step and of a further row."""
         self._step, self._row = step, row
         self._step_ms: deque[float] = deque(maxlen=self.RECENT)
         self._pass_ms: dict[int, deque[float]] = {}
-        """By number of rows."""
+        """The latest times of target passes, by number of rows."""
         self._measured: list[int] = []
-        """Those numbers, in order."""
+        """The numbers of rows for which passes were measured, ascending."""
         self._typical_step: float | None = None
         self._typical_pass: dict[int, float] = {}
-        """Their medians."""
+        """The median times of target passes, by number of rows."""
 
     def observe(self, tree: Tree, draft_ms: float, target_ms: float) -> None:
-        """Learn from a round."""
+        """Add the times of a round."""
         rows = len(tree) + 1
         if rows not in self._pass_ms:
             self._pass_ms[rows] = deque(maxlen=self.RECENT)
@@ -242,11 +248,11 @@ class _Costs:
 
     @property
     def step(self) -> float:
-        """Of the draft, which all nodes of a depth share."""
+        """The time of one draft step, which computes all nodes of a depth."""
         return self._step * self.target(1) if self._typical_step is None else self._typical_step
 
     def target(self, rows: int) -> float:
-        """Of a pass of the target, from those over the nearest numbers of rows."""
+        """Estimate the time of a target pass over `rows` rows from passes over about as many."""
         measured = self._measured
         if not measured:
             return self._relative(rows)
@@ -259,12 +265,12 @@ class _Costs:
         return self._typical_pass[nearest] * self._relative(rows) / self._relative(nearest)
 
     def _relative(self, rows: int) -> float:
-        """What a pass over so many rows is said to take next to one over a single row."""
+        """Return the assumed time of a pass over `rows` rows, relative to a pass over one row."""
         return 1 + (rows - 1) * self._row
 
 
 def tree_of(paths: Sequence[Path]) -> Tree:
-    """The tree of these nodes."""
+    """Build the tree that has these nodes."""
     ordered = sorted(paths, key=lambda path: (len(path), path))
     numbers = {path: number for number, path in enumerate(ordered)}
     return Tree(tuple(numbers.get(path[:-1], ROOT) for path in ordered))

@@ -1,10 +1,10 @@
-"""How a row of logits becomes a distribution, and where its random numbers come from.
+"""Sampling: how logits become a distribution, and how a token is drawn from it.
 
-`Penalties` and then `warp` make scores of logits; the distribution is the scores' softmax. A token
-is drawn by the Gumbel-max trick: `argmax(scores + g)` with standard Gumbel noise g is distributed
-like that. Every random number depends on (seed, turn, position) and on what it is for, so plain
-and speculative decoding choose the same tokens, and a draft with the same noise proposes them.
-This module knows neither models nor drafts.
+`Penalties` and then `warp` turn logits into scores; the distribution is their softmax. A token is
+drawn by the Gumbel-max trick: with standard Gumbel noise g, `argmax(scores + g)` has that
+distribution. Every random number depends on (seed, turn, position) and on its use alone. So plain
+and speculative decoding choose the same tokens, and a draft with the same noise proposes them. This
+module knows neither models nor drafts.
 """
 
 from __future__ import annotations
@@ -29,36 +29,37 @@ _BITS_64 = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is done to a distribution before a token is drawn, and how draft tokens are verified.
+    """Settings of the distribution that tokens are drawn from, and of verification.
 
-    In this order: repetition penalty, frequency and presence penalties, bias and bans, temperature,
-    top-k, top-p, min-p.
+    They apply in this order: repetition penalty, frequency and presence penalties, bias and bans,
+    temperature, top-k, top-p, min-p.
     """
 
     temperature: float = 0.0
-    """0 is greedy: the likeliest token after penalties, bias and bans, whatever follows."""
+    """0 is greedy decoding, which takes the likeliest token after penalties, bias and bans."""
     top_k: int = 0
     """Keep the k likeliest tokens; 0 keeps all."""
     top_p: float = 1.0
     """Keep the likeliest tokens that together reach this probability."""
     min_p: float = 0.0
-    """Keep the tokens at least this likely next to the likeliest."""
+    """Keep the tokens whose probability is at least this share of the likeliest token's."""
     seed: int = 0
     repetition_penalty: float = 1.0
-    """Divides the positive logits, and multiplies the negative ones, of tokens that are in the
-    reply, in an earlier one or in what it answers (Keskar et al. 2019, CTRL, section 4.1). Without
-    the earlier ones a small model gives one answer to everything, and without the user's words it
-    gives those back; with the whole prompt, marks and all, it finds no end (docs/decisions.md)."""
+    """Divides the positive logits, and multiplies the negative ones, of tokens in this reply, in
+    earlier replies and in the user's words (Keskar et al. 2019, CTRL, section 4.1). If earlier
+    replies did not count, a small model would answer everything alike; if the user's words did
+    not, it would repeat them. If all of the prompt counted, replies would not end
+    (docs/decisions.md)."""
     presence_penalty: float = 0.0
-    """Taken from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
+    """Subtracted from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
-    """Taken from a token's logit once for each time it is in the reply (likewise)."""
+    """Subtracted from a token's logit each time it is in the reply (as OpenAI's API defines it)."""
     logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
     """Added to the logits of these tokens."""
     banned: frozenset[int] = frozenset()
     """Tokens that are never chosen."""
     verification: Literal["coupled", "rejection"] = "coupled"
-    """How draft tokens are verified, see `llm.rules.verify`; greedy decoding is the same."""
+    """The rule of `llm.rules.verify` for draft tokens. In greedy decoding both are the same."""
 
     @property
     def rejects(self) -> bool:
@@ -67,107 +68,107 @@ class Sampling:
 
 
 def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
-    """How often each token is in a reply, float32 [vocab]: in the first `length` of `ids` (int64
-    [capacity]), from `start` on; both numbers are int64 [1] on the device, which nothing waits
-    for."""
+    """Count each token in a reply, float32 [vocab]. `ids` (int64 [capacity]) holds the reply from
+    index `start` up to `length`. Both are int64 [1] on the device; nothing waits for it."""
     at = torch.arange(len(ids), device=ids.device)
     reply = torch.where((at >= start) & (at < length), ids, torch.full_like(ids, vocab))
-    said = torch.zeros(vocab + 1, device=ids.device)
-    said.index_add_(0, reply, torch.ones(len(ids), device=ids.device))
-    return said[:vocab]
+    counts = torch.zeros(vocab + 1, device=ids.device)
+    counts.index_add_(0, reply, torch.ones(len(ids), device=ids.device))
+    return counts[:vocab]
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """What has been said in a conversation, as far as a model is not to repeat it."""
+    """The tokens of a conversation that penalties apply to."""
 
     now: Tensor
     """How often each token is in the reply, float32 [vocab]."""
     earlier: Tensor
-    """Whether it is in an earlier one, or in what the reply answers; bool [vocab]."""
+    """Whether each token is in an earlier reply or in the user's words; bool [vocab]."""
 
 
 class Penalties:
-    """Penalties, bias and bans of one conversation; where all are off, logits pass untouched.
+    """Penalties, bias and bans of one conversation. If all are off, logits stay untouched.
 
-    What a row is penalised for is all that precedes it, draft tokens included: a penalty that is
-    worked out once a round would change the distribution.
+    A row is penalised for all tokens before it, draft tokens included. Penalties that were computed
+    once a round would change the distribution.
     """
 
     def __init__(self, sampling: Sampling, vocab: int, device: torch.device) -> None:
-        """Raises EngineError for a bias or ban on a token that does not exist."""
+        """Prepare what `sampling` sets. Raises EngineError for a bias or ban on a token that does
+        not exist."""
         self._repetition = sampling.repetition_penalty
         self._presence = sampling.presence_penalty
         self._frequency = sampling.frequency_penalty
         self.counting = (self._repetition, self._presence, self._frequency) != (1, 0, 0)
-        """Whether it matters which tokens there were."""
+        """Whether a penalty is on, so that tokens have to be counted."""
         added = dict(sampling.logit_bias) | dict.fromkeys(sampling.banned, -math.inf)
         self._bias = _bias(frozenset(added.items()), vocab, device) if added else None
         self._vocab, self._device = vocab, device
         self._length = self._start = 0
         self.earlier: Set[int] = frozenset()
-        """Tokens of the earlier replies and of what this one answers."""
+        """The tokens of earlier replies and of the user's words."""
 
     @cached_property
-    def _said(self) -> TokenCounts:
-        """Made when it is first wanted, on the thread and stream that want it."""
+    def _counts(self) -> TokenCounts:
+        """The counts. They are made at their first use, on the thread and stream that use them."""
         return TokenCounts(
             torch.zeros(self._vocab, device=self._device),
             torch.zeros(self._vocab, dtype=torch.bool, device=self._device),
         )
 
     def begin(self, earlier: Set[int]) -> None:
-        """A reply begins; the `earlier` ones and what it answers consist of these tokens."""
+        """Begin a reply. `earlier` are the tokens of earlier replies and of the user's words."""
         if not self.counting or earlier == self.earlier:
             return
         self.earlier = earlier
-        self._said.earlier.zero_()
-        self._said.earlier[sorted(earlier)] = True
+        self._counts.earlier.zero_()
+        self._counts.earlier[sorted(earlier)] = True
 
     def count(self, ids: Sequence[int], start: int) -> None:
-        """Know that the sequence is `ids`, its reply beginning at `start`.
+        """Count the tokens of the reply that begins at index `start` of `ids`, the whole sequence.
 
-        Only what is new since the last call is looked at.
+        Only ids that are new since the last call are read.
         """
         known = start == self._start and 0 < self._length == len(ids)
         if known or not self.counting:
             return
         if start != self._start or self._length == 0:
-            self._said.now.zero_()
+            self._counts.now.zero_()
             self._length, self._start = 0, start
         new = ids[max(start, self._length) :]
         reply = torch.tensor(new, dtype=torch.long, device=self._device)
-        self._said.now.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
+        self._counts.now.index_add_(0, reply, torch.ones_like(reply, dtype=torch.float32))
         self._length = len(ids)
 
     def rollback(self, length: int) -> None:
         """Forget everything from position `length` on."""
         if length < self._length:
-            self._length = 0  # all of it is counted anew
+            self._length = 0  # all of it is counted again
 
     def apply(
         self,
         logits: Tensor,
         x: Tensor,
-        said: TokenCounts | None = None,
+        counts: TokenCounts | None = None,
         follows: Tensor | None = None,
     ) -> Tensor:
-        """Penalised logits [rows, vocab], at least float32.
+        """Return `logits` [rows, vocab] after penalties, bias and bans; at least float32 if any is
+        on.
 
-        Of the draft tokens `x` (int64 [k]), all of which are behind the counted sequence, a row
-        comes after those that `follows` says, bool [rows, k]. Without it the last row follows all;
-        the row before it, all but the last; and so on. `said` stands in for what `begin` and
-        `count` were told.
+        `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k], is
+        true for those before a row. Without it the last row follows all of them, the row before it
+        all but the last, and so on. `counts` replaces those that `begin` and `count` made.
         """
         if self.counting:
-            said = self._said if said is None else said
-            logits = self._penalised(exact(logits), x, said, follows)
+            counts = self._counts if counts is None else counts
+            logits = self._penalised(exact(logits), x, counts, follows)
         return logits if self._bias is None else exact(logits) + self._bias
 
     def _penalised(
-        self, logits: Tensor, x: Tensor, said: TokenCounts, follows: Tensor | None
+        self, logits: Tensor, x: Tensor, counts: TokenCounts, follows: Tensor | None
     ) -> Tensor:
-        scores = self._formula(logits, said.now, said.earlier)
+        scores = self._formula(logits, counts.now, counts.earlier)
         rows, k = len(logits), len(x)
         if k == 0:
             return scores
@@ -176,7 +177,7 @@ class Penalties:
             follows = torch.ones(rows, k, device=logits.device).tril(k - rows)
         again = follows.float() @ (x.unsqueeze(1) == x).float()
         columns = x.expand(rows, k)
-        changed = self._formula(logits.gather(1, columns), said.now[x] + again, said.earlier[x])
+        changed = self._formula(logits.gather(1, columns), counts.now[x] + again, counts.earlier[x])
         return scores.scatter_(1, columns, changed)
 
     def _formula(self, logits: Tensor, now: Tensor, earlier: Tensor) -> Tensor:
@@ -188,10 +189,11 @@ class Penalties:
 
 
 def warp(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Scores whose softmax is the distribution to draw from; [rows, vocab], at least float32.
+    """Turn `logits` [rows, vocab] into scores, at least float32; their softmax is the distribution.
 
-    Temperature, then top-k, top-p and min-p, each on what the one before has left. Tokens that are
-    ruled out score -inf; the likeliest never is. Greedy decoding has nothing to warp.
+    Temperature comes first, then top-k, top-p and min-p, each on what the one before has left.
+    Excluded tokens score -inf; the likeliest never does. Greedy decoding leaves the logits as they
+    are.
     """
     if sampling.temperature == 0:
         return logits
@@ -201,9 +203,9 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
         scores = scores.masked_fill(scores < lowest, -torch.inf)
     if sampling.top_p < 1:
         ordered, order = torch.sort(scores, stable=True, dim=-1, descending=True)
-        chances = ordered.softmax(-1)
-        # A token goes if the likelier ones reach top_p without it.
-        over = (chances.cumsum(-1) - chances) >= sampling.top_p
+        probabilities = ordered.softmax(-1)
+        # A token is excluded if the likelier ones reach top_p without it.
+        over = (probabilities.cumsum(-1) - probabilities) >= sampling.top_p
         over[..., :1].zero_()
         scores = scores.masked_fill(over.scatter(-1, order, over), -torch.inf)
     if sampling.min_p > 0:
@@ -213,67 +215,68 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def choose(scores: Tensor, noise: Tensor | None) -> Tensor:
-    """One token for each row of `scores` [rows, vocab]: int64 [rows].
+    """Choose one token for each row of `scores` [rows, vocab]: int64 [rows].
 
-    `noise` is Gumbel noise for the rows, [rows, vocab]; without it the likeliest token is taken.
+    `noise` is Gumbel noise, [rows, vocab]; without it the likeliest token is taken.
     """
     return (scores if noise is None else scores + noise).argmax(-1)
 
 
 def exact(logits: Tensor) -> Tensor:
-    """`logits` in single precision, or double where they are that already."""
+    """Return `logits` in single precision, or in double if they are in double already."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
 class RandomStream(IntEnum):
-    """What a random number is for. Numbers of different streams are independent."""
+    """The use of a random number. Numbers of different streams are independent."""
 
     CHOICE = 0
-    """A token that a model chooses: the target in coupled verification, the draft in either."""
+    """Choosing a token: by the target in coupled verification, by the draft in both kinds."""
     ACCEPT = 1
-    """Whether a draft token is accepted, in rejection sampling."""
+    """Accepting or rejecting a draft token, in rejection sampling."""
     RESIDUAL = 2
-    """The token that the target adds after the last accepted one, in rejection sampling."""
+    """Choosing the token that the target adds after the accepted ones, in rejection sampling."""
 
 
 class Noise:
-    """Random numbers that are the same for every way of reaching them.
+    """Random numbers that depend on their keys alone, however a token is decoded.
 
-    SplitMix64 (Steele, Lea and Flood 2014), one sequence for each key.
+    They come from SplitMix64 (Steele, Lea and Flood 2014), with one sequence for each key.
     """
 
     def __init__(self, seed: int, vocab: int, device: torch.device) -> None:
         self._seed = seed
         self._device = device
-        # Metal has no float64; the numbers are the same wherever they are made.
+        # Metal has no float64; on the CPU the numbers are the same.
         self._place = torch.device("cpu") if device.type == "mps" else device
         self._vocab = vocab
 
     @cached_property
     def _counters(self) -> Tensor:
-        """What makes the numbers of one key differ; made as `Penalties` makes its counts."""
+        """Offsets that make the numbers of one key differ, int64 [vocab]; made at the first use."""
         return torch.arange(1, self._vocab + 1, device=self._place) * _signed(_GOLDEN)
 
     def numbers(
         self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> list[int]:
-        """Keys of a reply's tokens `position`, `position + 1`, …, as int64 has them."""
+        """Return the keys of a reply's tokens `position`, `position + 1`, …, as signed integers."""
         state = _mixed(0, self._seed, turn, revision, stream)
         return [_signed(_mixed(state, position + row)) for row in range(rows)]
 
     def keys(
         self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> Tensor:
-        """The same, int64 [rows]."""
+        """Return the keys of `numbers` as a tensor, int64 [rows]."""
         keys = self.numbers(stream, turn, position, rows, revision)
         return torch.tensor(keys, dtype=torch.long, device=self._place)
 
     def uniform(self, keys: Tensor) -> Tensor:
-        """A number in (0, 1) for each of `keys` [rows]: float64 [rows]."""
+        """Return a number in (0, 1) for each of `keys` [rows]: float64 [rows], float32 on Metal."""
         return self._handed_over(_uniform(keys + _signed(_GOLDEN)))
 
     def gumbel(self, keys: Tensor) -> Tensor:
-        """Standard Gumbel noise for each of `keys` [rows]: float64 [rows, vocab]."""
+        """Return Gumbel noise for each of `keys` [rows]: float64 [rows, vocab], or float32 on
+        Metal."""
         uniform = _uniform(keys.to(self._place).unsqueeze(1) + self._counters)
         return self._handed_over(-(-uniform.log()).log())
 
@@ -282,15 +285,16 @@ class Noise:
 
 
 def seeds(seed: int, count: int) -> list[int]:
-    """So many seeds, of which the first is `seed` and the others follow from it: 32 bits each."""
+    """Return `count` seeds: `seed` itself, then others of 32 bits that are derived from it."""
     return [seed, *(_mixed(0, seed, number) & 0xFFFFFFFF for number in range(1, count))]
 
 
 @lru_cache(maxsize=16)
 def _bias(added: frozenset[tuple[int, float]], vocab: int, device: torch.device) -> Tensor:
-    """What is `added` to the logits of tokens as a row, [vocab].
+    """Return a row with the numbers that are `added` to the logits of tokens, [vocab].
 
-    Conversations share it: it is made once, where a model is loaded, on the model's own thread.
+    Conversations share it. It is made when a model is loaded, on the model's own thread. Raises
+    EngineError for a token that does not exist.
     """
     if wrong := sorted(token for token, _ in added if not 0 <= token < vocab):
         raise EngineError(
@@ -304,6 +308,7 @@ def _bias(added: frozenset[tuple[int, float]], vocab: int, device: torch.device)
 
 
 def _mixed(state: int, *parts: int) -> int:
+    """Mix each of `parts` into a 64-bit `state`, by SplitMix64."""
     for part in parts:
         state = (state ^ (part & _BITS_64)) + _GOLDEN & _BITS_64
         state = (state ^ state >> 30) * _MIX_1 & _BITS_64
@@ -313,7 +318,7 @@ def _mixed(state: int, *parts: int) -> int:
 
 
 def _uniform(bits: Tensor) -> Tensor:
-    """Numbers in (0, 1) from int64 states."""
+    """Return numbers in (0, 1) for int64 states of SplitMix64."""
     bits = (bits ^ _shift(bits, 30)) * _signed(_MIX_1)
     bits = (bits ^ _shift(bits, 27)) * _signed(_MIX_2)
     bits = bits ^ _shift(bits, 31)
@@ -321,10 +326,10 @@ def _uniform(bits: Tensor) -> Tensor:
 
 
 def _signed(value: int) -> int:
-    """The 64 bits of `value` as torch's int64 holds them."""
+    """Return the 64 bits of `value` as torch's int64 holds them."""
     return value - 2**64 if value >= 2**63 else value
 
 
 def _shift(bits: Tensor, by: int) -> Tensor:
-    """Logical shift to the right; torch's own keeps the sign."""
+    """Shift `bits` to the right and fill with zeros; torch's own shift keeps the sign."""
     return (bits >> by) & (2 ** (64 - by) - 1)

@@ -1,6 +1,6 @@
-"""What a conversation's steps gave and took, added up.
+"""Counters of one conversation: the tokens, passes and times of its steps, added up.
 
-This module knows neither models nor clocks: both are in the steps that are passed in.
+This module knows neither models nor clocks: the steps bring their figures.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ NOTHING = chain(0)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one pass of the target gave, and what it took to get there."""
+    """The result of one pass of the target, with the draft's work for it."""
 
     tokens: tuple[int, ...] = ()
-    """What was decided: the accepted draft tokens and one more. None where the pass only read, or
-    was cut off."""
+    """The tokens that were decided: the accepted draft tokens and one more. None if the pass only
+    read, or was cut off."""
     tree: Tree = NOTHING
-    """Which of the draft tokens that were verified follows which."""
+    """The tree of the draft tokens that were verified."""
     path: Sequence[int] = ()
-    """Those among them that were accepted."""
+    """The nodes of `tree` that were accepted."""
     start: int = 0
     """Position of the first row that the target computed."""
     rows: int = 0
-    """Rows from there on that stay in its cache: those of accepted tokens and what is before."""
+    """Rows from `start` on that stay in the target's cache: accepted tokens and all before them."""
     prompt: int = 0
-    """Those among them that belong to the prompt."""
+    """The number of these `rows` that belong to the prompt."""
     draft_ms: float = 0.0
     target_ms: float = 0.0
     facts: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(slots=True)
 class LlmCounters:
-    """What a conversation has cost so far, in tokens, passes and milliseconds of the models.
+    """The cost of a conversation so far, in tokens, passes and milliseconds of the models.
 
     It has many fields because each is a figure of some report.
     """
@@ -56,11 +56,11 @@ class LlmCounters:
     drafted: int = 0
     """Draft tokens that were handed to the target."""
     tested: int = 0
-    """Places for which the target got to judge draft tokens: all up to the first where none was
+    """Positions at which the target judged draft tokens: all up to the first at which none was
     accepted."""
     accepted: int = 0
     accepted_by_position: tuple[int, ...] = ()
-    """Accepted draft tokens that were the first of their round, the second, …"""
+    """How many accepted draft tokens were the first of their round, the second, and so on."""
     target_passes: int = 0
     """Passes of the target that gave tokens: one for each prompt and one for each round."""
     prefilled: int = 0
@@ -72,16 +72,16 @@ class LlmCounters:
     carried: int = 0
     """Reply tokens that were kept when the prompt changed."""
     wasted: int = 0
-    """Tokens that the target has computed for nothing: rejected draft tokens, and whatever of
-    prompts and replies was rolled back."""
+    """Tokens that the target computed for nothing: rejected draft tokens, and parts of prompts and
+    replies that were rolled back."""
     draft_ms: float = 0.0
     """Milliseconds of the draft, prompts included."""
     target_ms: float = 0.0
     """Milliseconds of the target, prompts included."""
     wasted_ms: float = 0.0
-    """Milliseconds of both that went into draft tokens that were not accepted, and into what was
-    rolled back. A pass takes about as long without its rejected rows: it counts for those that
-    stay."""
+    """Milliseconds of both models that went into rejected draft tokens and into tokens that were
+    rolled back. The time of a pass counts for the rows that stay: without the others it would take
+    about as long."""
     dropped_turns: int = 0
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
@@ -89,25 +89,25 @@ class LlmCounters:
 
 
 class Stats:
-    """Adds up one conversation's steps, and knows what each row of the target's cache has cost."""
+    """Adds up one conversation's steps, and keeps the time of each row in the target's cache."""
 
     def __init__(self) -> None:
         self.total = LlmCounters()
-        """Goes on counting; `counters` gives a copy."""
+        """The counters, which go on counting. `counters` gives a copy."""
         self._row_ms: list[float] = []
-        """Milliseconds that each row took, its draft token's included."""
+        """Milliseconds that each row took, with the drafting of its token."""
 
     @property
     def counters(self) -> LlmCounters:
-        """What there is by now."""
+        """A copy of the counters."""
         return replace(self.total)
 
     def round(self, step: Step) -> None:
-        """Add a round, or what came of one that was cut off."""
+        """Add a round, or as much of it as was done before it was cut off."""
         self.target_pass(step)
         total, each = self.total, step.draft_ms / max(1, step.tree.depth)
         for row in range(1, step.accepted + 1):
-            self._row_ms[-row] += each  # what drafting it took is lost with the row
+            self._row_ms[-row] += each  # the time of drafting it is lost with the row
         total.drafted += step.drafted
         total.tested += min(step.accepted + 1, step.tree.depth)
         total.accepted += step.accepted
@@ -120,26 +120,26 @@ class Stats:
         )
 
     def target_pass(self, step: Step) -> None:
-        """Add what the target did in `step`; its rows share the time."""
+        """Add the target's part of `step`. Its rows share the time evenly."""
         self.total.target_passes += bool(step.tokens)
         self.total.prefilled += step.prompt
         self.total.target_ms += step.target_ms
         self._row_ms[step.start :] = [step.target_ms / max(1, step.rows)] * step.rows
 
     def draft_prefill(self, tokens: int, ms: float) -> None:
-        """Add so many prompt tokens of the draft, and what they took."""
+        """Add `tokens` prompt tokens that the draft has computed in `ms`."""
         self.total.draft_prefilled += tokens
         self.total.draft_ms += ms
 
     def chosen(self, start: int, rows: Sequence[int]) -> tuple[int, float]:
-        """Of the rows from `start` on keep only `rows`, which count from there; `wasted` does not
-        count the others. Returns how many these are, and the milliseconds that they took."""
+        """Keep only these `rows` from `start` on, which count from there. Returns the number of the
+        others and the milliseconds that they took; `wasted` does not count them."""
         took = self._row_ms[start:]
         kept = self._row_ms[start:] = [took[row] for row in rows]
         return len(took) - len(kept), sum(took) - sum(kept)
 
     def rolled_back(self, length: int, known: int) -> None:
-        """Of `known` rows in the target's cache, those from `length` on were for nothing."""
+        """Count as wasted the rows from `length` on, of the `known` rows in the target's cache."""
         self.total.wasted += max(0, known - length)
         self.total.wasted_ms += sum(self._row_ms[length:known])
         del self._row_ms[length:]

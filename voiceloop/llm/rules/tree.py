@@ -1,8 +1,8 @@
-"""Trees of draft tokens: which token each of them follows.
+"""Trees of draft tokens: each node is a token that follows its parent.
 
-A pass over a tree verifies several guesses for the same place at once, each row seeing its own
-ancestors alone (Miao et al. 2024, SpecInfer, arXiv 2305.09781). A chain is a tree without
-branches. This module knows neither tokens nor models.
+A pass over a tree verifies several guesses for the same position at once: each row sees only its
+own ancestors (Miao et al. 2024, SpecInfer, arXiv 2305.09781). A chain is a tree without branches.
+This module knows neither tokens nor models.
 """
 
 from __future__ import annotations
@@ -12,36 +12,37 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 ROOT = -1
+"""The parent of all nodes at depth 0. It is not a node itself."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes, numbered by depth; each follows another, or what the tree stands on."""
+    """A tree whose nodes are numbered by depth. The root is not one of them."""
 
     parents: tuple[int, ...]
-    """What each follows; `ROOT` is what the tree stands on."""
+    """The parent of each node; `ROOT` at depth 0."""
 
     def __len__(self) -> int:
         return len(self.parents)
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """How many nodes are between each and the root."""
+        """The depth of each node: the number of nodes between it and the root."""
         return tuple(len(path) - 1 for path in self.paths)
 
     @cached_property
     def depth(self) -> int:
-        """Nodes of the longest path."""
+        """The number of nodes on the longest path."""
         return max(self.depths, default=-1) + 1
 
     @cached_property
     def is_chain(self) -> bool:
-        """Whether nothing branches."""
+        """Whether the tree has no branches."""
         return self.depth == len(self)
 
     @cached_property
     def levels(self) -> tuple[tuple[int, ...], ...]:
-        """The nodes of each depth."""
+        """The nodes of each depth, from 0 on."""
         return tuple(
             tuple(node for node, depth in enumerate(self.depths) if depth == level)
             for level in range(self.depth)
@@ -49,11 +50,11 @@ class Tree:
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """How many of lower numbers follow the same."""
+        """The rank of each node: how many of its siblings have lower numbers."""
         return tuple(self.parents[:node].count(parent) for node, parent in enumerate(self.parents))
 
     def children(self, node: int) -> tuple[int, ...]:
-        """What follows a node, or `ROOT`, in order of their ranks."""
+        """Return the children of `node`, which may be `ROOT`, in order of their ranks."""
         return self._children.get(node, ())
 
     @cached_property
@@ -65,7 +66,7 @@ class Tree:
 
     @cached_property
     def paths(self) -> tuple[tuple[int, ...], ...]:
-        """The nodes on the path to each, itself included."""
+        """The path to each node: its ancestors from depth 0 on, then the node itself."""
         paths = list[tuple[int, ...]]()
         for node, parent in enumerate(self.parents):
             paths.append((node,) if parent == ROOT else (*paths[parent], node))
@@ -73,16 +74,16 @@ class Tree:
 
     @cached_property
     def inner(self) -> tuple[int, ...]:
-        """The nodes that something follows."""
+        """The nodes that have children."""
         return tuple(node for node in range(len(self)) if node in self._children)
 
     def below(self, node: int) -> int:
-        """Nodes of the path from a node on that goes by the first of what follows, itself
-        included."""
+        """Count the nodes from `node` down to a leaf, always by the first child; `node` counts
+        too."""
         return 1 + (self.below(self.children(node)[0]) if self.children(node) else 0)
 
     def cut(self, depth: int) -> Tree:
-        """What is left of paths that are no longer than `depth`."""
+        """Return the tree without the nodes at `depth` and below."""
         if self.depth <= depth:
             return self
         return self.only([node for node, at in enumerate(self.depths) if at < depth])
@@ -98,5 +99,5 @@ class Tree:
 
 @cache
 def chain(length: int) -> Tree:
-    """Nodes that follow one another."""
+    """Return a tree of `length` nodes without branches."""
     return Tree(tuple(range(ROOT, length + ROOT)))

@@ -1,9 +1,9 @@
-"""Which draft tokens are accepted, and what the target says where they end.
+"""Verification: which draft tokens are accepted, and which token the target adds after them.
 
-Both rules are lossless: what is emitted has exactly the target's distribution. `p[i]` is that
-distribution after i of the draft tokens, so there is one more row of it than there are draft
-tokens, and a round that accepts n of them emits `tokens[: n + 1]`. The rules wait for no device; a
-`Verifier` does so once for each pass. This module knows no models.
+Both rules are lossless: the tokens that a round emits have exactly the target's distribution.
+`p[i]` is that distribution after i draft tokens, so `p` has one more row than there are draft
+tokens. A round that accepts n of them emits `tokens[: n + 1]`. The rules for chains do not wait for
+the device; a `Verifier` waits once in each pass. This module knows no models.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from voiceloop.llm.rules.tree import ROOT, Tree, chain
 
 @dataclass(frozen=True, slots=True)
 class DraftTokens:
-    """Tokens to be verified, in order; good until the draft is asked again."""
+    """Draft tokens to verify, in order. They are valid until the draft proposes again."""
 
     tokens: Tensor
-    """int64 [k], on the target's device."""
+    """The tokens, int64 [k], on the target's device."""
     q: Tensor | None = None
-    """The distribution that each was drawn from, [k, vocab]; None if none was drawn, or nobody
-    asks."""
+    """The distributions that the tokens were drawn from, [k, vocab]. None if they were not drawn,
+    and in coupled verification, which does not need them."""
     branches: Tree | None = None
-    """Which of them follows which, if they are no chain."""
+    """The tree that the tokens form; None for a chain."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @property
     def tree(self) -> Tree:
-        """Which of them follows which."""
+        """The tree that the tokens form, also for a chain."""
         return self.branches or chain(len(self))
 
     def __getitem__(self, part: slice) -> DraftTokens:
@@ -47,14 +47,15 @@ class DraftTokens:
 
 
 def coupled(x: Tensor, scores: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Drafter-invariant verification by Gumbel coupling (Daliri, Musco and Suresh 2024).
+    """Verify by Gumbel coupling, which is independent of the draft (Daliri, Musco and Suresh 2024).
 
-    The target chooses at every position with the noise that belongs to the position, and a draft
-    token is accepted if it is that choice. Whatever is emitted is the target's own choice, so the
-    output does not depend on the draft. Greedy decoding is the same rule without noise.
+    The target chooses a token at every position, with the noise that belongs to the position. A
+    draft token is accepted if it is that choice. All emitted tokens are the target's own choices,
+    so the output does not depend on the draft. Greedy decoding is the same rule without noise.
 
-    The draft tokens `x` are int64 [k]; `scores` are the target's, [k + 1, vocab], and `noise` is
-    Gumbel noise of that shape. Returns how many are accepted, int64 [1], and tokens, int64 [k + 1].
+    `x` [k] are the draft tokens, int64. `scores` [k + 1, vocab] are the target's, and `noise` is
+    Gumbel noise of that shape. Returns the number of accepted tokens, int64 [1], and the target's
+    choices, int64 [k + 1].
     """
     chosen = choose(scores, noise)
     return _leading(x == chosen[: len(x)]), chosen
@@ -63,26 +64,27 @@ def coupled(x: Tensor, scores: Tensor, noise: Tensor | None) -> tuple[Tensor, Te
 def rejection(
     x: Tensor, p: Tensor, q: Tensor | None, u: Tensor, gumbel: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Speculative sampling (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).
+    """Verify by rejection (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).
 
-    The draft tokens `x` are int64 [k], `p` is [k + 1, vocab]. `q` [k, vocab] has the very rows that
-    x were drawn from; None if they were not drawn: then q is 1 at the token. `u` [k] is uniform in
-    (0, 1), and `gumbel(n)` is row n, [1, vocab], of Gumbel noise that nothing else depends on.
-    Returns as `coupled` does.
+    `x` [k] are the draft tokens, int64. `p` [k + 1, vocab] are the target's distributions. `q`
+    [k, vocab] are exactly those that x were drawn from; None if they were not drawn: then q is 1 at
+    each of them. `u` [k] is uniform in (0, 1). `gumbel(n)` returns row n, [1, vocab], of Gumbel
+    noise that is used for nothing else. Returns the number n of accepted tokens, int64 [1], and
+    tokens, int64 [k + 1], the first n + 1 of which are decided.
     """
     if q is None:
         q = F.one_hot(x, p.shape[-1]).to(p.dtype)
     at = x.unsqueeze(1)
     ratio = p[:-1].gather(1, at) / q.gather(1, at)
     n = _leading(u < ratio.squeeze(1))  # accept x_i while u_i < p_i(x_i) / q_i(x_i)
-    q = F.pad(q, (0, 0, 0, 1))  # nothing was drafted after the last: where all are accepted, q is 0
+    q = F.pad(q, (0, 0, 0, 1))  # no draft token is after the last: where all are accepted, q is 0
     rest = residual(p.index_select(0, n), q.index_select(0, n))
     t = choose(rest.log(), gumbel(n))  # t ~ norm(max(0, p - q)), or t ~ p where all are accepted
     return n, F.pad(x, (0, 1)).scatter(0, n, t)
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
-    """What p has more than q, unnormalised; p itself where rounding leaves nothing of that."""
+    """Return max(0, p - q), unnormalised; `p` itself if rounding leaves nothing of that."""
     more = (p - q).clamp(min=0)
     return torch.where(more.sum(-1, keepdim=True) > 0, more, p)
 
@@ -90,17 +92,18 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
 def branching(
     x: Tensor, scores: Tensor, noise: Tensor | None, tree: Tree
 ) -> tuple[list[int], list[int]]:
-    """The same rule for a tree (Miao et al. 2024, SpecInfer): from the root on, the target's choice
-    is looked for among what follows.
+    """Verify a tree by coupling: follow the target's choices (Miao et al. 2024, SpecInfer).
 
-    `x` are the nodes' tokens, int64 [nodes]; `scores` the target's after the root and after each
-    node, [nodes + 1, vocab]; `noise` is that of each depth, [depth + 1 or more, vocab]. Waits for
-    the device. Returns the nodes that are accepted, and the tokens: theirs and one more.
+    From the root on, the child that is the target's choice is accepted, until there is no such
+    child. `x` [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the
+    target's after the root and after each node. `noise` [depth + 1 or more, vocab] has a row for
+    each depth. Returns the accepted nodes and the tokens: theirs and one more. It waits for the
+    device.
     """
     if noise is not None:
         noise = noise[[0, *(depth + 1 for depth in tree.depths)]]
-    told = cast("list[int]", cast(Any, torch.cat((x, choose(scores, noise)))).tolist())
-    drafted, chosen = told[: len(x)], told[len(x) :]
+    on_host = cast("list[int]", cast(Any, torch.cat((x, choose(scores, noise)))).tolist())
+    drafted, chosen = on_host[: len(x)], on_host[len(x) :]
     path, token = list[int](), chosen[0]
     tokens, children = [token], tree.children(ROOT)
     while (node := next((at for at in children if drafted[at] == token), None)) is not None:
@@ -112,62 +115,63 @@ def branching(
 
 
 def _leading(accepted: Tensor) -> Tensor:
-    """How many are true before the first that is not: int64 [1]."""
+    """Count the true values before the first false one, int64 [1]."""
     return accepted.cumprod(0).sum(0, keepdim=True)
 
 
 def _on_host(n: Tensor, tokens: Tensor) -> tuple[int, list[int]]:
-    """How many are accepted, and what is decided. Nothing else in a round waits for the device."""
+    """Copy the number of accepted tokens and the tokens that are decided to the host. Nothing else
+    in a round waits for the device."""
     count, *decided = cast(Any, torch.cat((n, tokens))).tolist()
     return count, decided[: count + 1]
 
 
 class Verifier:
-    """Verifies the draft tokens of one conversation by the rule that its `sampling` names.
+    """Verifies the draft tokens of one conversation by the rule that `sampling` names.
 
-    It has the random numbers for that, which depend on seed, turn and position. In rejection
-    sampling it also remembers which distributions the first tokens of a turn came from: when the
-    prompt changes, the old reply's tokens are verified again, as draft tokens.
+    Its random numbers depend on seed, turn and position. In rejection sampling it also keeps the
+    distributions that the first tokens of a turn were drawn from: when the prompt changes, the old
+    reply's tokens are verified again, as draft tokens.
     """
 
     def __init__(
         self, sampling: Sampling, vocab: int, device: torch.device, *, remembered: int
     ) -> None:
-        """Of so many tokens of a turn the distribution is `remembered`."""
+        """Keep the distributions of the first `remembered` tokens of each turn."""
         self.sampling = sampling
         self._vocab, self._device = vocab, device
         self._own = self._noise = Noise(sampling.seed, vocab, device)
         self._remembered = remembered
         self._turn: int | None = None
         self._revision = 0
-        """In rejection sampling, how often the turn's reply was begun again: what a token was
-        accepted by must not decide on it twice."""
+        """In rejection sampling, how often the turn's reply was begun again. Each time it gets new
+        random numbers: those that accepted a token must not decide on it again."""
         self._drawn_from: dict[int, Tensor] = {}
-        """In rejection sampling, the distribution that each of the turn's first tokens came from,
-        by position."""
+        """In rejection sampling, the distributions that the turn's first tokens were drawn from, by
+        position."""
 
     def begin(self, turn: int, old: Sequence[int], position: int) -> DraftTokens:
-        """A reply of the user's `turn` begins, or begins anew with its token number `position`.
+        """Begin a reply to the user's `turn`, or begin it again from its token `position` on.
 
-        Returns what can be verified of `old`, the tokens that were decided there before.
+        `old` are the tokens that were decided there before. Returns those that can be verified.
         """
-        anew, self._turn = turn == self._turn, turn
+        again, self._turn = turn == self._turn, turn
         self._noise = self._own
         x = torch.tensor(old, dtype=torch.long, device=self._device)
         if not self.sampling.rejects:
             return DraftTokens(x)
-        self._revision = self._revision + 1 if anew else 0
-        if not anew:
+        self._revision = self._revision + 1 if again else 0
+        if not again:
             self.forget()
         places = range(position, position + len(old))
         rows = [self._drawn_from[at] for at in takewhile(self._drawn_from.__contains__, places)]
         return DraftTokens(x[: len(rows)], torch.stack(rows) if rows else None)
 
     def noise(self, position: int, rows: int, *, drafting: bool = False) -> Tensor | None:
-        """Gumbel noise to choose the turn's tokens from `position` on with: [rows, vocab].
+        """Return Gumbel noise for the turn's tokens from `position` on, [rows, vocab].
 
-        None where nobody chooses with it: in greedy decoding, and where only the target does in
-        rejection sampling, which has numbers of its own.
+        With `drafting` it is for the draft. None if no noise is used: in greedy decoding, and for
+        the target in rejection sampling, which has random numbers of its own.
         """
         if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
             return None
@@ -176,10 +180,10 @@ class Verifier:
     def verify(
         self, logits: Tensor, draft: DraftTokens, noise: Tensor | None, position: int
     ) -> tuple[Sequence[int], list[int]]:
-        """Which of `draft` are accepted, and the tokens that are decided: those and one more.
+        """Return the accepted nodes of `draft`, and the decided tokens: theirs and one more.
 
-        `logits` [k + 1, vocab] are the target's, penalised; `noise` is for at least as many of the
-        turn's tokens as may be decided, from `position` on.
+        `logits` [k + 1, vocab] are the target's, after penalties. `noise` is for the turn's tokens
+        from `position` on, and has a row for each token that may be decided.
         """
         scores = warp(logits, self.sampling)
         if draft.branches is not None:
@@ -201,8 +205,11 @@ class Verifier:
         return range(n), tokens
 
     def choices(self, scores: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """What replies with these `seeds` choose, each as the turn's token at its position, by
-        their rows of `scores` [seeds, vocab], warped: int64 [seeds]."""
+        """Choose the next token of several replies to the turn: int64 [seeds].
+
+        For reply i, `seeds[i]` is its seed, `positions[i]` the number of the token in the turn, and
+        row i of `scores` [seeds, vocab] its scores after `warp`.
+        """
         assert not self.sampling.rejects, "what is chosen without a draft is another choice there"
         if self.sampling.temperature == 0:
             return choose(scores, None)
@@ -216,15 +223,15 @@ class Verifier:
         return choose(scores, self._noise.gumbel(torch.cat(keys)))
 
     def follow(self, seed: int) -> None:
-        """Draw what follows in this reply as one with another seed would."""
+        """Draw the rest of this reply with another `seed`."""
         self._noise = Noise(seed, self._vocab, self._device)
 
     def remember(self, position: int, p: Tensor) -> None:
-        """The turn's tokens from `position` on were drawn from the rows of `p`, [tokens, vocab]."""
+        """Keep the distributions `p` [tokens, vocab] of the turn's tokens from `position` on."""
         self._drawn_from.update(zip(range(position, self._remembered), p.clone(), strict=False))
 
     def numbers(self, position: int, rows: int) -> dict[RandomStream, list[int]]:
-        """The keys of the turn's tokens from `position` on, of every stream."""
+        """Return the keys of the turn's tokens from `position` on, for every stream."""
         assert self._turn is not None
         return {
             stream: self._noise.numbers(stream, self._turn, position, rows, self._revision)
@@ -232,7 +239,7 @@ class Verifier:
         }
 
     def forget(self) -> None:
-        """Forget which distributions tokens came from."""
+        """Forget the distributions that tokens were drawn from."""
         self._drawn_from.clear()
 
     def _keys(self, stream: RandomStream, position: int, rows: int) -> Tensor:
