@@ -19,10 +19,6 @@ PACKAGE = Path(voiceloop.__file__).parent
 POINTERS = re.compile(r"(See|Likewise|The same as) `[^`]+`\.?")
 RIDDLES = re.compile(r"\blikewise\b|\bthe same, by\b", re.IGNORECASE)
 
-# Left to be rewritten: both ceilings must be 0 at the end of that.
-MOST_POINTERS = 92
-MOST_RIDDLES = 22
-
 
 @cache
 def sources() -> dict[str, ast.Module]:
@@ -68,13 +64,11 @@ def test_no_two_classes_share_a_name() -> None:
 
 
 def test_no_docstring_only_points_at_another() -> None:
-    found = pointers(sources())
-    assert len(found) <= MOST_POINTERS, found
+    assert not pointers(sources())
 
 
 def test_no_docstring_says_likewise() -> None:
-    found = riddles(sources())
-    assert len(found) <= MOST_RIDDLES, found
+    assert not riddles(sources())
 
 
 def test_each_fault_is_seen() -> None:

@@ -1,4 +1,4 @@
-"""How a conversation stands, read on its model's thread and published to the event loop."""
+"""An observer that reads a conversation on its model's thread, for the event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from voiceloop.engines import Conversation, Steps, T
 
 @dataclass(frozen=True, slots=True)
 class ConversationStanding:
-    """How a conversation stands after one of its steps; the fields are the conversation's."""
+    """What is known of a conversation after one of its steps; the fields are its properties."""
 
     exchanges: int
     tokens_read: int
@@ -19,10 +19,10 @@ class ConversationStanding:
 
 
 class Observer:
-    """Publishes how a conversation stands after each step.
+    """An observer of one conversation.
 
     Steps change a conversation on the thread of its model, so the event loop must not read it. It
-    reads `standing`, which is replaced after each step and before the loop gets that step's item.
+    reads `standing` instead, which is replaced after each step, before the loop gets its item.
     """
 
     def __init__(self, conversation: Conversation) -> None:
@@ -30,7 +30,7 @@ class Observer:
         self.standing = self._look()
 
     def steps(self, steps: Steps[T]) -> Steps[T]:
-        """Run `steps` of the conversation, and look after each."""
+        """Run `steps` of the conversation, and replace `standing` after each."""
         with closing(steps):
             for item in steps:
                 self.standing = self._look()

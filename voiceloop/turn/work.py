@@ -38,7 +38,7 @@ class TurnTasks:
     known: Turn | None
     """The turn as the core knows it at present; None once it is over."""
     priority: Priority
-    """Priority of all work but the reply. It is low while the user may go on: the work is a guess."""
+    """Priority of all work but the reply; low while the user may go on, when it is a guess."""
     transcriber: AsrSession | None = None
     """Session of the recogniser; None if nobody speaks in the turn."""
     reply: Reply | None = None

@@ -49,7 +49,7 @@ class RemoteConversation(ChatConversation):
 
     def warm(self) -> None:
         """Let the server begin a reply of one token. Raises Trouble."""
-        self._ask("Hello there.", 0)
+        self._set_request("Hello there.", 0)
         try:
             self._server.begin(self._request(most=1))
         except Trouble as trouble:
