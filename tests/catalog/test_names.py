@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.catalog.servers import Server
+from voiceloop.catalog.cards import Kind
 from voiceloop.catalog.names import find, prepare
 from voiceloop.catalog.store import Model, ModelStore
 from voiceloop.config import Config, load_config
@@ -197,6 +198,12 @@ def test_a_repository_without_network_is_one_line(kind: str, tmp_path: Path) -> 
     assert message.startswith(f"{host} cannot be reached")
     assert hint.startswith("check the network")
     assert errors == []
+
+
+@pytest.mark.parametrize("kind", ["piper", "kokoro", "turn"])
+def test_of_other_kinds_repositories_are_not_fetched(kind: Kind, store: ModelStore) -> None:
+    with pytest.raises(ModelNotFound, match="owner/name is no model here"):
+        find("owner/name", kind, store)
 
 
 def test_a_repository_is_fetched_once(server: Server, tmp_path: Path) -> None:
