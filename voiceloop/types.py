@@ -265,6 +265,7 @@ class TurnTrace:
     marks: Mapping[str, float] = field(default_factory=dict[str, float])
     """The moment of each mark, in seconds of the loop's clock."""
     counters: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Sums over the turn by name, such as `tokens`."""
     heard: str = ""
     """The part of the reply that was played."""
     outcome: Outcome = "done"
