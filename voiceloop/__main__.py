@@ -1,7 +1,7 @@
 """The command `voiceloop`, which is also `python -m voiceloop`.
 
 Ctrl-C ends it with one line instead of a traceback, also while the commands are still being
-imported. So does a lack of memory during the import.
+imported. Too little memory during the import gives one line, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> int:
 def _ends_at_once() -> None:
     """Let Ctrl-C end the process without a message from here on.
 
-    By default Python would finish its shutdown and show a traceback from the middle of it.
+    By default Python shows a traceback if Ctrl-C comes during its shutdown.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -7,12 +7,13 @@ import re
 JSON = re.compile(r"\[\s*\{\s*[\"']|\{\s*[\"']")
 """Matches the beginning of an object that is not empty, or of a list of such objects."""
 JSON_MAYBE = re.compile(r"(?:\[\s*)?(?:\{\s*)?$")
-"""Matches the end of a text that may grow into a match of `JSON`; the match may be empty."""
+"""Finds the end of a text that may become a match of `JSON` when more text follows. It always
+matches; the match is empty if there is no such end."""
 _STEP = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[{}\[\]]', re.DOTALL)
 
 
 def json_end(text: str, start: int) -> int | None:
-    """Return the index after the bracket that closes the one at `start`; None if none closes it."""
+    """Return the index after the bracket that matches the one at `start`; None if it stays open."""
     depth = 0
     for step in _STEP.finditer(text, start):
         depth += (step[0] in "{[") - (step[0] in "}]")

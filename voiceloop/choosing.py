@@ -1,8 +1,8 @@
 """Chooses the models of `talk` and `serve` where the user has named none.
 
-That is the best preset that has been pulled or that the user has pulled now, and the local
-language-model server that `--llm-server` names. All other commands take the settings as they are,
-so their results do not depend on which models happen to be on the machine.
+They take the best preset that has been pulled; if none has, the user may pull one now. If
+`--llm-server` names a local language-model server, that server replies. All other commands take the
+settings as they are, so their results do not depend on which models happen to be on the machine.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def settle(
 
     With `looks`, servers that the user has not named are looked for and listed. On a terminal
     the user may be asked which preset to pull. Raises ConfigError if the named server does not
-    run here, and ModelNotFound if it would be combined with the starter's recogniser.
+    run here. Raises ModelNotFound if it does, no preset was chosen, and the user has not named both
+    a recogniser and a voice: the starter's recogniser misunderstands people.
     """
     store, machine = ModelStore(), machine or this_machine()
     given = dict(given_in_settings(command.settings, command.origins))
@@ -133,7 +134,7 @@ def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tup
 
 
 def this_machine() -> Machine:
-    """Return the cores and the memory of this machine, as presets require them."""
+    """Return the cores and the memory of this machine, to compare with the needs of presets."""
     return Machine(available_cores(), total_memory(), gpu_memory)
 
 

@@ -25,16 +25,16 @@ class Option(NamedTuple):
     flag: bool = False
     """True for an option without a value."""
     choices: tuple[str, ...] = ()
-    """The words that its value may be; empty if any text is allowed."""
+    """The words that its value may be. Empty if any text is allowed, and for a flag."""
 
 
 class CompletionWord(NamedTuple):
-    """What the shell may complete after the words of a command, or after its first word."""
+    """What may come after the start of the line, a first word, or a whole command."""
 
     meaning: str
     options: tuple[Option, ...]
     members: tuple[str, ...] = ()
-    """The words of a command that may come next; empty after a whole command."""
+    """The first or second words of commands that may come next; empty after a whole command."""
 
 
 SHELLS = ("bash", "zsh", "fish")
@@ -88,7 +88,7 @@ def script(shell: str, commands: Mapping[str, type[Command]], families: Mapping[
 def words(
     commands: Mapping[str, type[Command]], families: Mapping[str, str]
 ) -> dict[str, CompletionWord]:
-    """Map each beginning of a command line to what may follow; the empty one to the commands."""
+    """Return what may follow each beginning of a command line; the line's start is empty."""
     firsts = tuple(dict.fromkeys(name.split()[0] for name in commands))
     found = {"": CompletionWord("", PROGRAM, firsts)}
     for first in firsts:

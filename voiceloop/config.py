@@ -2,7 +2,7 @@
 
 Defaults < preset < user file < ./voiceloop.toml < --config FILE < flags. A wrong key or value is a
 ConfigError that names the key, its origin and what was expected. ./voiceloop.toml applies to anyone
-who starts voiceloop in its folder, so it may not set what is in `GUARDED`. This module does not
+who starts voiceloop in its folder, so it may not set the keys in `GUARDED`. This module does not
 know what a setting does, nor how a command line is parsed.
 """
 
@@ -75,11 +75,11 @@ class AsrConfig(Object, frozen=True):
     """Beams of the final decode; partials are always greedy."""
     pad_s: Annotated[float, Meta(ge=0, le=30)] | None = 0.5
     """Silence after the speech that Whisper's encoder computes in full on a CPU, in seconds. The
-    rest of the window of 30 seconds is approximated. `none` computes all of it, which takes several
-    times as long. The starter model was trained on windows of any length and needs no such
+    rest of the window of 30 seconds is approximated. `none` computes the whole window, which takes
+    several times as long. The starter model was trained on windows of any length and needs no such
     silence."""
     partial_every_ms: Annotated[int, Meta(ge=20)] = 240
-    """Least new audio between two partial decodes, in milliseconds; slow decodes are further
+    """Shortest new audio between two partial decodes, in milliseconds; slow decodes are further
     apart."""
     options: Options = field(default_factory=dict[str, object])
     """Settings of an engine's own, by name: the table `[asr.options]`, or `--asr.options.NAME`. The
@@ -123,8 +123,8 @@ class LlmConfig(Object, frozen=True):
     it only to drafts that were trained for the target: if another draft has the right token, it is
     mostly the first."""
     branches: Annotated[int, Meta(ge=0, le=16)] = 0
-    """Most replies that are begun at once, in idle time, to what the user is likely to say next.
-    One that begins like the real reply becomes its draft. 0 begins none."""
+    """Largest number of replies that are begun at once, in idle time, to what the user is likely to
+    say next. One that begins like the real reply becomes its draft. 0 begins none."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where target and draft run; `auto` takes a CUDA GPU, else Apple's GPU, else the CPU."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
@@ -259,21 +259,23 @@ class TurnConfig(Object, frozen=True):
     wherever the language model's judgement does. `smart-turn-v3.2`, which has to be pulled, was
     made for real voices and judges synthetic ones poorly."""
     hangover_ms: Count = 500
-    """Silence that ends a turn whose words leave open whether it is complete, in milliseconds. A
-    turn that follows an end that was only a pause waits at least as long. With a model that judges
-    by the sound, the silence is shorter the likelier the end is."""
+    """Silence that ends a turn whose words leave open whether it is complete, in milliseconds. If
+    the user goes on just after the end of a turn, the next turn waits at least as long. With a
+    model that judges by the sound, the silence is shorter the likelier the end is."""
     complete_ms: Count = 88
-    """Least silence that ends a turn that is evidently complete, in milliseconds; the calibration
-    of a less certain language model asks for more."""
+    """Shortest silence that ends a turn that is evidently complete, in milliseconds; the
+    calibration of a less certain language model asks for more."""
     incomplete_ms: Annotated[int, Meta(ge=0, le=1200)] = 1100
-    """Silence that ends a turn that is evidently incomplete, or whose words are not known yet."""
+    """Silence that ends a turn that is evidently incomplete, or whose words are not known yet, in
+    milliseconds."""
     pre_roll_ms: Count = 300
     """Audio before the beginning that is recognised too."""
     max_turn_s: Annotated[float, Meta(ge=1)] = 60.0
     """Longest turn, in seconds; a longer one is ended."""
     max_guesses: Count | Literal["auto"] = "auto"
-    """Most replies that are begun before the end of a turn, when its words or a silence suggest the
-    end; 0 begins none. `auto` is 6, or 0 for a language model that may be paid for by the token."""
+    """Largest number of replies that are begun before the end of a turn, when its words or a
+    silence suggest the end; 0 begins none. `auto` is 6, or 0 for a language model that may be paid
+    for by the token."""
 
 
 class ServerConfig(Object, frozen=True):
@@ -410,7 +412,7 @@ conversations are sent to, and the limits that protect a server. An engine's own
 of this, so they are refused there too.
 """
 MAX_BYTES = 1 << 20
-"""Largest file of settings, or scenario."""
+"""Largest size of a file of settings or of a scenario, in bytes."""
 DEFAULT = "default"
 """The origin of a default."""
 LOCAL = "voiceloop.toml"
@@ -461,10 +463,10 @@ def user_file(environ: Mapping[str, str] = os.environ) -> Path:
 def config_files(
     file: Path | None = None, *, environ: Mapping[str, str] = os.environ, folder: Path = Path()
 ) -> list[Path]:
-    """Return the configuration files that apply, the weakest first; `file` is that of --config.
+    """Return the configuration files that apply, the weakest first; `file` is the one of --config.
 
-    Raises ConfigError if the file in `folder` sets what is in `GUARDED`. If it is `file` too, it
-    is trusted and may set everything.
+    Raises ConfigError if the file in `folder` sets a key in `GUARDED` or an engine's own setting.
+    If --config names that file, it is trusted and may set everything.
     """
     user = user_file(environ)
     found = [user] if user.is_file() else []
@@ -508,7 +510,8 @@ def load_config(
 def merged(given: Given, apart: Container[str] = ()) -> tuple[Config, dict[str, str]]:
     """Lay `given` over the preset and the defaults. Return the settings and the origin of each.
 
-    The preset sets nothing in the sections in `apart`, nor in one with another engine.
+    The preset sets nothing in the sections in `apart`, nor in a section for which `given` has
+    another engine than the preset.
     """
     values = {key: (value, DEFAULT) for key, value in flatten(Config()).items()}
     preset = str((values | {**given})["preset"][0])
@@ -555,7 +558,8 @@ def converted(kind: Any, value: object, where: str, *, text: bool, hint: str) ->
 def toml(path: Path, hint: str = "docs/configuration.md has an example") -> dict[str, Any]:
     """Return the table in a TOML file.
 
-    Raises ConfigError if it cannot be read, or, with `hint`, if it is too large or not TOML.
+    Raises ConfigError if it cannot be read, is larger than `MAX_BYTES` or is not TOML. `hint` tells
+    what to do if the file is of a wrong kind.
     """
     try:
         if path.exists() and not path.is_file():

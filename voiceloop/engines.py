@@ -148,9 +148,9 @@ class AsrSession(Protocol):
 
     @property
     def guess(self) -> Transcript | None:
-        """Return the final transcript for the case that the current silence ends the turn.
+        """Return the transcript that will be final if the current silence ends the turn.
 
-        A reply is prepared from it. None while the user speaks, and until it is known.
+        A reply is prepared from it. None while the user speaks, and until a decode has given it.
         """
         ...
 
@@ -248,8 +248,8 @@ class Conversation(Protocol):
     publishes them to the event loop.
 
     A turn of the user has a number. Calls of `prefill`, `reply` and `revise` with the same number
-    are about the same turn, and the newest text holds. A new number closes the exchange before it.
-    If that has no reply, its text and the new one become one turn.
+    are about the same turn: the newest text replaces the earlier ones. A new number closes the
+    exchange before it. If that exchange has no reply, its text and the new text become one turn.
     """
 
     @property
@@ -264,7 +264,7 @@ class Conversation(Protocol):
 
     @property
     def limited(self) -> bool:
-        """Return whether the last reply was cut off at its greatest length."""
+        """Return whether the last reply was cut off because it had reached the maximum length."""
         ...
 
     @property
@@ -278,8 +278,8 @@ class Conversation(Protocol):
     def prefill(self, text: str, turn: int) -> Steps[None]:
         """Extend the caches to `text`, the stable beginning of the user's words in `turn`.
 
-        The caches are cut back to the longest common token prefix first. If no token is new, this
-        costs nothing. A reply to the same turn that was begun before is removed.
+        First the caches are cut back to the beginning that they share with the new tokens. If no
+        token is new, this costs nothing. A reply that was begun to the same turn is removed.
         """
         ...
 
@@ -310,10 +310,11 @@ class Conversation(Protocol):
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """Begin replies to what the user may say in `turn`, if it begins with `text`.
 
-        The turn may not have begun yet, after a reply that was heard to its end. A step gives the
-        number of tokens so far; the last steps give the begun replies, the likeliest first. They
-        do not change the real reply, which only comes sooner if it was begun here. Any other call
-        ends this work. None if the engine begins nothing ahead. This is called on the event loop.
+        After a reply that was heard to its end, the turn may be one that has not begun. A step
+        gives the number of tokens so far; the last steps give the begun replies, the likeliest
+        first. They do not change the real reply, which only comes sooner if it was begun here. Any
+        other call ends this work. None if the engine begins nothing ahead. This is called on the
+        event loop.
         """
         ...
 
@@ -328,7 +329,8 @@ class Conversation(Protocol):
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the reply with the results of the tools that it called, in the same order."""
+        """Continue the reply with the results of the tools that it called, in the order of the
+        calls."""
         ...
 
     def heard(self, tokens: int) -> str:
@@ -381,8 +383,9 @@ class Llm(Protocol):
     """A key of the model that depends on its weights and not on its path; its calibration is kept
     under it."""
     calibrations: dict[str, Calibration | None]
-    """The calibration of its end probabilities, by language code. None if they tell no more than
-    the last word does. A language without an entry has not been calibrated yet."""
+    """The calibration of its end probabilities, by language code. None for a language in which they
+    tell no more than the last word does. A language without an entry has not been calibrated
+    yet."""
     borrowed: set[str]
     """Codes of languages with the calibration of another file of the same model. It serves until
     this file has its own."""
@@ -446,9 +449,11 @@ class Priority:
 
 
 FIRST, LATER, IDLE = 0, 10, 1000
-"""Levels: committed work and final decodes; guesses and partial decodes; work in idle time.
+"""Levels. `FIRST`: committed work and final decodes. `LATER`: guesses and partial decodes.
+`IDLE`: work in idle time.
 
-Committed work that can wait for some seconds has a level between the first two, one per second.
+A committed reply with audio to play is between the first two: one level later for each second of
+that audio.
 """
 
 URGENT, GUESS, IN_IDLE_TIME = Priority(FIRST), Priority(LATER), Priority(IDLE)
@@ -459,11 +464,11 @@ class Runner(Protocol):
     """An executor that runs the steps of one model, one at a time."""
 
     def quiet_s(self) -> float:
-        """Return the seconds since it last had work other than that of idle time."""
+        """Return the seconds since its last work of a level below `IDLE`; 0 during such work."""
         ...
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run one bounded call. Of those that wait, the most urgent is next."""
+        """Run `job`, one bounded step. Of the jobs that wait, the most urgent is next."""
         ...
 
     def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:

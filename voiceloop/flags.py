@@ -53,8 +53,8 @@ class Command(Object, frozen=True, kw_only=True):
     docs: ClassVar[str] = "docs/configuration.md"
     """The page with more about the command."""
     looks_at_files: ClassVar[bool] = False
-    """True for a command that checks files of settings itself, so it runs although they are wrong.
-    It runs without them then."""
+    """True for a command that checks files of settings itself. If the user's file or
+    ./voiceloop.toml is wrong, it runs without both."""
 
     config: Annotated[Path | None, written("FILE")] = None
     """A TOML file of settings, which wins over the user's file and ./voiceloop.toml."""
@@ -63,7 +63,8 @@ class Command(Object, frozen=True, kw_only=True):
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where each setting comes from, by dotted key."""
     refused: tuple[str, ...] = ()
-    """The message and the hint about wrong files of settings, if the command `looks_at_files`."""
+    """The message and the hint about wrong files of settings, if the command `looks_at_files`;
+    empty if the files are right."""
 
 
 C = TypeVar("C", bound=Command)
@@ -158,7 +159,8 @@ def parse(
     A name may have two words; then the second may be written as an option: `bench --compare` is
     `bench compare`. `files` replaces the user's file and ./voiceloop.toml. Raises ConfigError, with
     the nearest name, for an unknown command, option or setting. Also raises it for a value that
-    does not fit, a missing argument, and one too many. A request for help ignores other mistakes.
+    does not fit, a missing argument, and one too many. With `--help` only an unknown command is an
+    error.
     """
     options = list(takewhile(lambda argument: argument != "--", argv))
     named = _named(commands, options)
@@ -229,7 +231,7 @@ class _Given(NamedTuple):
     own: dict[str, Any]
     """The values of the command's own options, by field."""
     settings: dict[str, Any]
-    """The values of settings, by dotted key; a list where the setting is one."""
+    """The texts for settings and `config`, by key; a list of texts for a setting that is a list."""
     alone: list[str]
     """The positional arguments."""
 

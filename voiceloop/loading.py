@@ -44,9 +44,10 @@ from voiceloop.types import Clause, Pcm, Span
 WARM_STEPS = 8
 """Steps with a result that warm a language model up: some rounds, but no whole reply."""
 WARM_WINDOWS = 8
-"""Windows that warm the VAD up. The quickest is taken as its cost: other engines load meanwhile."""
+"""Windows that warm the VAD up. The time of the quickest is taken as its cost, since other engines
+load at the same time and slow it down."""
 AT_ONCE_S = 0.001
-"""Most seconds that a window of the VAD may take on the event loop, which it blocks."""
+"""Maximum seconds that a window may take if the VAD is to run on the event loop; it blocks it."""
 
 
 def load_asr(config: Config) -> Asr:
@@ -90,9 +91,10 @@ def open_engines(config: Config) -> Iterator[Engines]:
     """Load and warm up everything that a conversation needs, each model on a thread of its own.
 
     Before that, missing models are fetched. Errors are raised for models that cannot be fetched,
-    for unknown voices, languages and engines, and for too little memory. Engines load in parallel,
-    since much of that is reading and work outside of Python. If one fails, the others are waited
-    for, and the first error in the order VAD, ASR, LLM, TTS is raised. Only Ctrl-C does not wait.
+    for unknown voices, languages, time zones and engines, and for too little memory. Engines load
+    in parallel, since much of that is reading and work outside of Python. If one fails, the others
+    are waited for, and the first error in the order VAD, ASR, LLM, TTS, turn model is raised. Only
+    Ctrl-C does not wait.
     """
     zone(config.timezone)
     grammar(config.asr.language)
@@ -133,7 +135,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
         )
 
 
-# Each of these runs its engine once: enough to set up its libraries and to raise early errors.
+# Each of these gives its engine work: enough to set up its libraries and to raise early errors.
 
 
 def warm_vad(vad: Vad) -> tuple[Vad, float]:

@@ -22,7 +22,7 @@ from voiceloop.flags import PROGRAM, Command, Help, arguments, metavar
 from voiceloop.schema import Object, default_of, hints_of, is_struct
 
 LINES = 23
-"""Most lines of help: a terminal of 80 columns and 24 lines, less the line of the prompt."""
+"""Maximum lines of help: those of a terminal of 80 columns and 24 lines, without the prompt's."""
 OFTEN = (
     *("preset", "asr.language", "llm.target", "tts.voice", "tts.speed", "asr.model"),
     *("tts.engine", "llm.system", "server.max_sessions"),
@@ -38,7 +38,7 @@ class ManualEntry(NamedTuple):
     usage: str
     meaning: str
     value: str = ""
-    """The value if it is not given; empty if there is none."""
+    """The value that holds if nobody gives one; empty if there is none."""
 
 
 Groups = Mapping[str, Mapping[str, str]]

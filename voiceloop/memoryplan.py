@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from voiceloop.catalog.cards import size
 
 MARGIN = 0.1
-"""Share by which estimates may be too high. A plan is refused only if it is too large by more."""
+"""Share of an estimate by which it may be too high. A plan is refused only if it does not fit even
+without this share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,7 @@ def part_beside(target: Path, buffering: int = -1) -> BufferedWriter:
 def _is_trace(path: Path) -> bool:
     """Return whether a file may be replaced.
 
-    It may if it does not exist or is empty, or is a trace that voiceloop made or one without
-    events.
+    It may if it does not exist, is empty, or is a trace that voiceloop made or that has no events.
     """
     if not path.exists() or not path.stat().st_size:
         return True

@@ -22,7 +22,7 @@ BUILDING = Lock()
 """Held while a torch module is built. Its weights get the default dtype of the whole process, and
 transformers changes that default while it builds a model, on any thread."""
 USUAL, URGENT = 0, -1
-"""Priorities of CUDA streams: work of the smallest is run first."""
+"""Priorities of CUDA streams; the GPU runs the work of the smaller number first."""
 
 
 def torch_device(

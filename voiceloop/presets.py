@@ -20,9 +20,9 @@ class Preset:
     cores: int = 1
     """Cores of the processor; with fewer it is slow."""
     memory: int = 0
-    """Least memory of the machine, in bytes."""
+    """Minimum memory of the machine, in bytes."""
     gpu: int = 0
-    """Least memory of one GPU, in bytes; 0 if it needs no GPU."""
+    """Minimum memory of one GPU, in bytes; 0 if it needs no GPU."""
 
     @property
     def needs(self) -> str:

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:
     """Start processes of multiprocessing within this context with Ctrl-C blocked.
 
-    They do not get it even while their Python starts, so the parent has to end them. This process
-    gets a Ctrl-C of that time when the context ends.
+    They do not get it even while their Python starts, so the parent has to end them. A Ctrl-C
+    within the context reaches this process when the context ends.
     """
     if os.name == "nt":
         yield

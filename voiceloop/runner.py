@@ -3,8 +3,8 @@
 `ModelThread` is the Runner of production. Each model has a thread, so a long step never stops the
 event loop, and steps of one model never run in parallel. The thread loads its model too, since
 libraries set up much of their state per thread. `InlineRunner` executes the same steps on the event
-loop, and sleeps for the cost that a scripted engine states: a virtual clock would take a waiting
-thread for idleness. Neither knows what a step does.
+loop, and sleeps for the cost that a scripted engine states: while a thread computes, a virtual
+clock would find nothing to do and jump ahead. Neither knows what a step does.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class _WaitTicket(_Waiting):
 
 
 class _Quiet:
-    """A clock of the time without work, apart from work in idle time."""
+    """A clock of the seconds since the last work. Work in idle time (`IDLE`) does not count."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._wanted = 0
-        """Steps that are waited for now, without those of idle time."""
+        """Number of steps that somebody waits for now, without those in idle time."""
         self._since = -math.inf
         """The moment at which the last such step ended, on the clock."""
 
@@ -93,7 +93,7 @@ class _Quiet:
             self._since = self._clock()
 
     def seconds(self) -> float:
-        """Return the seconds since the last work; 0 during work."""
+        """Return the seconds since the last work that counts; 0 during such work."""
         return 0.0 if self._wanted else self._clock() - self._since
 
 
@@ -178,7 +178,7 @@ class ModelThread(Generic[M]):
                 raise
 
     def quiet_s(self) -> float:
-        """Return the seconds since it last had work other than that of idle time."""
+        """Return the seconds since its last work of a level below `IDLE`; 0 during such work."""
         return self._quiet.seconds()
 
     def _goes_before(self, priority: Priority) -> bool:
@@ -268,7 +268,7 @@ class InlineRunner:
             return await self._step(job, priority)
 
     def quiet_s(self) -> float:
-        """Return the seconds since it last had work other than that of idle time."""
+        """Return the seconds since its last work of a level below `IDLE`; 0 during such work."""
         return self._quiet.seconds()
 
     async def _step(self, job: Callable[[], T], priority: Priority) -> T:

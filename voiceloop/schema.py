@@ -52,9 +52,9 @@ LOCAL = Meta(extra={"local": True})
 REFUSED = (ValidationError, UnicodeEncodeError)
 """The errors of msgspec for a wrong value; the second for text that is not valid UTF-8."""
 LONGEST_NAME = 64
-"""Most characters of a text that is compared with keys and choices, none of which is longer."""
+"""Maximum length of a text that is compared with keys and choices; none of these is longer."""
 MOST_NAMED = 12
-"""Most names that a hint lists if none is similar."""
+"""Maximum number of names that a hint lists if none is similar."""
 
 
 def instead(hint: str) -> Meta:
@@ -96,7 +96,7 @@ class Wording:
     unknown: str
     """The problem of an unknown key."""
     cutoff: float
-    """Least similarity, from 0 to 1, at which a choice is suggested for a wrong value."""
+    """Minimum similarity, from 0 to 1, at which a choice is suggested for a wrong value."""
 
 
 def shown(value: object, write: Callable[[object], str] = json.dumps) -> str:
@@ -414,7 +414,8 @@ class Settings(Object, frozen=True):
     """An object whose keys can be updated one by one, also in `Settings` nested within it."""
 
     def updated(self: S, update: S) -> S:
-        """Return a copy with the keys that `update` gives; its class comes from `changes`."""
+        """Return a copy with the values that `update` gives. The class of `update` is one that
+        `changes` has made, in which absent keys are UNSET."""
         given: dict[str, Any] = {}
         for name, hint in hints_of(type(self)).items():
             value = getattr(update, name)
@@ -429,7 +430,7 @@ class Settings(Object, frozen=True):
 
 
 def is_given(value: object) -> bool:
-    """Return whether an update had the key with this value."""
+    """Return whether `value`, of a field of an update, was given: absent keys are UNSET."""
     return value is not UNSET
 
 

@@ -50,7 +50,8 @@ from voiceloop.types import Event, Notice, Outcome, ToolCall
 logger = logging.getLogger(__name__)
 
 MAX_GUESSES = 6
-"""Replies that are begun before the end of a turn, unless tokens may have to be paid for."""
+"""Maximum number of replies that are begun before the end of a turn if `turns.max_guesses` is
+`auto`. If tokens may have to be paid for it is 0."""
 
 
 class Session:
@@ -108,7 +109,7 @@ class Session:
         self._work: dict[int, TurnTasks] = {}
         """All work in progress, by turn."""
         self._answering: int | None = None
-        """The number of the turn that the client's last request is about."""
+        """The number of the turn that the client's last request concerns; None without a turn."""
         self._tasks: TaskGroup | None = None
 
     async def run(self) -> None:
@@ -212,7 +213,8 @@ class Session:
     # ---- reports go to the core, and its actions are carried out
 
     def _send(self, report: inputs.Input) -> None:
-        """Report to the core and carry out its actions, and so on with the reports of these."""
+        """Pass a report to the core and carry out its actions, then do the same with every report
+        that follows from them."""
         reports = deque([report])
         while reports:
             for action in self._decide(reports.popleft()):
@@ -338,7 +340,11 @@ class Session:
         reply.thinking.returned(call, result)
 
     def _note(self, reply: Reply | None, outcome: Outcome, heard: str) -> None:
-        """Keep a finished exchange for the skills, and end the session after a goodbye."""
+        """Keep a finished exchange for the skills. After a goodbye, end the session.
+
+        If a timer's announcement was interrupted before any of it was heard, report the timer
+        again.
+        """
         if reply is None or not reply.gate.committed or outcome == "abandoned":
             return
         known, announced = reply.thinking.answer, reply.asked.announces

@@ -53,7 +53,8 @@ def asr_name(config: AsrConfig) -> str:
 
 
 def tts_name(config: TtsConfig) -> str:
-    """Return the engine and the model of a synthesizer, or a model that begins with the engine."""
+    """Return the engine and the model of a synthesizer, or the model alone if it begins with the
+    engine's name."""
     model = _last(config.model)
     return model if model.startswith(config.engine) else f"{config.engine} {model}".strip()
 
@@ -133,7 +134,7 @@ def _last(name: str) -> str:
 
 
 def _columns(stream: TextIO) -> int:
-    """Return the columns of a terminal, less the last: some terminals wrap after filling it."""
+    """Return the columns of a terminal without the last, since some terminals wrap a full line."""
     try:
         columns = os.get_terminal_size(stream.fileno()).columns
     except OSError:

@@ -18,8 +18,8 @@ SPINS = "30000"
 """How often an idle thread of GNU's OpenMP looks for work before it sleeps.
 
 That takes 1.5 ms on an Intel Xeon and some tenths of a millisecond elsewhere, longer than the time
-between two steps of a model. The default is ten times as much, on a core that the next step of a
-reply may need.
+between two steps of a model. The default is ten times as much: it blocks a core that the next step
+may need.
 """
 
 _share, _all = 0, 0
@@ -39,8 +39,9 @@ def available_cores() -> int:
 def bound_threads(threads: int) -> None:
     """Limit the threads of torch, ctranslate2 and onnxruntime before any of them is imported.
 
-    Each gets `threads`, or if that is 0 half of the cores for small work and all for large work. By
-    default each would take every core. OMP_NUM_THREADS and OMP_WAIT_POLICY of the user stay.
+    Each gets `threads`, or if that is 0 half of the cores. Then large work of torch and llama.cpp
+    may take all cores. By default each library would take every core. OMP_NUM_THREADS and
+    OMP_WAIT_POLICY of the user stay.
     """
     global _share, _all
     import numpy as np  # noqa: F401 -- loads OpenBLAS, whose pool is limited below
@@ -50,7 +51,7 @@ def bound_threads(threads: int) -> None:
     if VARIABLE not in os.environ:
         _share, _all = threads or max(1, cores // 2), threads or cores
         os.environ[VARIABLE] = str(_share)
-        small_work()  # a torch that is imported already has read the variable before
+        small_work()  # a torch imported earlier has read the old value
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     # Matrix products of numpy are small here: more threads would only spin between them.
@@ -60,8 +61,8 @@ def bound_threads(threads: int) -> None:
 def small_work() -> None:
     """Give torch the threads for small work on this thread from now on, if torch is imported.
 
-    By default a new thread gets the number that any thread has set last. Within `all_cores` of
-    another thread that would be all cores.
+    By default a new thread gets the number that any thread has set last. While another thread is in
+    `all_cores`, that would be all.
     """
     if _share and "torch" in sys.modules:
         import torch
@@ -83,8 +84,8 @@ def at_work() -> Iterator[None]:
 
 
 def free_threads() -> int:
-    """Return how many threads a model should use now: those for large work, less those of the
-    other models that compute at this moment.
+    """Return how many threads a model should use now: the number for large work minus the threads
+    of the other models that compute at this moment.
 
     A model whose threads wait for each other many times in a pass calls this before each pass. If
     two of them shared a core, all would wait until the system switches between the two.
@@ -104,7 +105,7 @@ def left(share: int, most: int, working: int) -> int:
 def all_cores() -> Iterator[None]:
     """Let torch use all cores on this thread while the context lasts.
 
-    This pays for passes of many rows.
+    Passes of many rows gain by it.
     """
     import torch
 

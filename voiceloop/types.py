@@ -20,7 +20,8 @@ Pcm = npt.NDArray[np.float32]
 """Mono audio, float32 in [-1, 1], shape [samples]."""
 
 Outcome = Literal["done", "silent", "interrupted", "failed", "abandoned"]
-"""How a turn ended; `silent` if its reply had nothing to speak."""
+"""How a turn ended. `done`: its reply came to its end. `silent`: the reply had nothing to speak.
+`interrupted`: the reply was stopped. `failed`: a stage broke. `abandoned`: there was no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class AudioFrame:
     rate: int
     """Hertz."""
     start: int
-    """Index of the first sample since the stream began."""
+    """Index of the first sample in the stream."""
 
     @property
     def end(self) -> int:
@@ -89,8 +90,8 @@ class TokenBurst:
     accepted: int = 0
     """Draft tokens among `ids`."""
     ends: tuple[int, ...] = ()
-    """For each id, the number of characters of `text` up to its end. Empty if unknown; then the ids
-    share the text evenly."""
+    """For each id, the number of characters of `text` up to the end of its token. Empty if unknown;
+    then each token counts as an equal part of the text."""
     facts: Mapping[str, float] = field(default_factory=dict[str, float], repr=False, hash=False)
     """More figures of this step for the trace, by name."""
 
@@ -148,7 +149,7 @@ class Span:
     end: int
     """Character after the last in `Clause.spoken`."""
     tokens: int
-    """Reply tokens that have been heard once this word has been heard."""
+    """Number of the reply's tokens that have been heard once this word has been heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +209,15 @@ class Calibration:
     """The meaning of a language model's end probabilities, since every model has its own scale."""
 
     complete_above: float
-    """Least probability at which the user has evidently finished."""
+    """Probability from which on the user has evidently finished."""
     incomplete_below: float
-    """Probability below which the user has evidently not finished. In between it is unknown."""
+    """Probability below which the user has evidently not finished. In between, it is uncertain."""
     complete_ms: int
-    """Least silence that ends an evidently complete turn, in ms; longer for less certain models."""
+    """Shortest silence that ends an evidently complete turn, in ms; longer for less certain
+    models."""
     shift: float = 0.0
-    """Amount by which log-odds are higher after the first exchange. It is subtracted from those of
-    later turns before they are compared."""
+    """Amount by which the log-odds of an end are higher in later turns than in the first. It is
+    subtracted from those of later turns before they are compared with the bounds above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ class StageSpan:
     """A stretch of one stage's work in a turn."""
 
     lane: str
-    """The stage, one of `trace.Lane`."""
+    """The stage, one of `trace.record.Lane`."""
     name: str
     """The kind of work, such as `partial`, `round` or `clause 2`."""
     start: float
@@ -263,6 +265,7 @@ class TurnTrace:
     marks: Mapping[str, float] = field(default_factory=dict[str, float])
     """The moment of each mark, in seconds of the loop's clock."""
     counters: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Sums over the turn by name, such as `tokens`."""
     heard: str = ""
     """The part of the reply that was played."""
     outcome: Outcome = "done"

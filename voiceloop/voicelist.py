@@ -19,8 +19,8 @@ from voiceloop.tts.piper_voice import describe
 from voiceloop.voices import KOKORO_LANGUAGES, VoiceInfo, described
 
 State = Literal["in use", "to choose", "here", "to pull"]
-"""The state of a voice: the configured one; another one of the configured engine; one on this
-machine for another engine or model; one that has to be pulled."""
+"""The state of a voice. `in use`: the configured one. `to choose`: another one of the configured
+engine. `here`: on this machine, for another engine or model. `to pull`: it has to be pulled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ def _pulled(store: ModelStore) -> Iterator[Listed]:
 
 
 def _to_pull(absent: Iterable[Card]) -> Iterator[Listed]:
-    """Yield the voices of models that can be pulled. Of cards with one name the first counts."""
+    """Yield the voices of models that can be pulled. Of cards with one and the same name the first
+    counts."""
     for card in {card.name: card for card in reversed(list(absent))}.values():
         if card.kind in VOICES:
             for name in _kokoro(file.name for file in card.files) or [card.name]:
@@ -122,7 +123,7 @@ def _engine(one: Listed) -> str:
 
 
 def _flags(config: TtsConfig, engine: str) -> str:
-    """Return the flags that choose a voice of `engine`, in place of a configured model if any."""
+    """Return the flags that choose a voice of `engine`, and its model if another is configured."""
     if engine == "piper":
         return f"--tts.engine piper {'--tts.model' if config.model else '--tts.voice'} NAME"
     model = f" --tts.model {VOICES[engine][1]}" if config.model else ""

@@ -126,7 +126,7 @@ def piper_name(name: str) -> PiperName | None:
 
 
 def described(name: str, language: str) -> VoiceInfo:
-    """Describe the voice called `name`. `language` is the code that its engine reports."""
+    """Describe the voice `name`. `language` is used if the name does not tell it."""
     if parts := _KOKORO_NAME.fullmatch(name):
         letter, sex, title = parts.groups()
         code = KOKORO_LANGUAGES.get(letter, language)

@@ -43,7 +43,7 @@ from voiceloop.types import Pcm
 CUTS_S = range(2, 12)
 """Lengths of the beginnings of a clip that are decoded, in seconds."""
 SHORT_WORDS = 6
-"""The most words of a short question. On little audio a decoder repeats itself most."""
+"""Largest number of words of a short question. Decoders repeat themselves most on little audio."""
 MARGIN_MS, SPEECH_DBFS = 300.0, -27.0
 """Silence on both sides of a short question in ms, and its RMS level in dB below full scale."""
 
@@ -117,7 +117,7 @@ def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
 
 
 def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
-    """Return all `clips`, and their beginnings up to the end of speech."""
+    """Return all `clips`, and the beginnings of each that end before its speech does."""
     return [
         window
         for clip in clips
@@ -171,7 +171,7 @@ def _counted(asr: Asr) -> dict[str, int]:
 def compare(
     windows: Sequence[DecodeCase], plain: Asr, fast: Asr, progress: Callable[[str], None]
 ) -> list[Compared]:
-    """Decode each of `windows` with both recognisers, which take turns in going first."""
+    """Decode each of `windows` with both recognisers, which alternate in going first."""
     found: list[Compared] = []
     for number, order in rotation([("plain", plain), ("fast", fast)], len(windows)):
         window = windows[number]

@@ -14,7 +14,8 @@ Rng = np.random.Generator
 Wave = npt.NDArray[np.float64]
 
 ROOM_DBFS = -66.0
-"""RMS level of a quiet room. Its loudest samples are some 4 dB below the audible level."""
+"""RMS level of a quiet room, in dB relative to full scale. Its loudest samples are some 4 dB below
+the audible level."""
 
 
 def rms(pcm: npt.ArrayLike) -> float:
@@ -24,12 +25,16 @@ def rms(pcm: npt.ArrayLike) -> float:
 
 
 def at_level(sound: npt.ArrayLike, dbfs: float) -> Pcm:
-    """Scale `sound`, which must not be all zeros, to a root mean square of `dbfs`."""
+    """Scale `sound` to an RMS level of `dbfs`, in dB relative to full scale. It must not be all
+    zeros."""
     return (np.asarray(sound, np.float64) * (10 ** (dbfs / 20) / rms(sound))).astype(np.float32)
 
 
 def noise(rng: Rng, count: int, gain: Callable[[Wave], Wave]) -> Wave:
-    """Draw noise that repeats without a seam: white noise with a `gain` at each frequency in Hz."""
+    """Draw `count` samples of noise, which can be repeated without a seam.
+
+    It is white noise, multiplied at each frequency by the `gain` there; `gain` takes hertz.
+    """
     spectrum = np.fft.rfft(rng.standard_normal(count))
     hz = np.fft.rfftfreq(count, 1 / SPEECH_RATE).astype(np.float64)
     return np.fft.irfft(spectrum * gain(hz), count)

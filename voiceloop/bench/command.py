@@ -96,10 +96,10 @@ class BenchLatency(Bench, frozen=True, kw_only=True):
     """Recordings to hear, each one turn. NAME.txt has the words of NAME.wav. With `people`,
     replies are brief, and the default is the folder that VOICELOOP_SPEECH names."""
     turns: Annotated[int | None, written("N")] = None
-    """Number of clips in every mode. The default is 24 (all of --input and of `people`), or as
-    many as eleven minutes allow."""
+    """Number of clips in every mode. The default is 24, or all of --input, or as many of these as
+    eleven minutes allow; with `people` all."""
     modes: Annotated[str | None, written("A,B,…")] = None
-    """Ways of running a session; of sequential,streaming,speculative. By default those of the
+    """Ways of running a session; some of sequential,streaming,speculative. By default those of the
     suite."""
     seed: Annotated[int, written("N")] = 0
     """The seed. Each seed draws another suite of the same kind."""

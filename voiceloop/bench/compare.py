@@ -26,7 +26,7 @@ Statistic = Callable[..., Any]
 OF = "speculative"
 """The mode whose figures are compared."""
 FEWEST = 5
-"""A figure is compared if both records have it for this many clips of the same names."""
+"""A figure is compared if both records have it for at least this many clips with equal names."""
 RESAMPLES, CONFIDENCE = 4000, 0.99
 """Bootstrap resamples, and the confidence of intervals: high, since many figures are compared."""
 

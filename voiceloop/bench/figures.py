@@ -21,7 +21,7 @@ class Verified:
     beyond: int = 0
     """Tokens that the pass gave after the one that ended the reply."""
     tested: int | None = None
-    """Positions whose draft tokens were tested; None if it follows from the other fields."""
+    """Number of positions whose draft tokens were tested; None if it follows from other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class MeasuredReply:
     tokens: int
     """Number of generated tokens: `ids`, and the token that ended the reply if one did."""
     seconds: float
-    """Seconds from the prompt's text or ids to the end of the reply."""
+    """Seconds from when the mode got the prompt, as text or ids, to the end of the reply."""
     first_s: float
-    """Seconds from the prompt's text or ids to the first token."""
+    """Seconds from when the mode got the prompt, as text or ids, to the first token."""
     rounds: tuple[Verified, ...]
     """Passes of the target that verified draft tokens or gave just one token."""
     round_tokens: int
@@ -94,7 +94,8 @@ def acceptance(rounds: Sequence[Verified]) -> float | None:
 
 
 def paired(fast: Sequence[MeasuredReply], slow: Sequence[MeasuredReply]) -> Quartiles:
-    """Return quartiles of `fast` over `slow` in tokens per second, for the same prompts."""
+    """Return quartiles of the ratios, one for each prompt, of tokens per second: `fast` to
+    `slow`."""
     return quartiles([one.rate / other.rate for one, other in zip(fast, slow, strict=True)])
 
 

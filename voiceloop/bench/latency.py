@@ -33,7 +33,7 @@ Progress = Callable[[str], None]
 TURNS, LIMIT_S = 24, 630.0
 """Number of clips, and the time limit in seconds, if no number of clips is given."""
 REPLY_TOKENS = 60
-"""The most tokens of a brief reply."""
+"""Maximum number of tokens in a brief reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,10 @@ def refuse_empty(answers: Mapping[str, Sequence[MeasuredReply]]) -> None:
 def _models(
     own: Sequence[MeasuredReply], before: LlmCounters, after: LlmCounters
 ) -> dict[str, float | None]:
-    """Return the time of the models alone, between two readings of the counters."""
+    """Return the milliseconds of draft and target, without all other work, for replies `own`.
+
+    `before` and `after` are the counters before and after the replies.
+    """
     drafted = after.drafted - before.drafted
     draft_ms = after.draft_ms - before.draft_ms
     models_ms = draft_ms + after.target_ms - before.target_ms

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import TextIO
 
 PAUSE_S = 10.0
-"""The least seconds between two lines, if the stream is no terminal."""
+"""Minimum seconds between two lines, if the stream is no terminal."""
 
 
 class Progress:

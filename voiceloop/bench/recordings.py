@@ -26,7 +26,7 @@ BACKGROUND_S = 6
 STEP_MS = 10
 """Length over which the level of a recording is measured."""
 QUIETEST, LOUDEST = -90.0, -45.0
-"""Bounds of the level of that noise, in dB relative to full scale."""
+"""Bounds of the level of the noise after a recording, in dB relative to full scale."""
 
 
 def of_people(given: Path | None) -> Path | None:

@@ -118,7 +118,8 @@ def open_folder(path: Path) -> Path:
 
 
 def write(folder: Path, record: BenchRecord, beside: Mapping[str, object]) -> None:
-    """Write `report.md`, `bench.json` and the JSON files of `beside`, by name, into `folder`."""
+    """Write `report.md` and `bench.json` into `folder`, and each value of `beside` as JSON into a
+    file named by its key."""
     (folder / "report.md").write_text(text(record) + "\n", encoding="utf-8")
     known = json.dumps(record.to_json(), indent=1)
     (folder / "bench.json").write_text(known + "\n", encoding="utf-8")

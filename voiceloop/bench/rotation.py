@@ -1,6 +1,7 @@
 """The order in which compared contestants take turns.
 
-For each item all contestants work one directly after the other, and each time another one begins.
+For each item all contestants work one directly after the other. With the next item, another one
+begins.
 So a temporary slowdown of the machine slows down all of them.
 """
 
@@ -20,7 +21,7 @@ def rotation(
     """Yield the numbers 0 to `times` - 1, each with all `contestants` in the order of their turns.
 
     The first number always comes. Another number comes only if it would end within `limit_s`
-    seconds of the start, should it take as long as the longest so far.
+    seconds of the start, assuming that it takes as long as the longest one so far.
     """
     began, longest = perf_counter(), 0.0
     for number in range(times):

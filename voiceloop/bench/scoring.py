@@ -19,9 +19,10 @@ class WordErrors:
     words: int
     """Words that were said."""
     errors: int
-    """The least number of words replaced, left out and added."""
+    """Smallest number of words that can have been replaced, left out and added."""
     tail: int
-    """The most words at the end that an alignment with the fewest errors leaves out entirely."""
+    """Largest number of words at the end that are entirely left out in some alignment with the
+    fewest errors."""
 
 
 def plain_words(text: str) -> list[str]:

@@ -28,7 +28,7 @@ SPEAKER_RATE = 24_000
 HEARD_S = 0.2
 """Seconds of each reply that are played in real time, if only its beginning matters."""
 PATIENCE_S = 4.0
-"""Seconds after the clip at which a turn is ended by force, as may be necessary in babble."""
+"""Seconds after the clip at which a turn is ended by force: babble may keep it from ending."""
 LIMIT_S = 60.0
 """Seconds beyond the length of its clip after which a take fails with TimeoutError."""
 
@@ -42,7 +42,8 @@ class SessionMode:
     drafts: bool = True
     """True if the language model uses its draft."""
     endpoint: dict[str, object] = field(default_factory=dict[str, object])
-    """Changed settings of the section `turns`; such a mode makes its own endpoint decisions."""
+    """Changes to the section `turns` of the settings. With any, the mode itself decides where turns
+    end."""
 
 
 FOLLOWED = SessionMode("speculative")
@@ -67,7 +68,7 @@ class RecordingDetector(SpeechDetector):
         return self._remembered(super().feed(frame, probability))
 
     def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
-        """Return the events between two frames, and record them."""
+        """Return the events of the beginning of the next frame, and record them."""
         return self._remembered(super().between(rest))
 
     def end(self) -> TurnEnded:

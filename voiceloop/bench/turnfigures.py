@@ -31,11 +31,11 @@ class Behind:
     """Delays of a partial transcript behind the end of its audio, in milliseconds."""
 
     begun: float
-    """When its decode begins. More than one window of the voice detector is a backlog of audio."""
+    """Delay of the start of its decode. More than a window of the VAD shows a backlog of audio."""
     arrived: float
-    """When the transcript arrives."""
+    """Delay of the transcript itself."""
     replaced: float | None
-    """When the next transcript arrives; None for the last one of the turn."""
+    """Delay until the next transcript arrives; None for the last one of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class Outcome:
 def outcome(take: Take, said: ClipSpeech) -> Outcome:
     """Compute the results of a take in which `said` was said.
 
-    If the true end of speech is not known, the detected end is used. Turns after an interruption
-    are left out.
+    If the true end of speech is not known, the detected end is used. The trace and the text leave
+    out turns after an interruption.
     """
     until = math.inf if take.interrupted is None else take.interrupted
     over = take.began + until / SPEECH_RATE
@@ -108,7 +108,8 @@ def outcome(take: Take, said: ClipSpeech) -> Outcome:
 
 
 def _endpoints(take: Take, said: ClipSpeech) -> tuple[int, int | None]:
-    """Count endpoints before the end of speech; return also the delay of the next, in samples."""
+    """Return the number of endpoints before the end of speech, and the delay of the next one in
+    samples; None if it was missed. If the end is unknown, the last endpoint counts as next."""
     ends = [event for event in take.events if isinstance(event, TurnEnded)]
     if said.end is None:
         return max(0, len(ends) - 1), ends[-1].sample - ends[-1].speech_end if ends else None
@@ -198,7 +199,10 @@ def paired(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float
 
 
 def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
-    """Return the median voice to voice of `slow` over that of `fast`, for the same clips."""
+    """Return the median voice-to-voice time of `slow` divided by that of `fast`.
+
+    Only clips that both answered count. None if there is none.
+    """
     both = paired(slow, fast)
     if not both:
         return None
@@ -206,6 +210,6 @@ def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
 
 
 def cpu_ratio(one: Sequence[Outcome], other: Sequence[Outcome]) -> float | None:
-    """Return the median ratio of processor times for the same clips."""
+    """Return the median, over the clips, of the processor time of `one` divided by `other`'s."""
     both = [a.cpu_s / b.cpu_s for a, b in zip(one, other, strict=True) if b.cpu_s]
     return round(median(both), 3) if both else None

@@ -42,8 +42,8 @@ class Ask(Command, frozen=True, kw_only=True):
     json: bool = False
     """Print one JSON object on one line for each turn."""
     pace: Literal["realtime", "max"] = "realtime"
-    """In real time, or as fast as possible; then latencies are null, and turns may end
-    elsewhere."""
+    """In real time, or as fast as possible; with `max`, latencies are null and turns may end at
+    other places."""
     sequential: bool = False
     """Run the stages one after the other; a reference to measure the gain from overlap."""
     full_duplex: bool = False
@@ -101,7 +101,10 @@ def ask(command: Ask) -> int:
 
 
 def _card(command: Ask, stack: ExitStack) -> tuple[SoundcardSpeaker | None, DeviceError | None]:
-    """Return the opened speaker if replies are to be played, or the error that prevents it."""
+    """Return the opened speaker, or the error that prevents opening it.
+
+    Both are None if replies are not to be played.
+    """
     from voiceloop.audio.soundcard import SoundcardSpeaker
 
     if not command.play:

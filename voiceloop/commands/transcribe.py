@@ -37,8 +37,8 @@ class Transcribe(Command, frozen=True, kw_only=True):
     json: bool = False
     """Print one JSON object on one line for each file."""
     streaming: bool = False
-    """Recognise as in a conversation: with partial decodes, and an end of turn at each pause.
-    Otherwise a recording is decoded as a whole, in pieces between long silences."""
+    """Recognise as in a conversation: with partial decodes, and turns that end after a pause.
+    Otherwise all speech between two long silences is decoded together."""
 
 
 def transcribe(command: Transcribe) -> int:
@@ -62,7 +62,7 @@ def transcribe(command: Transcribe) -> int:
 
 
 def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
-    """Load the recogniser and the VAD. This is called once a file could be opened."""
+    """Load the recogniser and the VAD, after a first file has been opened."""
     with loading(asr_name(settings.asr), sys.stderr):
         startup.configure(settings.threads)
         from voiceloop.loading import load_asr, load_vad

@@ -77,7 +77,10 @@ class HeardAnswer:
 
     samples: int = 0
     first_audible: float | None = None
+    """When its first audible sample sounds, if audio is played as it arrives; None before that is
+    known."""
     plays_until: float = 0.0
+    """When all audio so far will have been played."""
     last: float = 0.0
     """When the last audio arrived."""
     underruns: int = 0

@@ -44,7 +44,7 @@ from voiceloop.startup import settled
 from voiceloop.types import Pcm
 
 MOST_JSON = 64 * 2**20
-"""The most bytes that the results of the clients may have."""
+"""Maximum size of the results of all clients, in bytes."""
 
 
 def run(command: BenchLoad, progress: Callable[[str], None]) -> Found:
