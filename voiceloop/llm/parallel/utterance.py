@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from voiceloop.llm.text.output import Output, SpeechOutput
 
 CLAUSE_WORDS = 3
-"""The number of words from which on a punctuation mark ends the first clause."""
+"""Minimum number of words after which a punctuation mark ends the first clause."""
 CLAUSE_MOST_WORDS = 8
-"""The most words of a first clause; more words count as a clause even without a mark."""
+"""Maximum number of words of a first clause; more words count as a clause even without a mark."""
 _MARK = re.compile(r"[,;:.!?…。！？，][\"'”’»)\]]*$")  # noqa: RUF001
 
 
