@@ -49,8 +49,8 @@ class Batch:
 
     @property
     def rows(self) -> Tensor:
-        """Which rows from `start` on count, bool [dialogues, tokens - start]. The first `STEPS` do
-        not, because they lack earlier features."""
+        """Which rows from `start` on count, bool [dialogues, tokens - start]. The first `STEPS`
+        rows do not count, because they lack earlier features."""
         counts = self.counts[:, self.start :].clone()
         counts[:, :STEPS] = False
         return counts
@@ -174,13 +174,13 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
     The first step in `seen` has rows for all tokens. The later steps, and `q`, have rows only for
     the last tokens of the sequence. A row of step s stands for a token that follows s drafted ones.
     It sees the first step's rows before the drafted tokens, and one row for each drafted token: for
-    the nth the one of step n.
+    the nth, the row of step n.
     """
     (keys, values), later = seen[0], len(seen) - 1
     fold, rows, tokens = q.shape[1] // keys.shape[1], q.shape[2], keys.shape[2]
 
     def spread(x: Tensor, back: int) -> Tensor:
-        """Repeat `x` for each query head, and shift it by `back` tokens."""
+        """Repeat `x` for each query head, and move its rows `back` tokens later."""
         x = x.repeat_interleave(fold, 1)
         return F.pad(x, (0, 0, back, 0))[:, :, :rows] if back else x
 
@@ -219,11 +219,11 @@ def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
 
 @torch.no_grad()
 def acceptance(batch: Batch, found: list[Tensor], head: Tensor, penalty: float) -> Tensor:
-    """Count the rows, and the rows in which the first n steps chose what the target chose.
+    """Count the rows in which the first n chained steps chose what the target chose.
 
-    The result is float64 [1 + STEPS], with n from 0 to `STEPS`. `penalty` is the penalty for
-    repetition in a reply. It applies to guesses as it does to the target's choices. Each dialogue
-    has one reply.
+    The result is float64 [1 + STEPS], with n from 0 to `STEPS`; for 0 it is all rows that count.
+    `penalty` is the penalty for repetition in a reply. It applies to guesses as it does to the
+    target's choices. Each dialogue has one reply.
     """
     counts = batch.rows
     chosen = F.pad(batch.places, (0, 1), value=-1)[:, batch.start + 1 :]

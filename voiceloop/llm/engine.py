@@ -295,8 +295,8 @@ def load_pair(
 ) -> tuple[LoadedModel, LoadedModel | LoadedHead | None]:
     """Load the target that `config` names, and the draft if it has weights.
 
-    `whole` is that of `load_model`. Raises ModelNotFound, ModelCorrupt, OutOfMemory, and
-    EngineError for a device that is not there.
+    With `whole` the models are always transformers' own. Raises ModelNotFound, ModelCorrupt,
+    OutOfMemory, and EngineError for a device that is not there.
     """
     device, dtype = placement(config)
     check_quantize(config.quantize, device)

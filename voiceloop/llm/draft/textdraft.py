@@ -174,8 +174,8 @@ class TextDraft(_Translated):
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose the tokens of the likeliest text, but nothing within a character. The target's
-        noise means nothing to another vocabulary, so it is not used."""
+        """Propose the tokens of the likeliest text; nothing if the sequence ends within a
+        character. The target's noise means nothing to another vocabulary, so it is not used."""
         own, k = (yield from self._reader.last(ids)), tree.depth
         unseen, guess, x = torch.tensor(own, device=self._model.device), list[int](), list[int]()
         while own and self._translation.certain and len(guess) < 2 * k and len(x) <= k:

@@ -1,12 +1,12 @@
 """Replies begun ahead: to what the user is likely to say next, before they have said it.
 
 The language model itself predicts the user's words: it was trained on users as well as assistants.
-It searches for the likeliest texts and begins to answer each. Answers that begin differently are
-continued (the branches), those to the likeliest texts first. All texts and answers are one tree of
-tokens after the conversation; each pass computes a few of its rows. When the user has finished, a
-branch that begins as the reply does is offered as its draft. The target verifies it like any other
-draft, so a branch may serve words that were not predicted: "shorter, please" and "make it shorter"
-have the same answer.
+It searches for the likeliest texts and begins to answer each. A few answers that begin differently
+are continued, those to the likeliest texts: these are the branches. All texts and answers are one
+tree of tokens after the conversation; each pass computes a few of its rows. When the user has
+finished, a branch that begins as the reply does is offered as its draft. The target verifies it
+like any other draft, so a branch may serve words that were not predicted: "shorter, please" and
+"make it shorter" have the same answer.
 
 This module does not know when there is time to search.
 """
