@@ -19,7 +19,6 @@ HELD_OUT = 100
 """Number of dialogues that are not trained on. Acceptance is measured on them."""
 FEWEST = 2 * HELD_OUT
 """Minimum number of requests in a user's file."""
-
 LONGEST = 2_000
 """Maximum number of characters in a request."""
 LARGEST = 64 * 2**20
@@ -65,7 +64,7 @@ def dialogues(prompts: Path | None) -> Dialogues:
 
 def _begun(text: str, opener: str) -> str:
     """Return a request after an opener. If it continues the opener's sentence, it begins with a
-    small letter."""
+    small letter, except for I."""
     if opener.endswith((". {}", "! {}")) or text.startswith(("I ", "I'")):
         return opener.format(text)
     return opener.format(text[0].lower() + text[1:])

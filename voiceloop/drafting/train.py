@@ -32,7 +32,6 @@ RATE = 1e-3
 """Initial learning rate. It falls along half a cosine."""
 WARM_UP_S = 20.0
 """Seconds of training in which the learning rate rises."""
-
 KEEP_S = 60.0
 """Seconds between two times at which the layer is saved and measured."""
 

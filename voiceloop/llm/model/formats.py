@@ -29,7 +29,7 @@ _READERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """For each `quant_method`, the format's name and the packages with which transformers reads it."""
 _MODULES = {"optimum-quanto": "optimum", "fbgemm-gpu": "fbgemm_gpu"}
-"""Modules whose names do not follow from the names of their packages."""
+"""The modules of packages, where the module's name does not follow from the package's name."""
 
 _INSTEAD = "choose the model in 16 bits (on CUDA with llm.quantize), or as a GGUF file"
 

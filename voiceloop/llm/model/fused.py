@@ -25,7 +25,7 @@ from torch import Tensor
 from voiceloop.llm.model.plain import PLAIN, Linear, Norm, Whole
 
 QUERIES = 64
-"""The most queries that one program of `attended` takes."""
+"""Maximum number of queries that one program of `attended` takes."""
 STAGES = 2
 SPARE = 32 * 1024
 """Bytes of a program's shared memory that are not for keys and values."""

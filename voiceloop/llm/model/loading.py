@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _OWN_ATTENTION, _OWN_EXPERTS = ("eager", "sdpa"), ("eager", "grouped_mm", "batched_mm")
-"""Implementations of attention and of mixtures of experts that need nothing beside torch."""
+"""Implementations of attention and of mixtures of experts that need only torch."""
 _ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 """Kinds of layers that leave rows in a cache, so that the last rows can be removed again."""
 
@@ -100,9 +100,9 @@ def load_model(
 
     With `stored` a GGUF file is run as it is; otherwise its weights are widened for torch, once.
     `dtype` None is the checkpoint's own type. With `whole` the model is always transformers' own.
-    `tokenizer` names the folder of its tokenizer if that is another one. Raises what `find` raises,
-    ModelCorrupt, OutOfMemory, and EngineError for a model that is not a causal language model with
-    attention in every layer.
+    `tokenizer` names the folder of its tokenizer; it is empty if that is the model's own. Raises
+    what `find` raises, ModelCorrupt, OutOfMemory, and EngineError for a model that is not a causal
+    language model with attention in every layer.
     """
     folder = find(name, "llm")
     if not (folder / "config.json").is_file():
