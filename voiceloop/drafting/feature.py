@@ -19,7 +19,7 @@ from voiceloop.llm.draft.featuredraft import DraftShape
 from voiceloop.llm.model.checkpoint import rotary_table
 
 STEPS = 4
-"""Number of tokens that are drafted in a row in training."""
+"""Number of tokens that are drafted one after another in training."""
 FADE = 0.8
 """Weight of a step's loss relative to that of the step before."""
 FEATURES = 0.1
@@ -63,8 +63,8 @@ class FeatureLayer(nn.Module):
     """
 
     def __init__(self, shape: DraftShape, embedding_size: float, feature_sizes: Tensor) -> None:
-        """`embedding_size` is the root mean square of embeddings. `feature_sizes` [hidden] is that
-        of each entry of a feature."""
+        """`embedding_size` is the root mean square of embeddings. `feature_sizes` [hidden] is the
+        root mean square of each entry of a feature."""
         super().__init__()
         self.shape = shape
         hidden, dim = shape.hidden, shape.dim
@@ -201,9 +201,9 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
 def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
     """Return the loss of the chained steps `found`, with step s weighted by `FADE` ** s.
 
-    The loss of a step is the cross-entropy with the target's distribution over the drafted tokens,
-    plus `FEATURES` times the smooth L1 distance from the target's features. `head` [tokens, hidden]
-    are the drafted tokens' rows of the head.
+    The loss of a step is the cross-entropy with the target's distribution over the tokens that the
+    draft chooses from, plus `FEATURES` times the smooth L1 distance from the target's features.
+    `head` [tokens, hidden] are the rows of the head for these tokens.
     """
     counts = batch.rows
     truth = batch.features[:, batch.start :][counts]

@@ -378,7 +378,7 @@ class SpeculativeConversation:
         if not (held and echo.whole and reply.finished):
             yield from held
             return
-        # The reply is an echo.
+        # All of the reply is an echo, so the next one may not begin with its first token.
         yield from self._again(
             _ReplyState(turn, reply.request_end, reply.start, avoided=reply.own[0])
         )

@@ -3,9 +3,9 @@
 `Speculator.round` launches each operation by itself, with shapes that grow with the sequence. Here
 the same round is two graphs for each number of draft tokens: the passes of the draft, and the pass
 of the target with the verification. They serve every conversation whose caches have slots. All that
-differs between rounds (the slots, the end of the sequence, its last two ids, the keys of its random
-numbers) goes to the device in one copy. The result comes back in one copy, the only one that the
-host waits for.
+changes from round to round (the slots, the end of the sequence, its last two ids, the keys of its
+random numbers) goes to the device in one copy. The result comes back in one copy, the only one that
+the host waits for.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ class Rounds:
 
         The reply begins at index `start` of `ids`. `position` is the index, among the turn's
         tokens, of the first token that the round decides. A draft that is not a model proposes
-        here, and may offer fewer tokens. A draft model must have read all ids but the last two.
+        here, and may offer fewer tokens. A draft model must have read all ids except the last two.
         """
         draft, captured, known, x = self._draft, self._captured, len(ids), None
         k, slot = _fitting(k), captured.work.target.slots.spare

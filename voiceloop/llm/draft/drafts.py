@@ -88,7 +88,7 @@ class ChainDraft(ABC):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """Draft nothing after a token of `ends`, which end a reply.
+        """After a token of `ends`, which end a reply, nothing more is drafted.
 
         Such a token is verified like any other, so this changes no distribution.
         """

@@ -89,8 +89,8 @@ class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minutes: float = 0.0
     """The duration of its training, in minutes."""
     accepted: tuple[float, ...] = ()
-    """On held-out replies: how often its first guess was right, its second if the first was, and so
-    on."""
+    """Acceptance on held-out replies: how often the draft's first guess was right, how often the
+    second was right if the first was, and so on."""
     kind: str = "feature"
     version: int = 1
 
@@ -133,7 +133,8 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
 
 
 def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Round matrices to int8, w ≈ q · scale, with a scale for each row, and all else to 16 bits.
+    """Round matrices to int8, w ≈ q · scale, with a scale for each row, and other weights to 16
+    bits.
 
     The scales are stored under the matrix's name and `SCALE`. A draft only guesses: with files of
     half the size, as many guesses are accepted.
@@ -285,7 +286,7 @@ class FeatureDraft(TreeDraft):
             yield None
 
     def rollback(self, length: int) -> None:
-        """Forget the rows from `length` on, and all rows with features of its own."""
+        """Forget the rows from `length` on, and all rows with the layer's own features."""
         self._sure = min(self._sure, length)
         self._last = None
         super().rollback(self._sure)

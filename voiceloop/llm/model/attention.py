@@ -298,7 +298,7 @@ def has_kernel(
             found = attended(q, buffer, slot, begun, window, None)
             right = masked(q, buffer[1, : 150 + rows], mask, None)
             differences.append((found - right).abs().max())
-        apart = float(torch.stack(differences).max())  # NaN where there is one
+        apart = float(torch.stack(differences).max())  # NaN if any of them is NaN
     except Exception as error:  # Triton, a compiler or a fitting GPU may be missing
         logger.info("attention by masks: %s", " ".join(str(error).split()))
         return False

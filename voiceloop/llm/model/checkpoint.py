@@ -91,8 +91,8 @@ class Checkpoint:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if there is no file. Raises ValueError for
-    other JSON."""
+    """Return the JSON object in a file; an empty one if there is no file. Raises ValueError if the
+    file holds anything else."""
     if not path.is_file():
         return {}
     try:

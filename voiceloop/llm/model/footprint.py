@@ -43,9 +43,9 @@ class Footprint:
     """llama.cpp runs the model: the weights stay as they are stored, and caches have 16 bits."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
-        """Return the bytes of the weights on a device of the type `device`, such as `cpu`. `dtype`
-        None is the checkpoint's own type, `how` the quantisation."""
-        if self.as_is or "quantization_config" in self.config:  # it stays as it is stored
+        """Return the bytes of the weights on a device of the type `device`, such as `cpu`. If
+        `dtype` is None, it is the checkpoint's own type. `how` is the quantisation."""
+        if self.as_is or "quantization_config" in self.config:  # they stay as they are stored
             return self.stored
         dtype = dtype or dtype_of(self.config)
         if dtype is None:

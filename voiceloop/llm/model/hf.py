@@ -219,7 +219,7 @@ class TransformersDecoder:
         """Return the model's arguments for positions and masks. The parameters are those of
         `hidden`."""
         masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
-        # If all layers are of one kind, transformers takes the mask itself.
+        # If all layers are of one kind, transformers takes their mask, not a dict of masks.
         mask = masks if len(masks) > 1 else next(iter(masks.values()))
         return {"position_ids": positions.unsqueeze(0), "attention_mask": mask}
 

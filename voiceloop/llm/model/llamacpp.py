@@ -147,7 +147,7 @@ class _Context:
         params.n_ctx = capacity
         params.n_batch = params.n_ubatch = min(ROWS, capacity)
         params.swa_full = True  # a rollback may uncover rows before the window
-        self._model = model  # so that it is freed after its contexts
+        self._model = model  # so that the model is freed after its contexts
         self._vocab = model.rows
         self._handle = lib.llama_init_from_model(model.handle, params)
         if not self._handle:

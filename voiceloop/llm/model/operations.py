@@ -66,7 +66,7 @@ def operations(device: torch.device, dtype: torch.dtype) -> Operations:
 
         own = Fused()
         every = [_error(own, device, dtype, activation) for activation in ACTIVATIONS]
-        worst = float(torch.stack(every).max())  # NaN where there is one
+        worst = float(torch.stack(every).max())  # NaN if any of them is NaN
     except Exception as error:  # Triton, a compiler or a fitting GPU may be missing
         logger.info("operations are torch's: %s", " ".join(str(error).split()))
         return PLAIN

@@ -19,10 +19,10 @@ from voiceloop.llm.rules.tree import ROOT
 AT_ONCE = 16
 """Maximum number of beginnings that are extended in one pass."""
 SPREAD = 5.0
-"""The largest difference in log-probability between the beginnings of one pass. Where the model is
+"""Maximum difference in log-probability between the beginnings of one pass. Where the model is
 sure, a pass has few rows, and more passes can be made."""
 WIDTH = 8
-"""Number of ways in which each beginning is extended: by one of its likeliest next tokens."""
+"""Number of next tokens, the likeliest ones, with which each beginning is extended."""
 
 Tokens = tuple[int, ...]
 

@@ -52,6 +52,6 @@ def ends_clause(text: str) -> bool:
     said about as much, so a mark that does not end a clause does no harm.
     """
     words = len(text.split())
-    if words > CLAUSE_MOST_WORDS:  # the last of them may not be complete
+    if words > CLAUSE_MOST_WORDS:  # the last word may not be complete
         return True
     return words >= CLAUSE_WORDS and _MARK.search(text.rstrip()) is not None

@@ -85,7 +85,7 @@ class LlmCounters:
     dropped_turns: int = 0
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
-    """Times the caches were given up to another conversation."""
+    """How often the caches were given up to another conversation."""
 
 
 class Stats:
