@@ -103,8 +103,8 @@ def probability_ms(
 
 
 def words_at(judged: Sequence[JudgedSilence], delay_ms: float, config: TurnConfig) -> Cost:
-    """Return the cost if the last word alone decides, at a mean delay of `delay_ms`, or at the
-    least possible one above it."""
+    """Return the cost if the last word alone decides, at a mean delay of `delay_ms`. If that is too
+    short to be possible, the delay is the shortest possible one."""
     unsure = float(np.mean([one.unfinished for one in judged if one.kind == "end"]))
     incomplete_ms = float(config.incomplete_ms)
     rest = (delay_ms - unsure * incomplete_ms) / max(1 - unsure, 1e-9)
@@ -115,9 +115,9 @@ def calibrate(judged: Sequence[JudgedSilence], config: TurnConfig) -> Calibratio
     """Return the calibration with the least cost, at `CUT_OFF_MS` for each cut-off.
 
     It may cut off at most `MOST_CUT_OFFS` of the pauses after incomplete words. After complete
-    requests it may cut off no more pauses than the plain hangover does. Return None if there is
-    none, or if the best one does not beat the last word at the same delay: with fewer cut-offs
-    after incomplete words, and no more after complete requests.
+    requests it may cut off no more pauses than the plain hangover does. Return None if no
+    calibration keeps to this, or if the best one does not beat the last word. To beat it means, at
+    the same mean delay, fewer cut-offs after incomplete words and no more after complete requests.
     """
     found = _best(judged, config)
     if found is None:
@@ -137,8 +137,8 @@ def _wait_ms(probability: float, calibration: Calibration, config: TurnConfig) -
 
 
 def shift_of(judged: Sequence[JudgedSilence]) -> float:
-    """Return by how much the median log-odds of true ends are higher after an exchange. 0 if there
-    are no true ends before or none after one."""
+    """Return how much higher the median log-odds of true ends are after an exchange than in a first
+    turn; 0 if either has no true ends."""
 
     def middle(later: bool) -> float:
         own = [
@@ -166,7 +166,8 @@ def _best(raw: Sequence[JudgedSilence], config: TurnConfig) -> Calibration | Non
 
     def mean(of: Sequence[Kind], value: Array, unsure: float, no: float) -> Array:
         """Return the mean cost at silences of the kinds `of`: [silences, upper thresholds, lower
-        thresholds]."""
+        thresholds]. A probability from the upper threshold on costs `value`, one between the
+        thresholds `unsure`, and one below both `no`."""
         own = np.sort([one.probability for one in judged if one.kind in of])
         if not len(own):
             return np.zeros((len(silences), len(thresholds), len(thresholds)))

@@ -1,8 +1,8 @@
 """Files of calibrations: those that ship with voiceloop, and those found on this machine.
 
 A calibration belongs to the fingerprint of a model and to a language. For each language a file has
-the fields of a `Calibration`, or says that the last word decides just as well. For models whose
-calibration ships, it also names the model's family.
+the fields of a `Calibration`, or says that the last word decides just as well. The shipped file
+also names the family of each model.
 """
 
 from __future__ import annotations

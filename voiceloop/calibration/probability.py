@@ -7,7 +7,8 @@ import math
 from voiceloop.types import Calibration
 
 FINAL = ".?!…,;:"
-"""Punctuation at the end of a transcript. Whisper writes some after any pause: it says nothing."""
+"""Punctuation at the end of a transcript. Whisper writes some after any pause, so it does not tell
+whether a turn is over."""
 
 CERTAIN = 1e-6
 """Minimum distance of a probability from 0 and from 1."""
@@ -19,8 +20,8 @@ def bare(text: str) -> str:
 
 
 def comparable(probability: float, calibration: Calibration, exchanges: int) -> float:
-    """Return the P(end of turn) in a first turn that corresponds to `probability` after
-    `exchanges`. Its log-odds are lower by the calibration's shift."""
+    """Return the P(end of turn) that corresponds in a first turn to `probability` after that number
+    of `exchanges`: after at least one, log-odds are lowered by the calibration's shift."""
     if not exchanges or not 0 < probability < 1:
         return probability
     first = odds(probability) * math.exp(-calibration.shift)

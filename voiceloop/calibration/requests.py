@@ -15,9 +15,9 @@ from voiceloop.calibration.probability import bare
 from voiceloop.languages import Language, language
 
 Kind = Literal["end", "whole", "function word", "content word"]
-"""Kind of the words before a silence: all that is said, a complete request that goes on, or
-incomplete words. These end in a function word, after which hardly anybody ends a turn, or in
-another word."""
+"""What the words before a silence are. `end`: all that is said. `whole`: a complete request, but
+more follows. `function word`: incomplete words, the last of which is one after which hardly anybody
+ends a turn. `content word`: incomplete words that end in another word."""
 
 _CUT = re.compile(r"\s*([/|])\s*")
 
@@ -67,7 +67,7 @@ class Requests:
 
     asked: tuple[CalibrationRequest, ...]
     history: tuple[tuple[str, str], ...]
-    """Questions with their answers, which may come before any request."""
+    """Questions with their answers. They may be the dialogue before any of the requests."""
 
 
 def requests(text: str, spoken_in: Language) -> Requests:

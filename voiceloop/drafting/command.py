@@ -25,8 +25,8 @@ class TrainDraft(Command, frozen=True, kw_only=True):
     """Train a draft, which makes a language model's replies come faster.
 
     The draft changes none of the replies. First the model replies to requests, then a small layer
-    learns to predict its tokens. If it was stopped, the same command goes on. Afterwards, set
-    `llm.draft` to the folder.
+    learns to predict its tokens. If the training was stopped, the same command continues it.
+    Afterwards, set `llm.draft` to the folder.
     """
 
     uses = ("llm",)

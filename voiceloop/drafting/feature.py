@@ -19,7 +19,7 @@ from voiceloop.llm.draft.featuredraft import DraftShape
 from voiceloop.llm.model.checkpoint import rotary_table
 
 STEPS = 4
-"""Number of tokens that are drafted in a row in training."""
+"""Number of tokens that are drafted one after another in training."""
 FADE = 0.8
 """Weight of a step's loss relative to that of the step before."""
 FEATURES = 0.1
@@ -49,8 +49,8 @@ class Batch:
 
     @property
     def rows(self) -> Tensor:
-        """Which rows from `start` on count, bool [dialogues, tokens - start]. The first `STEPS` do
-        not, because they lack earlier features."""
+        """Which rows from `start` on count, bool [dialogues, tokens - start]. The first `STEPS`
+        rows do not count, because they lack earlier features."""
         counts = self.counts[:, self.start :].clone()
         counts[:, :STEPS] = False
         return counts
@@ -63,8 +63,8 @@ class FeatureLayer(nn.Module):
     """
 
     def __init__(self, shape: DraftShape, embedding_size: float, feature_sizes: Tensor) -> None:
-        """`embedding_size` is the root mean square of embeddings. `feature_sizes` [hidden] is that
-        of each entry of a feature."""
+        """`embedding_size` is the root mean square of embeddings. `feature_sizes` [hidden] is the
+        root mean square of each entry of a feature."""
         super().__init__()
         self.shape = shape
         hidden, dim = shape.hidden, shape.dim
@@ -174,13 +174,13 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
     The first step in `seen` has rows for all tokens. The later steps, and `q`, have rows only for
     the last tokens of the sequence. A row of step s stands for a token that follows s drafted ones.
     It sees the first step's rows before the drafted tokens, and one row for each drafted token: for
-    the nth the one of step n.
+    the nth, the row of step n.
     """
     (keys, values), later = seen[0], len(seen) - 1
     fold, rows, tokens = q.shape[1] // keys.shape[1], q.shape[2], keys.shape[2]
 
     def spread(x: Tensor, back: int) -> Tensor:
-        """Repeat `x` for each query head, and shift it by `back` tokens."""
+        """Repeat `x` for each query head, and move its rows `back` tokens later."""
         x = x.repeat_interleave(fold, 1)
         return F.pad(x, (0, 0, back, 0))[:, :, :rows] if back else x
 
@@ -201,9 +201,9 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
 def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
     """Return the loss of the chained steps `found`, with step s weighted by `FADE` ** s.
 
-    The loss of a step is the cross-entropy with the target's distribution over the drafted tokens,
-    plus `FEATURES` times the smooth L1 distance from the target's features. `head` [tokens, hidden]
-    are the drafted tokens' rows of the head.
+    The loss of a step is the cross-entropy with the target's distribution over the tokens that the
+    draft chooses from, plus `FEATURES` times the smooth L1 distance from the target's features.
+    `head` [tokens, hidden] are the rows of the head for these tokens.
     """
     counts = batch.rows
     truth = batch.features[:, batch.start :][counts]
@@ -219,11 +219,11 @@ def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
 
 @torch.no_grad()
 def acceptance(batch: Batch, found: list[Tensor], head: Tensor, penalty: float) -> Tensor:
-    """Count the rows, and the rows in which the first n steps chose what the target chose.
+    """Count the rows in which the first n chained steps chose what the target chose.
 
-    The result is float64 [1 + STEPS], with n from 0 to `STEPS`. `penalty` is the penalty for
-    repetition in a reply. It applies to guesses as it does to the target's choices. Each dialogue
-    has one reply.
+    The result is float64 [1 + STEPS], with n from 0 to `STEPS`; for 0 it is all rows that count.
+    `penalty` is the penalty for repetition in a reply. It applies to guesses as it does to the
+    target's choices. Each dialogue has one reply.
     """
     counts = batch.rows
     chosen = F.pad(batch.places, (0, 1), value=-1)[:, batch.start + 1 :]

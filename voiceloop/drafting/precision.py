@@ -14,8 +14,8 @@ GAIN = 0.7
 
 @cache
 def halves(device: torch.device) -> bool:
-    """Return whether bfloat16 is much faster than float32 on `device`. On a CPU it is measured,
-    because some processors emulate products of bfloat16."""
+    """Return whether bfloat16 is much faster than float32 on `device`. On a CPU this is measured,
+    because some processors emulate products of bfloat16; on other devices it is assumed."""
     if device.type != "cpu":
         return True
     return _attends() and _took(torch.bfloat16) < GAIN * _took(torch.float32)

@@ -1,8 +1,8 @@
 """Batches of the target's own replies, with the feature of each token, from which a draft learns.
 
-A batch is one growing block of tokens in which each dialogue has a row. Shorter dialogues leave
-holes. So a second turn costs no more than its own words, and the passes that choose the tokens also
-give the features of all tokens. Each finished batch is a file, written whole or not at all.
+A batch is one growing block of tokens with a row for each dialogue; shorter ones leave holes. The
+KV cache stays between turns, so a second turn computes only its own tokens. The passes that choose
+tokens also give all features. Each finished batch is a file, written whole or not at all.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from voiceloop.llm.text.template import ChatTemplate
 LONGEST = 64
 """Maximum number of tokens in a reply."""
 ENOUGH = 0.85
-"""Share of a batch's replies that have ended when the others are cut short."""
+"""Share of ended replies at which the batch's others are cut short."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Dialogues, concatenated."""
+    """Dialogues of one batch, concatenated."""
 
     ids: Tensor
     """All tokens, int64 [tokens]."""
@@ -70,8 +70,8 @@ class Generator:
         sampling: Sampling,
         vocab: int,
     ) -> None:
-        """`vocab` is the number of tokens in the vocabulary. `sampling` has no penalty but that of
-        repetition."""
+        """`vocab` is the number of tokens in the vocabulary. Of the penalties in `sampling`, only
+        the one for repetition is applied."""
         self._model, self._head = (
             cast(Any, model).base_model,
             cast(Any, model.get_output_embeddings()),
@@ -122,8 +122,8 @@ class Generator:
         return (begun & ~going).tolist()
 
     def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
-        """Choose the next token of each row. `said` are the tokens of its reply so far; in a row
-        whose reply is over, further ones follow."""
+        """Choose the next token of each row. `said` are the reply's tokens so far, and after its
+        end tokens that mean nothing."""
         penalty = self._sampling.repetition_penalty
         if penalty != 1:
             found = logits.gather(1, said)
@@ -139,7 +139,7 @@ class _Growing(DynamicLayer):
     """A layer of the KV cache with spare room, so that a new token does not copy all others."""
 
     ROOM = LONGEST
-    """Number of rows that are added to a full buffer."""
+    """Spare token positions of a new buffer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,15 +194,15 @@ class _Block:
         self._features.append(found.last_hidden_state.expand(self._rows, -1, -1).half().cpu())
 
     def feed(self, texts: list[list[int]]) -> Tensor:
-        """Append tokens at the right of the rows. Return the last features, [rows, hidden]."""
+        """Append a text to each row, aligned right. Return the last features, [rows, hidden]."""
         longest = max(map(len, texts))
         ids = torch.tensor([[0] * (longest - len(text)) + text for text in texts])
         mask = torch.tensor([[0] * (longest - len(text)) + [1] * len(text) for text in texts])
         return self._pass(ids.to(self._device), mask.to(self._device), chosen=False)
 
     def add(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """Append a chosen token to `rows`, bool [rows]. Return the last features, [rows,
-        hidden]."""
+        """Append its chosen token to each row for which `rows`, bool [rows], is True, and a hole to
+        the others. Return the last features, [rows, hidden]."""
         return self._pass(tokens.unsqueeze(1), rows.long().unsqueeze(1), chosen=True)
 
     def _pass(self, ids: Tensor, mask: Tensor, *, chosen: bool) -> Tensor:

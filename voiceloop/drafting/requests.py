@@ -1,7 +1,7 @@
 """Requests that a draft is trained on, as people speak them, and what they may say after a reply.
 
 They come from forms and words in a bundled file, or from a user's file with one request on each
-line. Their texts alone decide which are held out, so these are the same in every run.
+line. Their texts alone decide which are held out: the same ones in every run.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from voiceloop.errors import ConfigError
 HELD_OUT = 100
 """Number of dialogues that are not trained on. Acceptance is measured on them."""
 FEWEST = 2 * HELD_OUT
+"""Minimum number of requests in a user's file."""
 LONGEST = 2_000
 """Maximum number of characters in a request."""
 LARGEST = 64 * 2**20
@@ -62,14 +63,16 @@ def dialogues(prompts: Path | None) -> Dialogues:
 
 
 def _begun(text: str, opener: str) -> str:
-    """Return a request after an opener. Inside the opener's sentence it has no capital letter."""
+    """Return a request after an opener. If it continues the opener's sentence, it begins with a
+    small letter, except for I."""
     if opener.endswith((". {}", "! {}")) or text.startswith(("I ", "I'")):
         return opener.format(text)
     return opener.format(text[0].lower() + text[1:])
 
 
 def _filled(form: str, words: dict[str, list[str]]) -> list[str]:
-    """Fill a form with each word of its first list, and in parallel with words of its second."""
+    """Return a form filled once with each word of its first list. Words of its other lists take
+    their turns."""
     names = _PLACE.findall(form)
     first = words[names[0]]
     filled = [form.replace(f"{{{names[0]}}}", word, 1) for word in first]

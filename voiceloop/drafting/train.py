@@ -1,8 +1,8 @@
 """Training of a draft: the target replies, then a layer learns to predict the tokens of its
 replies.
 
-Requests, the noise of a batch and the order of batches are computed from numbers. So a training
-that was stopped goes on as if it had not been.
+Requests, the noise of a batch and the order of batches follow from fixed seeds. So a training that
+was stopped goes on as if it had not been stopped.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ ROWS = 2048
 RATE = 1e-3
 """Initial learning rate. It falls along half a cosine."""
 WARM_UP_S = 20.0
+"""Seconds of training in which the learning rate rises."""
 KEEP_S = 60.0
 """Seconds between two times at which the layer is saved and measured."""
 
@@ -113,8 +114,8 @@ class Learner:
         held_out: Replies,
         penalty: float = 1.0,
     ) -> None:
-        """`tokens` are those that the layer chooses among. The `held_out` replies are greedy, apart
-        from the `penalty` for repetition."""
+        """`tokens` are those that the layer chooses among. `penalty` is the penalty for repetition
+        in the `held_out` replies."""
         device = model.device
         embedding: Tensor = cast(Any, model).get_input_embeddings().weight.detach()
         self._embedding = embedding  # the plain weights: some models scale their embeddings

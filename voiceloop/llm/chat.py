@@ -36,14 +36,14 @@ class ChatReply:
     """The number of words that were sent in bursts."""
     finished: bool = False
     limited: bool = False
-    """It is finished because it reached the limit of tokens."""
+    """Whether it is finished because it reached the limit of tokens."""
     cut: bool = False
-    """The user did not hear its end."""
+    """Whether the user did not hear its end."""
     _calls: int = 0
 
     def say(self, text: str) -> TokenBurst:
-        """Add `text` that the model said; return it as a burst. Its ids are the numbers of the
-        words."""
+        """Add `text` that the model said; return it as a burst. The burst's ids are the numbers of
+        the words in the reply."""
         words = _WORDS.findall(text)
         first, self.words = self.words, self.words + len(words)
         self.parts += words
@@ -92,7 +92,7 @@ class ChatConversation(ABC):
 
     @abstractmethod
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Let the model continue `reply`, and add what it yields, until the reply is finished."""
+        """Continue `reply` to its end: add each piece of the model to it, and yield that."""
 
     def messages(self) -> list[Message]:
         """Return the system prompt and all exchanges as messages."""
@@ -143,7 +143,7 @@ class ChatConversation(ABC):
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the turn with the results of its tools; nothing comes if its reply is gone."""
+        """Continue the turn with the results of its tools; yield nothing if its reply is gone."""
         reply = self._reply
         if reply is None or reply.turn != turn or not reply.parts:
             return
@@ -224,7 +224,7 @@ class ChatLlm(ABC):
     """A `voiceloop.engines.Llm` that answers messages. A subclass needs only `reply`."""
 
     fingerprint = ""
-    """Empty: nothing is learnt about the model, because another one may answer tomorrow."""
+    """Empty: no calibration is kept, since another model may have this name tomorrow."""
     metered = False
 
     def __init__(self, config: LlmConfig) -> None:
@@ -236,8 +236,8 @@ class ChatLlm(ABC):
 
     @abstractmethod
     def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Steps[str | ToolCall]:
-        """Answer `messages`, which have the form of chat completions. The user or a tool sent the
-        last.
+        """Answer `messages`, which have the form of chat completions. The last is a user's or a
+        tool's.
 
         Yields pieces of text of any length, calls of `tools`, whose turn and id are ignored, and
         None for a step without a result. The caller finds calls that are written into the text, in

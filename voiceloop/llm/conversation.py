@@ -32,7 +32,7 @@ from voiceloop.schema import nearest
 from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
 
 LAST_SENTENCE = 0.6
-"""The share of `max_new_tokens` after which a reply ends with its sentence."""
+"""Share of `max_new_tokens` after which a reply is ended at the next end of a sentence."""
 
 
 @dataclass(slots=True)
@@ -73,15 +73,15 @@ class _ReplyState:
     avoided: int | None = None
     """A token that the reply may not begin with: a reply that did was an echo of the user."""
     call: Sequence[int] = ()
-    """The ids with which the reply has to begin to be a required call; so has its continuation
-    after a tool's result. Empty if it may be text."""
+    """The ids with which the reply has to begin, so that it calls a required tool. Its continuation
+    after a tool's result begins with them too. Empty if the reply may be text."""
     returned: bool = False
-    """A tool has returned its result."""
+    """Whether a tool has returned its result."""
     finished: bool = False
     limited: bool = False
-    """It is finished because it reached the limit of tokens."""
+    """Whether it is finished because it reached the limit of tokens."""
     cut: bool = False
-    """The user did not hear its end."""
+    """Whether the user did not hear its end."""
 
 
 class SpeculativeConversation:
@@ -116,9 +116,10 @@ class SpeculativeConversation:
         self._max_new_tokens = max_new_tokens
         self._ids = template.opening(system)
         self._starts = [len(self._ids)]
-        """The index of each exchange's user text; the last is that of the current exchange."""
+        """The index in the ids of each exchange's user text; the last one is for the current
+        exchange."""
         self._reply_tokens: list[frozenset[int]] = []
-        """The tokens of the reply of each exchange but the current one."""
+        """The tokens of the reply of each closed exchange."""
         self._request = _TurnRequest()
         self._reply: _ReplyState | None = None
         self._required: Sequence[str] = ()
@@ -166,8 +167,8 @@ class SpeculativeConversation:
         return self._speculator.ending(self._request.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """Compute all of the text, its last tokens too, which the end probability needs. If a later
-        text tokenises them in another way, only they are rolled back."""
+        """Compute all of the text: the end probability needs its last tokens too. If these are
+        other tokens in a later text, only they are rolled back."""
         with self._held():
             self._begin(turn)
             self._set_request(text, suffix=[])
@@ -209,7 +210,7 @@ class SpeculativeConversation:
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the reply after the results of its tools; nothing comes if the reply is gone."""
+        """Continue the reply after the results of its tools; yield nothing if the reply is gone."""
         reply = self._reply
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
@@ -266,8 +267,8 @@ class SpeculativeConversation:
         return bool(self._template.call_of([tool.name for tool in tools]))
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
-        """Return the number of tokens of the opening, and the most that it may have: three quarters
-        of the context. The rest is for the dialogue."""
+        """Return the number of tokens of the opening, and its maximum: three quarters of the
+        context. The rest is for the dialogue."""
         return len(self._template.opening(system, tools)), self._capacity * 3 // 4
 
     def close(self) -> None:
@@ -276,7 +277,7 @@ class SpeculativeConversation:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Keep the memory of the caches while the models compute."""
+        """Keep the caches from being evicted while the models compute."""
         memory = memory_for("what a conversation computes", MEMORY_HINT)
         with self._pool.hold(self._caches) as evicted, memory:
             if evicted:
@@ -377,7 +378,7 @@ class SpeculativeConversation:
         if not (held and echo.whole and reply.finished):
             yield from held
             return
-        # The reply is an echo.
+        # All of the reply is an echo, so the next one may not begin with its first token.
         yield from self._again(
             _ReplyState(turn, reply.request_end, reply.start, avoided=reply.own[0])
         )
@@ -389,8 +390,8 @@ class SpeculativeConversation:
         yield from self._answer(reply)
 
     def _call_by(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
-        """Let the target call a tool. If it is none of the required ones, the required one of the
-        nearest name is called instead."""
+        """Let the target call a tool. If that is not a required one, the required tool with the
+        most similar name is called instead."""
         answer = self._answer(reply)
         for item in answer:
             if isinstance(item, ToolCall) and item.name not in self._required:

@@ -281,8 +281,8 @@ def best_of(config: LlmConfig) -> BestOf | None:
 
 
 def draft_of(config: LlmConfig) -> str:
-    """Return the draft that `config` names: `none`, `ngram`, `starter`, a model or a trained draft;
-    or `SHIPPED`: the one that ships for the target's family, else n-grams."""
+    """Return the draft that `config` names: `none`, `ngram`, `starter`, a model, a trained draft or
+    `SHIPPED`. The last means the draft that ships for the target's family; without one, n-grams."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":
@@ -295,8 +295,8 @@ def load_pair(
 ) -> tuple[LoadedModel, LoadedModel | LoadedHead | None]:
     """Load the target that `config` names, and the draft if it has weights.
 
-    `whole` is that of `load_model`. Raises ModelNotFound, ModelCorrupt, OutOfMemory, and
-    EngineError for a device that is not there.
+    With `whole` the models are always transformers' own. Raises ModelNotFound, ModelCorrupt,
+    OutOfMemory, and EngineError for a device that is not there.
     """
     device, dtype = placement(config)
     check_quantize(config.quantize, device)
@@ -329,7 +329,7 @@ def load_pair(
 
 def runs_stored(config: LlmConfig) -> bool:
     """Tell whether GGUF files run as they are stored, by llama.cpp. It must be installed, and
-    `config` may not ask for CUDA, for another type of weights, or for more than chains of draft
+    `config` may not ask for CUDA, for another type of weights, or for anything that needs trees of
     tokens."""
     return (
         installed()
@@ -348,7 +348,7 @@ def is_trained(draft: str) -> bool:
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
-    """Return the device of the models and the type of their weights; None is the checkpoint's own.
+    """Return the device of the models and the type of their weights; None for the checkpoint's own.
 
     Raises EngineError for a device that is not there.
     """

@@ -97,7 +97,7 @@ class Models:
 
 
 def _footprint(name: str, role: str, stored: bool) -> Footprint | None:
-    """Read the footprint of a model; None if its files do not give it, as those of a trained draft,
-    which is small beside its target."""
+    """Read the footprint of a model; None if its files do not give it. That is so for a trained
+    draft, which is small beside its target."""
     starter = bundled(STARTER[role]) if name == "starter" else None
     return read_footprint(starter or find(name, "llm"), as_is=stored)

@@ -3,9 +3,9 @@
 `Speculator.round` launches each operation by itself, with shapes that grow with the sequence. Here
 the same round is two graphs for each number of draft tokens: the passes of the draft, and the pass
 of the target with the verification. They serve every conversation whose caches have slots. All that
-differs between rounds (the slots, the end of the sequence, its last two ids, the keys of its random
-numbers) goes to the device in one copy. The result comes back in one copy, the only one that the
-host waits for.
+changes from round to round (the slots, the end of the sequence, its last two ids, the keys of its
+random numbers) goes to the device in one copy. The result comes back in one copy, the only one that
+the host waits for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ LENGTHS = (0, 1, 2, 3, 4, 6, 8)
 """Numbers of draft tokens that a round may have; each needs graphs of its own."""
 MOST = LENGTHS[-1]
 USUAL = (0, 4)
-"""The numbers that nearly every reply begins with; they are captured at the start."""
+"""The numbers of draft tokens with which nearly every reply begins. Their graphs are captured at
+the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class Round:
     """The inputs of a round."""
 
     slots: tuple[int, int]
-    """The slot of the target, and that of the draft if it is a model."""
+    """The slots of the target and of the draft. If the draft is not a model, the second has no
+    use."""
     length: int
     """The length of the sequence."""
     start: int
@@ -56,7 +58,7 @@ class Round:
     recent: tuple[int, int]
     """The last two ids."""
     keys: dict[RandomStream, list[int]]
-    """The keys of the random numbers of the next `MOST` + 1 tokens."""
+    """The keys of the random numbers of the next `MOST` + 1 tokens, by their use."""
 
 
 class Inputs:
@@ -161,7 +163,8 @@ class FixedRound:
         self._note(place.positions(k + 1), rows)
 
     def _gumbel(self, rows: int, *, drafting: bool = False) -> Tensor | None:
-        """Return the noise that `Verifier.noise` gives for these tokens."""
+        """Return the noise for the round's first `rows` tokens, the same as from
+        `Verifier.noise`."""
         if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
             return None
         return self._noise.gumbel(self.inputs.keys[RandomStream.CHOICE][:rows])
@@ -210,7 +213,8 @@ class Captured:
             self._prepare(k, self._reaching(BUCKETS[0]))
 
     def begin(self, round_: Round, k: int, x: Tensor | None = None) -> None:
-        """Load a round of `k` draft tokens, one of `LENGTHS`. Without `x` a model drafts them."""
+        """Load the inputs of a round with `k` draft tokens, one of `LENGTHS`. The draft tokens are
+        `x`; without it a model drafts them."""
         self._reach = self._reaching(round_.length + k)
         self._prepare(k, self._reach)
         self.work.inputs.load(round_)
@@ -237,7 +241,8 @@ class Captured:
         self._graphs["verify", k, self._reach].replay()
 
     def decided(self) -> tuple[int, list[int]]:
-        """Wait for the number of accepted draft tokens and the tokens that are decided."""
+        """Return the number of accepted draft tokens and the decided tokens. This waits for the
+        device."""
         self._decided_on_host.copy_(self.work.decided, non_blocking=True)
         if self.work.decided.device.type == "cuda":
             arrived = torch.cuda.Event()
@@ -247,8 +252,8 @@ class Captured:
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:
-        """Return how many rows a pass over `rows` rows looks at: the next bucket, or the
-        capacity."""
+        """Return how many rows of the cache a pass looks at if it needs `rows`: the smallest bucket
+        that holds them, or the capacity."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
         if not any(model.decoder.attends_bucket for model in models):
@@ -310,12 +315,12 @@ class Rounds:
     def begin(
         self, ids: Sequence[int], k: int, start: int, position: int
     ) -> Generator[None, None, int]:
-        """Load the round after `ids`; return how many tokens are drafted, one of `LENGTHS` up to
+        """Load the round after `ids`. Return the number of draft tokens: one of `LENGTHS`, at most
         `k`.
 
-        The reply begins at index `start`; the first token that is decided is number `position` of
-        the turn's. A draft that is not a model proposes here, and may offer fewer tokens. A draft
-        model must have read all ids but the last two.
+        The reply begins at index `start` of `ids`. `position` is the index, among the turn's
+        tokens, of the first token that the round decides. A draft that is not a model proposes
+        here, and may offer fewer tokens. A draft model must have read all ids except the last two.
         """
         draft, captured, known, x = self._draft, self._captured, len(ids), None
         k, slot = _fitting(k), captured.work.target.slots.spare
@@ -351,7 +356,8 @@ class Rounds:
         self._cache.advance(k + 1)
 
     def settle(self) -> tuple[int, list[int]]:
-        """Wait for the number of accepted draft tokens and the tokens that are decided."""
+        """Return the number of accepted draft tokens and the decided tokens. This waits for the
+        device."""
         n, tokens = self._captured.decided()
         if self._verifier.sampling.rejects:
             self._verifier.remember(self._position, self._captured.work.p[: n + 1])

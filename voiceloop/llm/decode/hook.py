@@ -1,4 +1,4 @@
-"""The hook by which others than the speculator can take part in a reply.
+"""The hook with which other code than the speculator can decide parts of a reply.
 
 `llm/parallel` has two of them: the best of several replies, and replies that are begun ahead.
 """
@@ -21,7 +21,7 @@ class ReplyHook:
     """
 
     def begin(self, turn: int) -> None:
-        """Note that the conversation has something to do for the user's `turn`."""
+        """Note that work for the user's `turn` begins. The turn may be the same as before."""
 
     def first(
         self, prompt: Prompt, limit: int, output: Callable[[], Output]

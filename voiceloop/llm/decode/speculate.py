@@ -9,8 +9,8 @@
 The draft tokens may also form a tree, with several tokens for one position: one path is accepted.
 
 `verify.rejection` is the part of Algorithm 1 that accepts; `verify.coupled`, the default, is
-another rule with the same distribution. `stats` has what each round cost. This module does not know
-what tokens mean, which turns they belong to and when a reply is over.
+another rule with the same distribution. This module does not know what tokens mean or when a reply
+is over.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from voiceloop.llm.rules.tree import Tree, chain
 from voiceloop.llm.rules.verify import DraftTokens, Verifier
 
 CARRIED = CHUNK // 2
-"""Tokens of an earlier reply for which a pass over the end of a prompt leaves room."""
+"""Room, in tokens, that the pass over a prompt's end leaves for an old reply. In rejection sampling
+it is also the number of a turn's first tokens whose distributions are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,10 @@ class Prompt:
     turn: int
     """The number of the user's turn."""
     position: int = 0
-    """How many tokens were decided in this turn before the reply: its noise begins there."""
+    """Number of tokens that were decided in this turn before the reply. The reply's noise begins at
+    this position."""
     watched: int | None = None
-    """The number of ids after which `Speculator.ending` is wanted; None if it is not wanted."""
+    """The `length` for which `Speculator.ending` is wanted; None if it is not wanted."""
     earlier: Set[int] = frozenset()
     """The tokens of earlier replies and of the user's words, for the repetition penalty."""
     avoided: int | None = None
@@ -62,9 +64,8 @@ class Prompt:
 class PassPlan:
     """One pass of the target for one conversation, and what its logits decide.
 
-    The pass needs the first four fields, and may compute the plans of several conversations at
-    once. `Speculator.settle` needs the other fields and the logits. A plan is valid until the
-    conversation's next one.
+    The pass needs the first four fields. `Speculator.settle` needs the other fields and the logits.
+    A plan is valid until the conversation's next one.
     """
 
     tokens: Tensor
@@ -72,17 +73,17 @@ class PassPlan:
     start: int
     """The position of the first token to compute."""
     slot: KvCache
-    """The cache that holds all rows before `start`, and gets the new ones."""
+    """The cache with all rows before `start`. The pass adds the new rows to it."""
     keep: int
     """Logits are wanted after each of the last `keep` tokens."""
     x: DraftTokens
     noise: Tensor | None
     """Gumbel noise for the tokens that are decided, as from `Verifier.noise`."""
     position: int
-    """The number of the first token that is decided, among the turn's tokens."""
+    """Index, among the turn's tokens, of the first token that this pass decides."""
     watched: int | None
-    """The number of ids after which the first row of logits gives `Speculator.ending`; None if it
-    does not."""
+    """The `length` for which the first row of logits gives `Speculator.ending`; None if it gives
+    none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class _ReplyStart:
     avoided: int | None = None
 
     def position(self, length: int) -> int:
-        """Return the number, among the turn's tokens, of the token after `length` ids."""
+        """Return the index, among the turn's tokens, of the token after the first `length` ids."""
         return self.first + length - self.start
 
 
@@ -111,12 +112,12 @@ class Speculator:
     """Decides the tokens of one conversation, whose ids the caller owns and passes in.
 
     The caches of both models always hold rows of a prefix of these ids; the caller calls `rollback`
-    before it cuts or changes them. All generators pause between passes of a model. They may be
+    before it cuts or changes the ids. All generators pause between passes of a model. They may be
     closed at any pause, and leave the caches valid for the ids that were passed in.
 
-    A reply depends on seed, turn and prompt alone. In rejection sampling it also depends on the
-    draft and on the numbers of draft tokens, and repeats only where those are fixed. Both hold up
-    to rounding: between two tokens of nearly equal scores the number of rows in a pass may decide.
+    The same seed, turn and prompt give the same reply. In rejection sampling the draft and the
+    numbers of draft tokens must be the same too. Rounding may break this: between two tokens of
+    nearly equal scores the number of rows in a pass may decide.
     """
 
     def __init__(
@@ -149,8 +150,8 @@ class Speculator:
 
     @cached_property
     def _rows(self) -> Tensor:
-        """The buffer for the tokens of a pass. The first step makes it, on the model's own thread
-        and stream; a conversation begins on another thread."""
+        """The buffer for the tokens of a pass. It is made at its first use, on the model's own
+        thread and stream: a conversation is made on another thread."""
         return torch.empty(self.cache.capacity, dtype=torch.long, device=self._target.device)
 
     @torch.inference_mode()
@@ -179,7 +180,7 @@ class Speculator:
     def _round(self, ids: Sequence[int], tree: Tree, position: int) -> Generator[None, None, Step]:
         """Run Algorithm 1 with the names of Leviathan et al. 2023; x may be a tree.
 
-        `position` is the number of the token that follows the ids, among the turn's tokens.
+        `position` is the index, among the turn's tokens, of the token that follows the ids.
         """
         x, noise = DraftTokens(self._rows[:0]), None
         # Propose: x_1, …, x_k from the draft, one pass each.
@@ -214,7 +215,7 @@ class Speculator:
     def _replayed(
         self, rounds: Rounds, ids: Sequence[int], k: int, position: int
     ) -> Generator[None, None, Step]:
-        """Run the round as captured graphs, between which it cannot pause."""
+        """Run the round as captured graphs, without a pause between them."""
         if k > 0 and self._draft is not None:
             yield from self._catch_up(self._draft, ids)
         k = yield from rounds.begin(ids, k, self._reply.start, position)
@@ -283,15 +284,15 @@ class Speculator:
         """Begin a reply to `prompt`, keeping what still fits of `old`, an earlier reply.
 
         The target verifies the old reply like draft tokens: in one pass where it fits into a chunk,
-        else in several, up to the first token that is rejected. Without an old reply its first
-        token comes from the pass over the end of the prompt. There has to be room for one token
-        after the old ones. The step's rows and time are those of the last pass.
+        else in several, up to the first token that is rejected. Without an old reply, the pass over
+        the end of the prompt gives the first token. After the old tokens there must be room for one
+        more. The step's rows and time are those of the last pass.
 
         In coupled verification the result is the same as that of starting over. In rejection
-        sampling it has the same distribution: each old token is verified against the distribution
-        that it was drawn from, which is kept for the first `CARRIED` of the turn. `old` then has to
-        be all that was decided, with the token that ended the reply; leaving one out would be a
-        bias.
+        sampling only the distribution is the same: each old token is verified against the
+        distribution that it was drawn from. These are kept for the turn's first `CARRIED` tokens.
+        `old` must then hold all decided tokens, also the one that ended the reply: to leave one out
+        would bias the result.
         """
         ids = prompt.ids
         whole, kept, done, step = [*ids, *old], 0, False, Step()
@@ -316,17 +317,17 @@ class Speculator:
 
     @torch.inference_mode()
     def offer(self, ids: Sequence[int], draft: Sequence[int]) -> Step:
-        """Continue the reply by those of the `draft` tokens that are accepted and one more.
+        """Continue the reply by the `draft` tokens that are accepted, and by one more token.
 
-        This is a round in one step, with draft tokens of the caller's. In rejection sampling they
-        must not depend on the random numbers that verify them.
+        This is a round without pauses, with the caller's own draft tokens. In rejection sampling
+        they must not depend on the random numbers that verify them.
         """
         return self._verified(ids, DraftTokens(torch.tensor(draft, device=self._target.device)))
 
     @torch.inference_mode()
     def read(self, prompt: Prompt) -> Generator[None, None, Tensor]:
         """Read `prompt` for a reply whose first tokens the caller decides; return the logits after
-        it, [1, vocab]."""
+        the prompt, [1, vocab]."""
         x = yield from self._begin(prompt, ())
         plan, watch = self.plan(prompt.ids, x, watched=prompt.watched), self._watches.target
         with watch:
@@ -360,7 +361,7 @@ class Speculator:
         return tokens, self._watches.draft.take()
 
     def follow(self, seed: int) -> None:
-        """Draw the rest of the reply, whose first tokens the caller has decided, by this seed."""
+        """Draw the rest of the reply with this seed. The caller has decided its first tokens."""
         self._verifier.follow(seed)
         if self._draft is not None:
             self._draft.rollback(self._reply.start)  # it may have read other tokens
@@ -385,8 +386,8 @@ class Speculator:
         yield None
 
     def ending(self, length: int) -> float | None:
-        """Return the probability that one of the `ends` follows the first `length` ids; None unless
-        the last pass over them computed it."""
+        """Return the probability that one of the `ends` follows the first `length` ids. Only the
+        newest such probability is kept; None for another `length`."""
         return self._ending[1] if self._ending is not None and self._ending[0] == length else None
 
     def rollback(self, length: int) -> None:
@@ -415,8 +416,8 @@ class Speculator:
         return sampling.seed if sampling.temperature else None
 
     def _begin(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, DraftTokens]:
-        """Begin a reply; return the tokens of the `old` reply that can be verified. Before that,
-        read the part of `prompt` that does not fit into one pass with them."""
+        """Begin a reply: read the part of `prompt` that does not fit into one pass with the `old`
+        tokens. Return the old tokens that can be verified."""
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
         self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided)
@@ -453,13 +454,13 @@ class Speculator:
         yield None
 
     def _logits(self, plan: PassPlan) -> Tensor:
-        """Compute the planned pass."""
+        """Compute the planned pass and return its logits."""
         if (tree := plan.x.branches) is None:
             return self._target.forward(plan.tokens, plan.slot, plan.keep)
         return self._target.forward_tree(plan.tokens, plan.slot, tree, plan.keep)
 
     def _record_ending(self, length: int, logits: Tensor) -> None:
-        """Compute the value of `ending` now, because that waits for the device."""
+        """Store `ending` now, so that reading it never waits for the device."""
         if self._ends:
             self._ending = length, float(logits.float().softmax(-1)[self._ends].sum())
 

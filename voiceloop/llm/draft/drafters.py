@@ -30,8 +30,8 @@ class Drafter(Protocol):
     """Whether its drafts propose trees."""
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> Draft:
-        """Make the draft of a conversation. `cache` is the target's for the conversation; `slots`
-        are for the draft model, if rounds are captured."""
+        """Make the draft of a conversation. `cache` is the target's cache of this conversation.
+        `slots` are those of the draft model; None if rounds are not captured."""
         ...
 
 

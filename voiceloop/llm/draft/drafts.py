@@ -34,8 +34,9 @@ class Draft(Protocol):
 
     @property
     def lag(self) -> float:
-        """The number of ids at the end of a sequence that `propose` may have to read itself. If
-        more are missing, `prefill` reads them, which does not count as the time of a draft step."""
+        """The number of ids at the end of a sequence that `propose` reads itself if they are
+        missing. If more are missing, `prefill` reads them first, which does not count as the time
+        of a draft step."""
         ...
 
     @property
@@ -60,7 +61,7 @@ class Draft(Protocol):
 
         `noise` is Gumbel noise for these positions, [depth or more, vocab], to choose by: the
         target's own in coupled verification; None if the target is greedy. `penalties` have counted
-        `ids`. A caller that closes this at a pause rolls back to the end of `ids`.
+        `ids`. A caller that closes this at a pause must roll back to the end of `ids`.
         """
         ...
 
@@ -87,12 +88,12 @@ class ChainDraft(ABC):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """Draft nothing after a token of `ends`, which end a reply.
+        """After a token of `ends`, which end a reply, nothing more is drafted.
 
         Such a token is verified like any other, so this changes no distribution.
         """
         self.cache = KvCache(capacity, slots)
-        # On other devices it would take a wait to know that a token ends the reply.
+        # On other devices, to know that a token ends the reply would mean to wait for the device.
         self._ends = ends if device.type == "cpu" else frozenset[int]()
         self._device = device
         self._sampling = sampling
@@ -101,7 +102,7 @@ class ChainDraft(ABC):
 
     @cached_property
     def _tokens(self) -> Tensor:
-        """The buffer for the tokens of a round. The first step makes it, on the model's thread."""
+        """The buffer for the tokens of a round, made at its first use, on the model's thread."""
         return torch.empty(self.cache.capacity, dtype=torch.long, device=self._device)
 
     @property
@@ -193,16 +194,17 @@ class TreeDraft(ChainDraft):
 
     @abstractmethod
     def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
-        """Return the logits after the last nodes of `tree`, [nodes, vocab]; earlier passes had the
-        rest. These nodes have the `tokens`, and `after` says which row of the last pass each
-        follows."""
+        """Compute the last nodes of `tree`, which have the `tokens`; earlier passes had the others.
+        Return the logits after them, [nodes, vocab]. Each follows a row of the last pass: `after`
+        has its index."""
 
 
 class ModelDraft(TreeDraft):
     """A draft by a smaller model with the target's vocabulary."""
 
-    # After a round in which all draft tokens were accepted, the last of them is missing too; one
-    # pass reads it with the last id. More are missing only after rounds without draft tokens.
+    # The last id is always missing. After a round in which all draft tokens were accepted, the id
+    # before it is missing too; one pass reads both. More are missing only after rounds without
+    # draft tokens.
     lag = 2
 
     def __init__(
@@ -213,7 +215,7 @@ class ModelDraft(TreeDraft):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """The arguments but `model` are those of `ChainDraft`."""
+        """All arguments except `model` are those of `ChainDraft`."""
         super().__init__(model.device, sampling, capacity, ends, slots)
         self._model = model
 
@@ -222,7 +224,7 @@ class ModelDraft(TreeDraft):
 
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
         yield from ()
-        self.rollback(len(ids) - 1)  # a cancelled round has read all of them
+        self.rollback(len(ids) - 1)  # a cancelled round may have read all
         return torch.tensor(ids[self.cache.length :], device=self._device)
 
     def _logits(self, unseen: Tensor) -> Tensor:
@@ -239,7 +241,7 @@ class NgramDraft:
     """
 
     LONGEST, SHORTEST = 4, 2
-    """The lengths of the n-grams that are looked up, in tokens."""
+    """Maximum and minimum length of the n-grams that are looked up, in tokens."""
 
     draws = False
     lag = math.inf
@@ -263,8 +265,8 @@ class NgramDraft:
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose a path for each different token that followed, but no more than `tree` has.
-        Nothing is proposed if the last tokens never occurred before."""
+        """Propose a path for each different token that followed the last tokens when they occurred
+        before, but no more paths than `tree` has."""
         self._index(ids)
         yield from ()
         firsts = tree.children(ROOT)
@@ -319,7 +321,7 @@ class NgramDraft:
         return list(found.values())
 
     def _copied(self, start: int, count: int) -> list[int]:
-        """Copy `count` tokens from index `start` on. At the end of the sequence, copying starts
-        again."""
+        """Copy `count` tokens from index `start` on. At the end of the sequence, copying goes on
+        from `start` again."""
         period = len(self._ids) - start
         return [self._ids[start + i % period] for i in range(count)]

@@ -2,9 +2,9 @@
 
 A feature is the input of the target's head. The draft's folder holds a card and the layer's weights
 (`voiceloop train-draft` writes both); embedding and head are the target's own. For each token the
-layer takes its embedding and the feature before it, and computes the feature after it (EAGLE: Li et
-al. 2024, arXiv 2401.15077). While it drafts, it uses its own features where the target has not
-computed any yet. Rows that depend on them are computed again later.
+layer takes the token's embedding and the feature before it, and computes the feature after the
+token (EAGLE: Li et al. 2024, arXiv 2401.15077). While it drafts, it uses its own features where the
+target has not computed any yet. Rows that depend on them are computed again later.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minutes: float = 0.0
     """The duration of its training, in minutes."""
     accepted: tuple[float, ...] = ()
-    """On held-out replies: how often its first guess was right, its second if the first was, and so
-    on."""
+    """Acceptance on held-out replies: how often the draft's first guess was right, how often the
+    second was right if the first was, and so on."""
     kind: str = "feature"
     version: int = 1
 
@@ -103,7 +103,7 @@ class LoadedHead:
     card: DraftCard
     weights: dict[str, Tensor]
     tokens: Tensor
-    """The target's tokens that it chooses from, int64 [tokens]."""
+    """The target's tokens that the draft chooses from, int64 [tokens]."""
 
 
 def is_head(folder: Path) -> bool:
@@ -133,7 +133,8 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
 
 
 def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Round matrices to int8, w ≈ q · scale, with a scale for each row, and all else to 16 bits.
+    """Round matrices to int8, w ≈ q · scale, with a scale for each row, and other weights to 16
+    bits.
 
     The scales are stored under the matrix's name and `SCALE`. A draft only guesses: with files of
     half the size, as many guesses are accepted.
@@ -166,7 +167,8 @@ def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
 
 
 def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
-    """Raise EngineError if the draft was trained for a target of another family."""
+    """Raise EngineError if the draft was trained for a target of another family, or has tokens that
+    this one lacks."""
     if head.card.family != family(target) or int(head.tokens.max()) >= vocab:
         raise EngineError(
             f"the draft '{head.name}' was trained for {head.card.target}, "
@@ -176,8 +178,8 @@ def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
 
 
 def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
-    """Return the rows of the target's head for `tokens`, [tokens, hidden]. No decoder may have it
-    yet."""
+    """Return the rows of the target's head for `tokens`, [tokens, hidden]. To be called before a
+    decoder takes the weights."""
     if isinstance(target.model, Checkpoint):
         weights = target.model.weights
         return weights.get(HEAD, weights[EMBEDDING])[tokens]
@@ -228,12 +230,12 @@ class FeatureModel:
         cache: KvCache,
         tree: Tree | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Compute `ids` [rows] after the rows of `cache`, each with the feature before it,
-        [rows, hidden].
+        """Compute `ids` [rows] after the rows of `cache`. `features` [rows, hidden] has the feature
+        before each.
 
-        Returns the logits after the last id, [1, vocab], and its feature, [1, hidden]. Logits are
-        -inf for tokens that the draft never chooses. With a `tree`, the ids are its last nodes, and
-        logits and features of all of them are returned.
+        Returns the logits after the last id, [1, vocab], and the feature after it, [1, hidden].
+        Logits are -inf for tokens that the draft never chooses. With a `tree`, the ids are its last
+        nodes, and logits and features of all of them are returned.
         """
         x = self._fuse(torch.cat((F.embedding(ids, self.embedding), features), -1))
         if tree is None:
@@ -250,7 +252,8 @@ class FeatureModel:
 class FeatureDraft(TreeDraft):
     """A draft by a layer that was trained for the target."""
 
-    # Rows with features of its own are computed again with the target's.
+    # The rows of its last proposal have features of its own: they are computed again with the
+    # target's.
     lag = draftpolicy.MOST + 1
 
     def __init__(
@@ -283,7 +286,7 @@ class FeatureDraft(TreeDraft):
             yield None
 
     def rollback(self, length: int) -> None:
-        """Forget the rows from `length` on, and all rows with features of its own."""
+        """Forget the rows from `length` on, and all rows with the layer's own features."""
         self._sure = min(self._sure, length)
         self._last = None
         super().rollback(self._sure)
@@ -311,7 +314,8 @@ class FeatureDraft(TreeDraft):
         return logits
 
     def _fed(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute `ids` with the target's features; return what `FeatureModel.forward` does."""
+        """Compute `ids` with the target's features; return the logits and the feature after the
+        last."""
         start = self.cache.length
         (rows,) = self._features.written(FEATURES)
         before = rows[max(0, start - 1) : start + len(ids) - 1, 0]

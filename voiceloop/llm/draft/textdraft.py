@@ -1,8 +1,9 @@
 """Drafts by models with another tokenizer than the target's (universal assisted decoding).
 
-If both have most tokens in common, the draft chooses among those, from its own distribution over
-them and with the target's noise. Only its other tokens are lost (Timor et al. 2025, arXiv
-2502.05202, their TLI). Otherwise its guess is a text, which is tokenised again for the target.
+If most of the draft's tokens are also the target's, the draft chooses among these, from its own
+distribution over them and with the target's noise. Only its other tokens are lost (Timor et al.
+2025, arXiv 2502.05202, their TLI). Otherwise its guess is a text, which is tokenised again for the
+target.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from voiceloop.llm.text.template import special_tokens
 from voiceloop.llm.text.translation import Translation
 
 MOST = 0.5
-"""The share of the draft's tokens that must be the target's too for `SharedDraft` to be used."""
+"""Minimum share of the draft's tokens that are also the target's for `SharedDraft` to be used."""
 
 
 ROOM = 64
@@ -38,7 +39,7 @@ class _TranslationReader:
         self.cache, self.translation, self.length = cache, translation, 0
         self._model = model
         self._fed: list[int] = []
-        """The tokens of the rows in the cache, and maybe more tokens, which it lacks."""
+        """The tokens of the rows in the cache, perhaps followed by tokens that the cache lacks."""
 
     def unseen(self, ids: Sequence[int]) -> list[int]:
         """Cut the cache back to what fits `ids`; return the tokens that it then lacks, at least
@@ -59,8 +60,8 @@ class _TranslationReader:
         self.length = len(ids)
 
     def last(self, ids: Sequence[int]) -> Generator[None, None, list[int]]:
-        """Return the tokens of `unseen`. If one step cannot take them, read all but the last
-        before."""
+        """Return the tokens that the next pass has to read. If they are too many for one pass, all
+        except the last are read here."""
         own = self.unseen(ids)
         if len(own) > self._model.chunk:
             yield from feed(self._model, self.cache, self._fed[:-1])
@@ -166,14 +167,15 @@ class TextDraft(_Translated):
         self._model, self._translation, self._tokenizer = model, translation, own
         specials = {text: index for index, text in special_tokens(target).items()}
         self._special = {index: specials.get(text) for index, text in special_tokens(own).items()}
-        """The target's ids of the draft's special tokens; None if it has none of that name."""
+        """The target's id of each special token of the draft; None if the target lacks that
+        token."""
 
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose the tokens of the likeliest text, but nothing within a character. The target's
-        noise means nothing to another vocabulary, so it is not used."""
+        """Propose the tokens of the likeliest text; nothing if the sequence ends within a
+        character. The target's noise means nothing to another vocabulary, so it is not used."""
         own, k = (yield from self._reader.last(ids)), tree.depth
         unseen, guess, x = torch.tensor(own, device=self._model.device), list[int](), list[int]()
         while own and self._translation.certain and len(guess) < 2 * k and len(x) <= k:

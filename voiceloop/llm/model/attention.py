@@ -2,9 +2,9 @@
 
 There are two kinds of passes. One writes after the rows of a `KvCache`, in shapes that grow with
 it. The other writes at a `SlotPosition`: its shapes and addresses never change, so that it can be
-captured once and replayed for every conversation. It attends in one of two ways: by a mask over a
-fixed number of rows, on any device, or on CUDA by a kernel that reads the start from the device.
-This module knows no layers and no weights.
+captured once and replayed for every conversation. The second kind attends in one of two ways: by a
+mask over a fixed number of rows, on any device, or on CUDA by a kernel that reads the start from
+the device. This module knows no layers and no weights.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ logger = logging.getLogger(__name__)
 
 CPU = torch.device("cpu")
 BUCKETS = (256, 512, 1024, 2048)
-"""The numbers of rows that masked passes of fixed shape attend to: the smallest that fits."""
+"""Numbers of rows that masked passes of fixed shape attend to. Each takes the smallest that is
+enough; if none is, it attends to all rows of a slot."""
 
 
 ROUNDED = 0.05
-"""The largest difference between the kernel in 16 bits and masks that is put down to rounding."""
+"""Maximum difference between the kernel's results in 16 bits and those by masks. A larger one does
+not come from rounding."""
 FEATURES = -1
 """The layer number under which a cache keeps the inputs of the head, [rows, 1, hidden]."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotPosition:
-    """Where a pass of fixed shape writes its rows. The numbers lie on the device."""
+    """Where a pass of fixed shape writes its rows. `slot` and `start` are on the device."""
 
     slots: Slots
     slot: Tensor
@@ -82,8 +84,8 @@ class Rows(Protocol):
         """Write a layer's `states` to the cache; return the attention of `q`, [rows, heads * dim].
 
         `states` is [rows, 2 groups, dim], keys before values; `q` is [rows, heads, dim]. A row sees
-        the last `window` rows up to itself, or all of them. Products are multiplied by `scale`, or
-        by 1 / sqrt(dim) if it is None.
+        the last `window` rows up to itself, or all of them if `window` is None. Products are
+        multiplied by `scale`, or by 1 / sqrt(dim) if it is None.
         """
         ...
 
@@ -93,7 +95,8 @@ class Rows(Protocol):
 
 
 class Following:
-    """The next rows of a cache, whose owner has to `advance` it afterwards; implements `Rows`."""
+    """The next rows of a cache; implements `Rows`. The caller has to `advance` the cache
+    afterwards."""
 
     def __init__(self, cache: KvCache, rows: int) -> None:
         self.positions = slice(cache.length, cache.length + rows, None)
@@ -147,12 +150,12 @@ class Branching:
 
 
 class Branches:
-    """The positions of rows, the last of which are the nodes of a tree, and which rows each sees:
-    all rows before the tree, and in the tree only the path to itself."""
+    """The positions of rows, the last of which are the nodes of a tree, and the rows that each of
+    them sees: all rows before the tree, and in the tree only the path to itself."""
 
     def __init__(self, start: int, rows: int, tree: Tree, device: torch.device) -> None:
-        """Add `rows` rows after `start` others. The last of all these rows are the nodes of `tree`,
-        in their order; some of the nodes may be among the others."""
+        """Add `rows` rows after the first `start` rows. The last of all these rows are the nodes of
+        `tree`, in their order; some nodes may be among the first `start` rows."""
         end = start + rows
         root = end - len(tree)
         places = torch.arange(end)
@@ -165,7 +168,8 @@ class Branches:
         self.positions = self.places[start:]
         """The positions of the added rows, int64 [rows]."""
         self.apart = apart.to(device)
-        """Which rows an added one does not see, wherever they are: bool [rows, start + rows]."""
+        """The rows that an added row does not see because they are not on its path: bool [rows,
+        start + rows]."""
 
 
 @lru_cache(maxsize=64)
@@ -237,8 +241,8 @@ def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) ->
 
 
 def behind(rows: int, places: int, window: int | None, fold: int, like: Tensor) -> Tensor:
-    """Return the mask of `hidden` for the last `rows` of `places`, more quickly. A small draft
-    needs that."""
+    """Return the mask of `hidden` for the last `rows` of `places` rows. This is quicker, which
+    counts for a small draft."""
     last = places - rows
     mask = like.new_full((rows, places), -math.inf).triu_(last + 1)
     if window is not None:
@@ -255,8 +259,11 @@ def hidden(
     apart: Tensor | None = None,
 ) -> Tensor:
     """Return the mask of rows at `positions` over rows at `places`: [rows * fold, places], 0 where
-    a row sees another, else -inf. A row sees the last `window` positions up to its own, or all if
-    that is None, but no row that is `apart` from it, bool [rows, places]."""
+    a row sees another, else -inf.
+
+    A row sees the last `window` positions up to its own, or all if `window` is None. It does not
+    see rows for which `apart`, bool [rows, places], is True. Each row is repeated `fold` times.
+    """
     back = positions.unsqueeze(1) - places
     unseen = back < 0 if window is None else (back < 0) | (back >= window)
     if apart is not None:
@@ -291,7 +298,7 @@ def has_kernel(
             found = attended(q, buffer, slot, begun, window, None)
             right = masked(q, buffer[1, : 150 + rows], mask, None)
             differences.append((found - right).abs().max())
-        apart = float(torch.stack(differences).max())  # NaN where there is one
+        apart = float(torch.stack(differences).max())  # NaN if any of them is NaN
     except Exception as error:  # Triton, a compiler or a fitting GPU may be missing
         logger.info("attention by masks: %s", " ".join(str(error).split()))
         return False

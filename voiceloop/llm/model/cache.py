@@ -2,9 +2,10 @@
 
 A `KvCache` has `capacity` rows for each layer, and a length. Rows are written at the length. A
 rollback only lowers the length: rows beyond it are never attended to, and will be overwritten. So
-cancellation, rejection and truncation are free. Its buffers are its own, or one of the `Slots` that
-all conversations of a model share, so that one captured pass serves them all. A `CachePool` limits
-the memory of idle conversations. Only the owner of a cache knows which tokens its rows belong to.
+cancellation, rejection and truncation are free. A cache has buffers of its own, or one of the
+`Slots` that all conversations of a model share, so that one captured pass serves them all. A
+`CachePool` limits the memory of idle conversations. Only the owner of a cache knows which tokens
+its rows belong to.
 """
 
 from __future__ import annotations
@@ -153,9 +154,10 @@ class CachePool:
     """Limits the memory of the buffers of idle conversations.
 
     A conversation holds its group of caches while it computes. When it is idle its rows stay for as
-    long as all groups fit into the budget. Then the least recently used group is evicted first, and
-    its conversation computes the rows again from its ids when it comes back. A conversation that
-    computes always gets buffers, and the group that computed last keeps them, whatever the budget.
+    long as all groups fit into the budget. Otherwise the least recently used group is evicted
+    first. When its conversation goes on, it computes the rows again from its ids. A conversation
+    that computes always gets buffers, and the group that computed last keeps them, whatever the
+    budget.
     """
 
     def __init__(self, budget: int) -> None:

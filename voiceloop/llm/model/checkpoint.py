@@ -71,8 +71,8 @@ class Checkpoint:
     """The number that norms add to the mean square."""
     weights: dict[str, Tensor]
     """The weights by their names in checkpoints. HEAD is missing if the embedding is also the head.
-    A decoder takes out the weights that it fuses. They may have a narrower type than `dtype`: on a
-    CPU they are then pages of the file, and each is read when it is fused."""
+    A decoder takes out the weights that it fuses. Weights may have a narrower type than `dtype`: on
+    a CPU they are then pages of the file, and each is read when it is fused."""
     dtype: torch.dtype
     """The type of the arithmetic."""
     activation: str = "silu"
@@ -91,8 +91,8 @@ class Checkpoint:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the JSON object in a file; an empty one without a file. Raises ValueError for other
-    JSON."""
+    """Return the JSON object in a file; an empty one if there is no file. Raises ValueError if the
+    file holds anything else."""
     if not path.is_file():
         return {}
     try:
@@ -114,8 +114,9 @@ def read_checkpoint(
 ) -> Checkpoint | None:
     """Read the model in `folder`; None if it is not a plain one.
 
-    `config` is its config.json, and `dtype` None is the type that it names. Raises ValueError if
-    the weights are not those that it describes, SafetensorError or OSError if they cannot be read.
+    `config` is its config.json. If `dtype` is None, the type is the one that `config` names. Raises
+    ValueError if the weights are not those that `config` describes, SafetensorError or OSError if
+    they cannot be read.
     """
     dtype = dtype or dtype_of(config)
     theta = _theta(config)
@@ -157,8 +158,8 @@ def read_checkpoint(
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files that hold the weights; none if these have another format. Raises ValueError
-    if the index of the files cannot be read, or leads out of the folder."""
+    """Return the safetensors files that hold the weights; none if the weights have another format.
+    Raises ValueError if the index of the files cannot be read, or leads out of the folder."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     return [whole] if whole.is_file() else _listed(index)
 
@@ -269,7 +270,7 @@ def rotary_table(
 ) -> tuple[Tensor, Tensor]:
     """Return the cosines and sines of rotary embeddings (Su et al. 2021), each [positions, dim].
 
-    Angles are computed in single precision for every type of weight, as models are trained.
+    Angles are computed in single precision for every type of weight, as in the models' training.
     """
     steps = torch.arange(0, dim, 2, dtype=torch.float32, device=device) / dim
     places = torch.arange(positions, dtype=torch.float32, device=device)

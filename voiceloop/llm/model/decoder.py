@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CHUNK = 64
-"""The most tokens of a prompt in one step; cancellation waits for the end of a step."""
+"""Maximum number of tokens of a prompt in one step; cancellation waits for the end of a step."""
 MANY = 24
-"""The number of rows from which on a pass runs on all cores; a round verifies fewer."""
+"""Minimum number of rows of a pass that runs on all cores; a round verifies fewer."""
 _CHUNKS = {"cuda": 512}
 """Overrides of `CHUNK` for devices on which a pass takes much less time."""
 
@@ -58,7 +58,7 @@ class CausalModel(Protocol):
     dtype: torch.dtype
     """The type of weights and of the rows of a cache."""
     chunk: int
-    """The most tokens of a prompt in one step."""
+    """Maximum number of tokens of a prompt in one step."""
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """Compute `ids` (int64 [rows]) after the tokens that `cache` holds, and add them to it.
@@ -104,11 +104,12 @@ def decoder(
     *,
     features: bool = False,
 ) -> TargetDecoder:
-    """Build the quickest decoder for `model`, which may lose its weights to it.
+    """Build the quickest decoder for `model`. It may take the weights out of `model`.
 
-    Logits are cut to the first `vocab` tokens: the others are padding. `capacity` is the longest
-    sequence, `how` the quantisation of matrices. With `features`, caches keep the hidden states
-    that the head is given. Raises EngineError where the model's matrices cannot be quantised.
+    Logits are cut to the first `vocab` tokens: the others are padding. `capacity` is the maximum
+    length of a sequence, `how` the quantisation of matrices. With `features`, caches keep the
+    hidden states that the head is given. Raises EngineError where the model's matrices cannot be
+    quantised.
     """
     if isinstance(model, GgufModel):  # it is never used with trees, places or features
         return cast(TargetDecoder, LlamaDecoder(model, vocab))
@@ -124,14 +125,14 @@ def decoder(
 
 
 def chunk(device: torch.device) -> int:
-    """Return the most tokens of a prompt in one step of torch on this device."""
+    """Return the maximum number of tokens of a prompt in one step of torch on this device."""
     return _CHUNKS.get(device.type, CHUNK)
 
 
 def feed(
     model: CausalModel, cache: KvCache, ids: Sequence[int]
 ) -> Generator[None, None, Tensor | None]:
-    """Extend `cache`, which holds a prefix of `ids`, to all of them; pauses between chunks.
+    """Compute the rows of `ids` that `cache` lacks; it holds a prefix. Pauses between chunks.
 
     Returns the logits after the last id, [1, vocab], or None if `cache` held all.
     """
@@ -149,7 +150,7 @@ class _DecoderLayer:
     """The weights of one layer. Projections of the same input are fused into one."""
 
     window: int | None
-    """The window of its `checkpoint.Sight`."""
+    """Number of tokens that a row sees, itself included; None for all."""
     table: int | None
     """The index of its table of rotary positions; None if it has none."""
     attention_norm: Norm
@@ -288,7 +289,7 @@ def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:
     """Return the cosines and sines of rotary positions, [capacity, 1, dim] each."""
     assert sight.rotary is not None
     cos, sin = sight.rotary(capacity)
-    # rotate_half(x) is x rolled by half with its first half negated; the sign goes here.
+    # rotate_half(x) is x rolled by half, with the first half negated. The sines get that sign here.
     sign = torch.ones_like(sin)
     sign[:, : sin.shape[1] // 2] = -1
     return cos.unsqueeze(1), (sin * sign).unsqueeze(1)
@@ -300,7 +301,7 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
     if head.device.type != "cuda":
         return head[:vocab]
     rows = -(-vocab // 64) * 64
-    if rows <= len(head):  # padding by nothing would copy
+    if rows <= len(head):  # there are enough; to pad by nothing would copy
         return head[:rows]
     return F.pad(head, (0, 0, 0, rows - len(head)))
 

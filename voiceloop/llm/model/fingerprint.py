@@ -2,8 +2,8 @@
 
 A calibration depends on the model's weights and its chat template. To hash gigabytes would take
 seconds at every start. Any training changes nearly every weight, so samples of each tensor are
-enough. All files of one model are of one family, however their weights were rounded, and so are
-models that were trained further from it.
+enough. A family is wider: it has all files of one model, however their weights were rounded, and
+the models that were trained further from it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from voiceloop.llm.model.loading import LoadedModel
 
 SAMPLES = 64
-"""The weights that are sampled from each tensor, at equal steps; also the bytes of a file's
-sample."""
+"""Number of weights that are sampled from each tensor, at equal steps. Also the number of bytes of
+one sample of a GGUF file."""
 FILE_SAMPLES = 4096
-"""The number of samples of a file, at equal steps."""
+"""Number of samples of a GGUF file, at equal steps."""
 
 
 def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatTemplate) -> str:

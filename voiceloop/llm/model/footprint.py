@@ -26,7 +26,7 @@ _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16
 _BLOCK = 512
 """FBGEMM keeps rows of weights in blocks of this many weights."""
 _LIMIT = 100 << 20
-"""The longest header that the format allows, in bytes."""
+"""Maximum length of a header in this format, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Footprint:
     """llama.cpp runs the model: the weights stay as they are stored, and caches have 16 bits."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
-        """Return the bytes of the weights on a device of the type `device`, such as `cpu`. `dtype`
-        None is the checkpoint's own type, `how` the quantisation."""
-        if self.as_is or "quantization_config" in self.config:  # it stays as it is stored
+        """Return the bytes of the weights on a device of the type `device`, such as `cpu`. If
+        `dtype` is None, it is the checkpoint's own type. `how` is the quantisation."""
+        if self.as_is or "quantization_config" in self.config:  # they stay as they are stored
             return self.stored
         dtype = dtype or dtype_of(self.config)
         if dtype is None:
@@ -111,8 +111,8 @@ def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
 
 
 def slots_for(budget: int, group: int) -> int:
-    """Return how many slots of `group` bytes fit into `budget`, at least 1. A conversation has
-    one."""
+    """Return how many slots of `group` bytes fit into `budget`, at least 1. Each conversation takes
+    one slot."""
     return max(1, budget // max(1, group))
 
 
@@ -131,7 +131,8 @@ def _plain(shape: tuple[int, ...], dtype: torch.dtype) -> int:
 def _matrix(shape: tuple[int, ...], dtype: torch.dtype, how: Quantize, halved: bool) -> int:
     """Return the bytes of a matrix [out, in] in the form in which it is multiplied.
 
-    Its real size is larger, because projections are fused first; `LARGE` is divided by 8 for that.
+    Projections are fused first, so the matrix that is multiplied is larger than this one. For that
+    reason it is compared with an eighth of `LARGE`.
     """
     out, wide = shape
     numbers = out * wide

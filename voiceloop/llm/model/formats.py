@@ -1,7 +1,7 @@
 """Formats of quantised checkpoints, and the packages that read them.
 
-transformers reads such checkpoints with the help of other packages. config.json tells which ones,
-before anything is read that would fail without them.
+transformers reads such checkpoints with the help of other packages. config.json names the format,
+so a missing package is noticed before anything is read that needs it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """For each `quant_method`, the format's name and the packages with which transformers reads it."""
 _MODULES = {"optimum-quanto": "optimum", "fbgemm-gpu": "fbgemm_gpu"}
-"""Modules whose names do not follow from the names of their packages."""
+"""The modules of packages, where the module's name does not follow from the package's name."""
 
 _INSTEAD = "choose the model in 16 bits (on CUDA with llm.quantize), or as a GGUF file"
 

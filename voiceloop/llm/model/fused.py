@@ -1,10 +1,11 @@
 """The operations of a pass over a few rows, each as one kernel of a GPU.
 
 For each operation between products torch runs two to four kernels, or one that leaves most of the
-GPU idle over a few rows. In a model of eight billion parameters, they take an H200 1.7 of the 5.7
-ms of a pass over one row, a third of that for attention. For products of few rows torch calls
-cuBLAS, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3. These
-kernels are for captured passes: launched one by one, they take Triton longer to launch than to run.
+GPU idle over a few rows. In a model of eight billion parameters, these operations take 1.7 of the
+5.7 ms of a pass over one row on an H200, a third of that for attention. For products of few rows
+torch calls cuBLAS, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3.
+The kernels here are for captured passes: launched one by one, each takes longer to launch than to
+run.
 
 They are written in Triton, which comes with torch for CUDA on Linux. The import fails if Triton or
 a C compiler is missing; callers expect that.
@@ -25,7 +26,7 @@ from torch import Tensor
 from voiceloop.llm.model.plain import PLAIN, Linear, Norm, Whole
 
 QUERIES = 64
-"""The most queries that one program of `attended` takes."""
+"""Maximum number of queries that one program of `attended` takes."""
 STAGES = 2
 SPARE = 32 * 1024
 """Bytes of a program's shared memory that are not for keys and values."""
@@ -99,7 +100,7 @@ def attended(
     `q` is [rows, heads, dim]; its rows stand at positions `start`, `start + 1`, … of `slot`. Keys
     and values are in `buffer` [slots, capacity, 2 groups, dim], the groups of keys first. `slot`
     and `start` are int64 [1] on the device. Each row sees the last `window` positions up to its
-    own, or all of them if that is None. `scale` is 1 / sqrt(dim) if it is None.
+    own, or all of them if `window` is None. `scale` is 1 / sqrt(dim) if it is None.
     """
     rows, heads, dim = q.shape
     _, capacity, both, _ = buffer.shape

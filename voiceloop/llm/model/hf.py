@@ -142,8 +142,8 @@ class TransformersDecoder:
     def __init__(
         self, model: PreTrainedModel, vocab: int, chunk: int, *, features: bool = False
     ) -> None:
-        """`chunk` is the most tokens of a prompt in one step. With `features`, caches keep the
-        hidden states that the head is given."""
+        """`chunk` is the maximum number of tokens of a prompt in one step. With `features`, caches
+        keep the hidden states that the head is given."""
         self.vocab = vocab
         self.parameters = model.num_parameters()
         self.device, self.dtype = model.device, model.dtype
@@ -216,9 +216,10 @@ class TransformersDecoder:
     def _seen(
         self, positions: Tensor, places: Tensor, apart: Tensor | None = None
     ) -> dict[str, Any]:
-        """Return the model's arguments for positions and masks, from those of `hidden`."""
+        """Return the model's arguments for positions and masks. The parameters are those of
+        `hidden`."""
         masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
-        # If all layers are of one kind, transformers takes the mask itself.
+        # If all layers are of one kind, transformers takes their mask, not a dict of masks.
         mask = masks if len(masks) > 1 else next(iter(masks.values()))
         return {"position_ids": positions.unsqueeze(0), "attention_mask": mask}
 
@@ -290,7 +291,7 @@ class _Following(_HfCacheLayer):
 
 
 class _Placed(_HfCacheLayer):
-    """One layer's rows at a `SlotPosition`, of a fixed number."""
+    """A fixed number of one layer's rows at a `SlotPosition`."""
 
     def __init__(self, place: SlotPosition, positions: Tensor, at: Tensor, index: int) -> None:
         super().__init__(index)

@@ -1,10 +1,10 @@
 """GGUF files through llama.cpp: weights of 4 to 8 bits, multiplied as they are stored.
 
 On processors, and on GPUs that llama.cpp was built for, its products of such weights are quicker
-than ours of 16 bits (docs/decisions.md). It only computes passes: tokenizing, sampling and
-verification are voiceloop's own. Each conversation has a llama.cpp context with one sequence, and
-forgets rows by removing their positions. The interface is that of the C library, as the package
-llama-cpp-python declares it.
+than torch's of 16-bit weights (docs/decisions.md). llama.cpp only computes passes: tokenizing,
+sampling and verification are voiceloop's own. Each conversation has a llama.cpp context with one
+sequence, and forgets rows by removing their positions. The interface is that of the C library, as
+the package llama-cpp-python declares it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from voiceloop.threads import free_threads
 logger = logging.getLogger(__name__)
 
 ROWS = 64
-"""The most rows of a pass."""
+"""Maximum number of rows of a pass."""
 STEP_WORK = 100e9
-"""The most work of one step of a prompt, in weights times rows: half a second on two cores. Passes
-over fewer rows take longer for each row."""
+"""Maximum work of one step of a prompt, in weights times rows. It takes half a second on two cores.
+Passes over fewer rows take longer for each row."""
 
 
 def installed() -> bool:
@@ -147,7 +147,7 @@ class _Context:
         params.n_ctx = capacity
         params.n_batch = params.n_ubatch = min(ROWS, capacity)
         params.swa_full = True  # a rollback may uncover rows before the window
-        self._model = model  # so that it is freed after its contexts
+        self._model = model  # so that the model is freed after its contexts
         self._vocab = model.rows
         self._handle = lib.llama_init_from_model(model.handle, params)
         if not self._handle:

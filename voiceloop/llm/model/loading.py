@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _OWN_ATTENTION, _OWN_EXPERTS = ("eager", "sdpa"), ("eager", "grouped_mm", "batched_mm")
-"""Implementations of attention and of mixtures of experts that need nothing beside torch."""
+"""Implementations of attention and of mixtures of experts that need only torch."""
 _ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 """Kinds of layers that leave rows in a cache, so that the last rows can be removed again."""
 
@@ -61,7 +61,8 @@ class LoadedModel:
     eos: frozenset[int]
     """Tokens with which the model ends a reply."""
     rows: int
-    """The number of tokens that it has logits for; often more than there are, as padding."""
+    """The number of tokens that it has logits for; often more than the tokenizer has, as
+    padding."""
     parameters: int
     longest: int | None
     """The longest sequence that it takes, in tokens; None if the files do not say."""
@@ -98,11 +99,11 @@ def load_model(
 ) -> LoadedModel:
     """Load the model called `name`, as `catalog.names.find` knows names.
 
-    With `stored` a GGUF file is run as it is; otherwise its weights are widened for torch, once.
-    `dtype` None is the checkpoint's own type. With `whole` the model is always transformers' own.
-    `tokenizer` names the folder of its tokenizer if that is another one. Raises what `find` raises,
-    ModelCorrupt, OutOfMemory, and EngineError for a model that is not a causal language model with
-    attention in every layer.
+    With `stored` a GGUF file is run as it is; otherwise its weights are widened for torch, once. If
+    `dtype` is None, it is the checkpoint's own type. With `whole` the model is always transformers'
+    own. `tokenizer` names the folder of its tokenizer; it is empty if that is the model's own.
+    Raises what `find` raises, ModelCorrupt, OutOfMemory, and EngineError for a model that is not a
+    causal language model with attention in every layer.
     """
     folder = find(name, "llm")
     if not (folder / "config.json").is_file():
@@ -257,8 +258,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _forget_kernels(config: Any) -> None:
-    """Remove implementations that a model's files name but that would be downloaded, such as
-    kernels of the hub. transformers then chooses one itself."""
+    """Forget the implementations of attention and experts that a model's files name but that would
+    have to be downloaded, such as kernels of the hub. transformers then chooses one itself."""
     if config._attn_implementation not in _OWN_ATTENTION:
         config._attn_implementation = None
     if config._experts_implementation not in _OWN_EXPERTS:

@@ -18,14 +18,14 @@ from voiceloop.llm.model.plain import ACTIVATIONS, PLAIN, Linear, Norm, Whole
 logger = logging.getLogger(__name__)
 
 ROUNDED = 0.02
-"""The largest `relative_error` of results in 16 bits that is put down to rounding."""
+"""Maximum `relative_error` of results in 16 bits. A larger one does not come from rounding."""
 
 
 class Operations(Protocol):
     """The arithmetic of one pass over a few rows."""
 
     def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
-        """Return `to` + x W^T + b [rows, out]; `to` is 0 where it is None.
+        """Return `to` + x W^T + b [rows, out]; if `to` is None, it counts as 0.
 
         `x` is [rows, in] with contiguous rows, `to` is contiguous.
         """
@@ -66,7 +66,7 @@ def operations(device: torch.device, dtype: torch.dtype) -> Operations:
 
         own = Fused()
         every = [_error(own, device, dtype, activation) for activation in ACTIVATIONS]
-        worst = float(torch.stack(every).max())  # NaN where there is one
+        worst = float(torch.stack(every).max())  # NaN if any of them is NaN
     except Exception as error:  # Triton, a compiler or a fitting GPU may be missing
         logger.info("operations are torch's: %s", " ".join(str(error).split()))
         return PLAIN

@@ -2,8 +2,8 @@
 
 A pass of a small model over a few rows spends its time on reading weights and on calling torch, so
 this module reads few bytes and makes few calls. All forms of a product give the same result up to
-the rounding of their type. Processors choose the order of a sum by the number of rows, so the
-rounding of a row may depend on how many rows are beside it.
+the rounding of their type. The order of a sum depends on the number of rows in a pass, so the
+rounding of a row may depend on it too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from voiceloop.config import Quantize
 from voiceloop.llm.model.quantized import WeightOnly
 
 LARGE = 2**18
-"""The smallest number of weights for which halving the bytes outweighs a slower call."""
+"""Minimum number of weights of a matrix for which half the bytes outweigh a slower call."""
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
@@ -105,8 +105,8 @@ class _Halved:
         self._packed = torch.ops.quantized.linear_prepack_fp16(
             scaled.detach().float(), None if bias is None else bias.detach().float()
         )
-        # The function that the operator calls after looking for arguments that only tracing has.
-        # To look for them takes 2 us more, in a product of 34 us.
+        # This is the function that the operator calls. Before that, the operator looks for
+        # arguments that only tracing has, which takes 2 us more in a product of 34 us.
         self._product = torch.ops.quantized.linear_dynamic_fp16.default.op
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -142,7 +142,8 @@ class Norm:
     """RMSNorm over the last dimension (Zhang and Sennrich 2019)."""
 
     def __init__(self, weight: Tensor, eps: float, *, raised: bool = False) -> None:
-        """With `raised` the factor is 1 + `weight`, as in Gemma; 16 bits would not hold the sum."""
+        """With `raised` the factor is 1 + `weight`, as in Gemma. For weights in 16 bits the sum is
+        kept in 32: 16 would round it."""
         weight = weight.detach()
         self._exact = raised and weight.dtype.itemsize < 4
         self.weight = weight.float() + 1 if self._exact else weight + 1 if raised else weight

@@ -1,4 +1,4 @@
-"""Measures how long a device works on some work, whatever that is."""
+"""Measures how long a device takes for some work."""
 
 from __future__ import annotations
 

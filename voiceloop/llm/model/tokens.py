@@ -33,8 +33,8 @@ _NAMED = (
 
 
 class Tokenizer:
-    """A tokenizer with a chat template. It has the methods of transformers' tokenizers that we
-    use."""
+    """A tokenizer with a chat template. It has those methods of transformers' tokenizers that are
+    used here."""
 
     def __init__(self, backend: Backend, template: str | None, named: Mapping[str, str]) -> None:
         """`named` are the special tokens by name, such as `eos_token`."""
@@ -127,7 +127,8 @@ def _backend(file: Path) -> Backend:
 
 
 def _template(folder: Path, config: Mapping[str, Any]) -> object:
-    """Return the chat template, None if there is none, and no str or None if there are several."""
+    """Return the chat template; None if there is none, and an object of another type if there are
+    several."""
     if (folder / "additional_chat_templates").exists():
         return ()
     file = folder / "chat_template.jinja"

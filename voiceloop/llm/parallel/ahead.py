@@ -1,12 +1,12 @@
 """Replies begun ahead: to what the user is likely to say next, before they have said it.
 
 The language model itself predicts the user's words: it was trained on users as well as assistants.
-It searches for the likeliest texts and begins to answer each. Of the answers that begin
-differently, the likeliest are continued. All texts and answers are one tree of tokens after the
-conversation; each pass computes a few of its rows. When the user has finished, an answer that
-begins as the reply does (a branch) is offered as its draft. The target verifies it like any other
-draft, so a branch may serve words that were not predicted: "shorter, please" and "make it shorter"
-have the same answer.
+It searches for the likeliest texts and begins to answer each. A few answers that begin differently
+are continued, those to the likeliest texts: these are the branches. All texts and answers are one
+tree of tokens after the conversation; each pass computes a few of its rows. When the user has
+finished, a branch that begins as the reply does is offered as its draft. The target verifies it
+like any other draft, so a branch may serve words that were not predicted: "shorter, please" and
+"make it shorter" have the same answer.
 
 This module does not know when there is time to search.
 """
@@ -36,15 +36,17 @@ from voiceloop.placement import memory_for
 from voiceloop.types import Begun, TokenBurst
 
 ROWS = 48
-"""The most rows that a search for the user's text may compute."""
+"""Maximum number of rows that a search for the user's text may compute."""
 TEXTS = 2
-"""Texts that are answered for each branch; many have the same answer."""
+"""Number of texts that are answered for each branch; many have the same answer."""
 ALIKE = 2
 """The number of first tokens by which answers are compared, before most of them are given up."""
 TOKENS = 16
-"""The most tokens of a branch: the first clause of a reply and a token that shows its end."""
+"""Maximum number of tokens of a branch: the first clause of a reply, and a token that shows that
+the clause is over."""
 TURN_ROWS = 150
-"""The most rows for one turn: one search and its replies, or several if the model is sure."""
+"""Maximum number of rows for one turn: one search and its replies, or several searches if the model
+is sure and they are short."""
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ class Ahead(ReplyHook):
 
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
         """Verify the rest of a branch that begins as the reply does. The fact of the step is how
-        many of its tokens were accepted."""
+        many of the branch's tokens were accepted. None if there is no such branch."""
         draft = self._after(reply)[: limit - 1]
         if not draft:
             return None
@@ -120,7 +122,8 @@ class Ahead(ReplyHook):
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun]:
-        """Begin replies. The next `begin` or `ahead` ends that; no replies are reported then."""
+        """Search and begin replies. The next `begin` or `ahead` ends the search, and then no
+        replies are reported."""
         self._wanted = search = object()
         return self._reported(
             turn, self._measured(self._grow(prompt, output), turn, search), output
@@ -186,7 +189,7 @@ class Ahead(ReplyHook):
         self.counters.processor_ms += processor.take()
 
     def _turn_to(self, turn: int) -> None:
-        """Forget the branches of the turn before, if this is another one."""
+        """If `turn` is a new one, forget the branches of the turn before."""
         if turn != self._turn:
             self._turn, self._replies, self._left = turn, [], TURN_ROWS
 

@@ -73,7 +73,8 @@ class Candidates(ReplyHook):
 
         `follow` makes the object that tells when a candidate is done. If the cache has no room for
         another token of each, they are compared as they are. In the end the cache holds the prompt
-        and the tokens of the best candidate but the last; its seed draws the rest of the reply.
+        and the best candidate's tokens without the last one. The seed of this candidate draws the
+        rest of the reply.
         """
         done = False
         try:

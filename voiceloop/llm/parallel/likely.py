@@ -2,8 +2,8 @@
 
 It is a best-first search (Meister, Vieira and Cotterell 2020, Best-First Beam Search): the
 likeliest beginnings so far are extended first, so whole continuations are found in about the order
-of their probability. A few beginnings are extended in one pass, which takes hardly longer than one.
-This module knows no models: the caller computes the logits of a growing tree.
+of their probability. Several beginnings are extended in one pass, which takes hardly longer than a
+pass for one. This module knows no models: the caller computes the logits of a growing tree.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch import Tensor
 from voiceloop.llm.rules.tree import ROOT
 
 AT_ONCE = 16
-"""The most beginnings that are extended in one pass."""
+"""Maximum number of beginnings that are extended in one pass."""
 SPREAD = 5.0
-"""The largest difference in log-probability between the beginnings of one pass. Where the model is
+"""Maximum difference in log-probability between the beginnings of one pass. Where the model is
 sure, a pass has few rows, and more passes can be made."""
 WIDTH = 8
-"""The number of tokens by which a beginning is extended: the likeliest ones."""
+"""Number of next tokens, the likeliest ones, with which each beginning is extended."""
 
 Tokens = tuple[int, ...]
 
@@ -45,9 +45,10 @@ def most_likely(
 ) -> Generator[None, None, list[Found]]:
     """Return at most `count` continuations without their `end`, likeliest first.
 
-    None is a prefix of a likelier one, such as a text without its full stop. `root` are the logits
-    after the text to continue, [vocab]. The search pauses after each pass. It extends beginnings
-    until it has computed `rows` rows; continuations that are complete by then come last.
+    No continuation is a prefix of a likelier one, as a text without its full stop would be. `root`
+    are the logits after the text to continue, [vocab]. The search pauses after each pass. It
+    extends beginnings until it has computed `rows` rows; continuations that are complete by then
+    come last.
     """
     beginnings: list[tuple[float, Tokens, int]] = []
     found: list[Found] = []

@@ -29,11 +29,12 @@ class ParallelReply:
 
     seed: int
     limit: int
-    """The most tokens that it may have."""
+    """Maximum number of tokens."""
     ends: Callable[[int], bool]
     """Called with each token; returns whether the line ends with it."""
     node: int = ROOT
-    """The node of its last token that the target has seen, or of the last one before the reply."""
+    """The node of the reply's last token that the target has seen; if there is none yet, the node
+    of the last token before the reply."""
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
     done: bool = False
@@ -52,7 +53,8 @@ class ParallelReply:
 
 
 class Nodes:
-    """A tree of tokens after the rows that a cache had. The target has computed its first nodes."""
+    """A tree of tokens after the first `root` rows of a cache. The cache may lack its last
+    nodes."""
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -60,7 +62,7 @@ class Nodes:
         self.x = list[int]()
         self.tree = Tree(())
         self.prompt_length = 0
-        """The number of first nodes that are the user's text, not part of a reply."""
+        """Number of nodes, from the first on, that are the user's text and not part of a reply."""
 
     def add(self, lines: Sequence[ParallelReply]) -> None:
         """Add the last token of each of `lines` and set their nodes: equal lines share one."""
@@ -116,7 +118,7 @@ class Chooser:
         a node.
 
         `logits` are those after the last nodes, or after the token before the tree. A line's first
-        token is number `position` of the turn's. This waits for the device.
+        token has the index `position` among the turn's tokens. This waits for the device.
         """
         first = len(nodes.x) - len(logits)
         scores, logprobs = self._scores(logits, nodes), exact(logits).log_softmax(-1)

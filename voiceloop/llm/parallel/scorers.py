@@ -17,9 +17,9 @@ from voiceloop.schema import suggestion
 
 GROUP = "voiceloop.scorer"
 LONG_WORDS = 40
-"""The most words that a reply should have, because it is heard, not read."""
+"""Maximum number of words that a reply should have, because it is heard, not read."""
 GRAM = 3
-"""The number of words in a row that are a repetition if they come again; fewer are a turn of
+"""Number of words in a row that count as a repetition if they occur again; fewer may be a common
 phrase."""
 
 
@@ -50,11 +50,11 @@ def likelihood(candidate: Candidate) -> float:
 
 
 def concise(candidate: Candidate) -> float:
-    """Score a reply without a model: at most 0, and less for repetition, for words beyond
-    `LONG_WORDS`, and for silence.
+    """Score a reply without a model: at most 0, less for repetition and for words beyond
+    `LONG_WORDS`, and -inf for a reply without words.
 
-    Repetition is the share of runs of `GRAM` words that occurred before (1 less distinct-n of Li et
-    al. 2016, arXiv 1510.03055).
+    Repetition is the share of runs of `GRAM` words that occurred before (1 minus distinct-n of Li
+    et al. 2016, arXiv 1510.03055).
     """
     words = candidate.text.lower().split()
     if not words:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from voiceloop.llm.text.output import Output, SpeechOutput
 
 CLAUSE_WORDS = 3
-"""The number of words from which on a punctuation mark ends the first clause."""
+"""Minimum number of words after which a punctuation mark ends the first clause."""
 CLAUSE_MOST_WORDS = 8
-"""The most words of a first clause; more words count as a clause even without a mark."""
+"""Maximum number of words of a first clause; more words count as a clause even without a mark."""
 _MARK = re.compile(r"[,;:.!?…。！？，][\"'”’»)\]]*$")  # noqa: RUF001
 
 
@@ -52,6 +52,6 @@ def ends_clause(text: str) -> bool:
     said about as much, so a mark that does not end a clause does no harm.
     """
     words = len(text.split())
-    if words > CLAUSE_MOST_WORDS:  # the last of them may not be complete
+    if words > CLAUSE_MOST_WORDS:  # the last word may not be complete
         return True
     return words >= CLAUSE_WORDS and _MARK.search(text.rstrip()) is not None

@@ -1,4 +1,5 @@
-"""Chooses the draft tokens of a round: how many, and in which tree. It knows no model or clock."""
+"""Chooses how many draft tokens a round has, and the tree that they form. It knows no model or
+clock."""
 
 from __future__ import annotations
 
@@ -16,17 +17,18 @@ MOST = 16
 EVERY = range(MOST + 1)
 """The numbers of draft tokens that a round may have by default."""
 WIDEST = 4
-"""The most draft tokens that are tried for one position."""
+"""Maximum number of draft tokens that are tried for one position."""
 Path = tuple[int, ...]
 """A node of a tree: the ranks of its ancestors from the root on, then its own rank."""
 
 
 class DraftPolicy:
-    """Chooses the draft tokens of a round for which most tokens per time are expected.
+    """Chooses the tree of draft tokens with which a round should give the most tokens per time.
 
     A round of k draft tokens yields 1 + a_1 + a_1 a_2 + … + a_1 … a_k tokens. Here a_i is the
     probability that draft token i is accepted if all before it were (Leviathan et al. 2023, section
-    3.1, for one a). The round takes k steps of the draft and a pass of the target over k + 1 rows.
+    3.1, where all a_i are equal). The round takes k steps of the draft and a pass of the target
+    over k + 1 rows.
 
     In a tree, each further choice of the draft for a position has an acceptance probability of its
     own. A node adds the product of the probabilities on its path, and the draft takes as many steps
@@ -37,17 +39,18 @@ class DraftPolicy:
     """
 
     FIRST_CLAUSE = 8
-    """The approximate number of tokens in a reply's first clause. Until they are decided no draft
-    reaches further, because they are wanted soon, not many at once."""
+    """The approximate number of tokens in a reply's first clause. Until these are decided no draft
+    goes beyond them: what counts is how soon they come."""
     PROBE = 20
-    """Rounds without a draft token after which one is tried, to see whether it pays by now. If it
-    adds more time than such a round takes, more rounds must pass: probing costs at most a
-    twentieth."""
+    """Rounds without draft tokens after which one draft token is tried, to see whether drafting
+    pays by now. If that token adds more time than such a round takes, more rounds must pass first:
+    probing takes at most a twentieth of the time."""
     RECHECK = 200
-    """Rounds with draft tokens after which one round goes without, to measure its time again."""
+    """Rounds with draft tokens after which one round has none, to measure the time of such a round
+    again."""
     KEPT = 8
-    """Rounds for which the best tree is kept, because finding it takes time. A best chain is also
-    found again after each round that drafted."""
+    """Maximum number of rounds for which a best tree is kept, because finding it takes time.
+    Without branches, the best chain is found again after each round that drafted."""
 
     def __init__(
         self,
@@ -71,13 +74,14 @@ class DraftPolicy:
         self._costs = _Costs(step_cost, row_cost)
         self._acceptances = _Acceptances(WIDEST if branches else 1)
         self._best = dict[int, Tree]()
-        """The best trees of the last few rounds, by the greatest depth that was allowed."""
+        """The best trees that are kept, by the maximum depth that was allowed."""
         self._rounds = 0
         self._rounds_without = 0
-        self._rounds_with = self.RECHECK  # since a round without them; none was seen yet
+        self._rounds_with = self.RECHECK  # since the last round without; there was none yet
 
     def next(self, position: int) -> Tree:
-        """Return the tree to draft for the round that begins with the reply's token `position`."""
+        """Return the tree to draft for a round that begins at index `position` of the turn's
+        tokens."""
         if self._fixed is not None:
             return chain(self._fixed)
         left = self.FIRST_CLAUSE - position
@@ -135,14 +139,14 @@ class _Acceptances:
     FIRST = 7.0, 10.0
     """The numbers of accepted and of tested draft tokens that are assumed at the start."""
     HARDLY = 0.01
-    """The smallest probability of accepting all first choices of a tree. No tree is so deep that
-    this probability is smaller."""
+    """Minimum probability that all first choices of a tree are accepted. Deeper trees are not
+    tried."""
     NEXT = 0.3, 0.15, 0.08
     """The assumed acceptance of the second, third and fourth choice, as shares of the cases in
     which the first is rejected."""
 
     def __init__(self, widest: int) -> None:
-        """`widest` is the number of the draft's choices for one position."""
+        """`widest` is the maximum number of the draft's choices for one position."""
         accepted, tested = self.FIRST
         further = [(tested - accepted) * share for share in self.NEXT]
         self._all = [_Rate(count, tested) for count in (accepted, *further)[:widest]]
@@ -172,8 +176,8 @@ class _Acceptances:
         return totals
 
     def trees(self, depth: int) -> Iterator[tuple[float, list[Path]]]:
-        """Yield the best trees of `depth` with up to `MOST` nodes, each after its expected number
-        of tokens. There are none if a node of that depth is hardly ever reached."""
+        """Yield the best trees of `depth` with up to `MOST` nodes, as pairs of the expected number
+        of tokens and the nodes. There are none if that depth is hardly ever reached."""
         ranks = range(len(self._all))
         probabilities = [[self._probability(at, rank) for rank in ranks] for at in range(depth)]
         if math.prod(ranked[0] for ranked in probabilities) < self.HARDLY:
@@ -220,7 +224,7 @@ class _Costs:
     unit is the time of a target pass over one row."""
 
     RECENT = 5
-    """The number of latest times whose median is used: some passes are interrupted."""
+    """The number of latest times from which the median is taken: some passes are interrupted."""
 
     def __init__(self, step: float, row: float) -> None:
         """`step` and `row` are the relative costs of a draft step and of a further row."""

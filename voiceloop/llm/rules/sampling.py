@@ -2,9 +2,10 @@
 
 `Penalties` and then `warp` turn logits into scores; the distribution is their softmax. A token is
 drawn by the Gumbel-max trick: with standard Gumbel noise g, `argmax(scores + g)` has that
-distribution. Every random number depends on (seed, turn, position) and on its use alone. So plain
-and speculative decoding choose the same tokens, and a draft with the same noise proposes them. This
-module knows neither models nor drafts.
+distribution. Every random number depends only on seed, turn, position and its use; in rejection
+sampling also on how often the reply was begun again. So in coupled verification, plain and
+speculative decoding choose the same tokens, and a draft with the same noise is likely to propose
+them. This module knows neither models nor drafts.
 """
 
 from __future__ import annotations
@@ -53,13 +54,15 @@ class Sampling:
     presence_penalty: float = 0.0
     """Subtracted from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
-    """Subtracted from a token's logit each time it is in the reply (as OpenAI's API defines it)."""
+    """Subtracted from a token's logit once for each time that it is in the reply (as OpenAI's API
+    defines it)."""
     logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
     """Added to the logits of these tokens."""
     banned: frozenset[int] = frozenset()
     """Tokens that are never chosen."""
     verification: Literal["coupled", "rejection"] = "coupled"
-    """The rule of `llm.rules.verify` for draft tokens. In greedy decoding both are the same."""
+    """The rule of `llm.rules.verify` for draft tokens. In greedy decoding the two rules are the
+    same."""
 
     @property
     def rejects(self) -> bool:
@@ -69,7 +72,8 @@ class Sampling:
 
 def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
     """Count each token in a reply, float32 [vocab]. `ids` (int64 [capacity]) holds the reply from
-    index `start` up to `length`. Both are int64 [1] on the device; nothing waits for it."""
+    index `start` up to `length`. These two are int64 [1] on the device; nothing here waits for the
+    device."""
     at = torch.arange(len(ids), device=ids.device)
     reply = torch.where((at >= start) & (at < length), ids, torch.full_like(ids, vocab))
     counts = torch.zeros(vocab + 1, device=ids.device)
@@ -90,8 +94,8 @@ class TokenCounts:
 class Penalties:
     """Penalties, bias and bans of one conversation. If all are off, logits stay untouched.
 
-    A row is penalised for all tokens before it, draft tokens included. Penalties that were computed
-    once a round would change the distribution.
+    A row is penalised for all tokens before it, draft tokens included. If penalties were computed
+    only once for a round, the distribution would change.
     """
 
     def __init__(self, sampling: Sampling, vocab: int, device: torch.device) -> None:
@@ -128,7 +132,7 @@ class Penalties:
     def count(self, ids: Sequence[int], start: int) -> None:
         """Count the tokens of the reply that begins at index `start` of `ids`, the whole sequence.
 
-        Only ids that are new since the last call are read.
+        Ids that were counted before are read again only after a `rollback`.
         """
         known = start == self._start and 0 < self._length == len(ids)
         if known or not self.counting:
@@ -156,9 +160,10 @@ class Penalties:
         """Return `logits` [rows, vocab] after penalties, bias and bans; at least float32 if any is
         on.
 
-        `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k], is
-        true for those before a row. Without it the last row follows all of them, the row before it
-        all but the last, and so on. `counts` replaces those that `begin` and `count` made.
+        `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k],
+        tells for each row which of them are before it. Without `follows`, all are before the last
+        row, and each earlier row has one fewer. `counts` replaces those that `begin` and `count`
+        made.
         """
         if self.counting:
             counts = self._counts if counts is None else counts
@@ -231,7 +236,8 @@ class RandomStream(IntEnum):
     """The use of a random number. Numbers of different streams are independent."""
 
     CHOICE = 0
-    """Choosing a token: by the target in coupled verification, by the draft in both kinds."""
+    """Choosing a token: by the target in coupled verification, by the draft in both kinds of
+    verification."""
     ACCEPT = 1
     """Accepting or rejecting a draft token, in rejection sampling."""
     RESIDUAL = 2
@@ -259,7 +265,7 @@ class Noise:
     def numbers(
         self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> list[int]:
-        """Return the keys of a reply's tokens `position`, `position + 1`, …, as signed integers."""
+        """Return the keys of `rows` tokens of the turn, from `position` on, as signed integers."""
         state = _mixed(0, self._seed, turn, revision, stream)
         return [_signed(_mixed(state, position + row)) for row in range(rows)]
 

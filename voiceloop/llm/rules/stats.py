@@ -18,7 +18,7 @@ class Step:
     """The result of one pass of the target, with the draft's work for it."""
 
     tokens: tuple[int, ...] = ()
-    """The tokens that were decided: the accepted draft tokens and one more. None if the pass only
+    """The tokens that were decided: the accepted draft tokens and one more. Empty if the pass only
     read, or was cut off."""
     tree: Tree = NOTHING
     """The tree of the draft tokens that were verified."""
@@ -56,8 +56,8 @@ class LlmCounters:
     drafted: int = 0
     """Draft tokens that were handed to the target."""
     tested: int = 0
-    """Positions at which the target judged draft tokens: all up to the first at which none was
-    accepted."""
+    """Positions at which the target judged draft tokens. A round ends at the first position at
+    which none is accepted; this position is counted too."""
     accepted: int = 0
     accepted_by_position: tuple[int, ...] = ()
     """How many accepted draft tokens were the first of their round, the second, and so on."""
@@ -79,13 +79,13 @@ class LlmCounters:
     target_ms: float = 0.0
     """Milliseconds of the target, prompts included."""
     wasted_ms: float = 0.0
-    """Milliseconds of both models that went into rejected draft tokens and into tokens that were
-    rolled back. The time of a pass counts for the rows that stay: without the others it would take
-    about as long."""
+    """Milliseconds of the draft for rejected tokens, and of both models for tokens that were rolled
+    back later. A rejected token costs the target nothing: its pass would take about as long
+    without."""
     dropped_turns: int = 0
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
-    """Times the caches were given up to another conversation."""
+    """How often the caches were given up to another conversation."""
 
 
 class Stats:
@@ -107,7 +107,7 @@ class Stats:
         self.target_pass(step)
         total, each = self.total, step.draft_ms / max(1, step.tree.depth)
         for row in range(1, step.accepted + 1):
-            self._row_ms[-row] += each  # the time of drafting it is lost with the row
+            self._row_ms[-row] += each  # if the row is rolled back, this time is wasted too
         total.drafted += step.drafted
         total.tested += min(step.accepted + 1, step.tree.depth)
         total.accepted += step.accepted
@@ -132,8 +132,9 @@ class Stats:
         self.total.draft_ms += ms
 
     def chosen(self, start: int, rows: Sequence[int]) -> tuple[int, float]:
-        """Keep only these `rows` from `start` on, which count from there. Returns the number of the
-        others and the milliseconds that they took; `wasted` does not count them."""
+        """Of the rows from `start` on, keep only `rows`, which are counted from `start`. Returns
+        the number of the other rows and the milliseconds that they took, which are not added to
+        `total`."""
         took = self._row_ms[start:]
         kept = self._row_ms[start:] = [took[row] for row in rows]
         return len(took) - len(kept), sum(took) - sum(kept)

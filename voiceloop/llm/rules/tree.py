@@ -83,7 +83,7 @@ class Tree:
         return 1 + (self.below(self.children(node)[0]) if self.children(node) else 0)
 
     def cut(self, depth: int) -> Tree:
-        """Return the tree without the nodes at `depth` and below."""
+        """Return the tree of the nodes whose depth is less than `depth`."""
         if self.depth <= depth:
             return self
         return self.only([node for node, at in enumerate(self.depths) if at < depth])

@@ -66,11 +66,11 @@ def rejection(
 ) -> tuple[Tensor, Tensor]:
     """Verify by rejection (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).
 
-    `x` [k] are the draft tokens, int64. `p` [k + 1, vocab] are the target's distributions. `q`
-    [k, vocab] are exactly those that x were drawn from; None if they were not drawn: then q is 1 at
-    each of them. `u` [k] is uniform in (0, 1). `gumbel(n)` returns row n, [1, vocab], of Gumbel
-    noise that is used for nothing else. Returns the number n of accepted tokens, int64 [1], and
-    tokens, int64 [k + 1], the first n + 1 of which are decided.
+    `x` [k] are the draft tokens, int64. `p` [k + 1, vocab] are the target's distributions. `q` [k,
+    vocab] are exactly the distributions that x was drawn from; None if x was not drawn: then q_i is
+    1 at x_i. `u` [k] is uniform in (0, 1). `gumbel(n)` returns row n, [1, vocab], of Gumbel noise
+    that is used for nothing else. Returns the number n of accepted tokens, int64 [1], and tokens,
+    int64 [k + 1], the first n + 1 of which are decided.
     """
     if q is None:
         q = F.one_hot(x, p.shape[-1]).to(p.dtype)
@@ -97,8 +97,8 @@ def branching(
     From the root on, the child that is the target's choice is accepted, until there is no such
     child. `x` [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the
     target's after the root and after each node. `noise` [depth + 1 or more, vocab] has a row for
-    each depth. Returns the accepted nodes and the tokens: theirs and one more. It waits for the
-    device.
+    each depth. Returns the accepted nodes, and their tokens with one more after them. This waits
+    for the device.
     """
     if noise is not None:
         noise = noise[[0, *(depth + 1 for depth in tree.depths)]]
@@ -153,7 +153,8 @@ class Verifier:
     def begin(self, turn: int, old: Sequence[int], position: int) -> DraftTokens:
         """Begin a reply to the user's `turn`, or begin it again from its token `position` on.
 
-        `old` are the tokens that were decided there before. Returns those that can be verified.
+        `old` are the tokens that were decided from there on before. Returns those of them that can
+        be verified.
         """
         again, self._turn = turn == self._turn, turn
         self._noise = self._own
@@ -180,7 +181,8 @@ class Verifier:
     def verify(
         self, logits: Tensor, draft: DraftTokens, noise: Tensor | None, position: int
     ) -> tuple[Sequence[int], list[int]]:
-        """Return the accepted nodes of `draft`, and the decided tokens: theirs and one more.
+        """Return the accepted nodes of `draft`, and the decided tokens: the accepted ones and one
+        more.
 
         `logits` [k + 1, vocab] are the target's, after penalties. `noise` is for the turn's tokens
         from `position` on, and has a row for each token that may be decided.
@@ -205,7 +207,7 @@ class Verifier:
         return range(n), tokens
 
     def choices(self, scores: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Choose the next token of several replies to the turn: int64 [seeds].
+        """Choose the next token of each of several replies to the turn: int64 [seeds].
 
         For reply i, `seeds[i]` is its seed, `positions[i]` the number of the token in the turn, and
         row i of `scores` [seeds, vocab] its scores after `warp`.
@@ -227,7 +229,8 @@ class Verifier:
         self._noise = Noise(seed, self._vocab, self._device)
 
     def remember(self, position: int, p: Tensor) -> None:
-        """Keep the distributions `p` [tokens, vocab] of the turn's tokens from `position` on."""
+        """Keep the distributions `p` [tokens, vocab] of the turn's tokens from `position` on, as
+        far as they are among its first `remembered` tokens."""
         self._drawn_from.update(zip(range(position, self._remembered), p.clone(), strict=False))
 
     def numbers(self, position: int, rows: int) -> dict[RandomStream, list[int]]:
