@@ -2,8 +2,9 @@
 
 A voice is a VITS model (Kim et al. 2021) that was exported as one graph: phonemes in, samples out,
 with noise drawn inside. It becomes two graphs. The first goes up to the vocoder's input; its noise
-becomes an input, and the duration of each phoneme an output. The second is the vocoder, with
-metadata: on how many frames before and after its own a sample depends. This module runs no graph.
+becomes an input, and the duration of each phoneme an output. The second is the vocoder. Its
+metadata say on how many frames before and after its own a sample depends. This module runs no
+graph.
 """
 
 from __future__ import annotations

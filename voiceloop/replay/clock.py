@@ -112,7 +112,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
             deadline = self._scheduled[0].when() if self._scheduled else math.inf
             if not self._clock.advance(deadline):
                 return None
-            # A timer counts as due if it is less than this late: none of a later moment does.
+            # asyncio also runs timers that are due within the resolution: let that be none.
             self._clock_resolution = math.ulp(self.time())
         return 0
 

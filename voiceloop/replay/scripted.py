@@ -52,8 +52,8 @@ class ScriptedFailure(RuntimeError):
 
 
 class ScriptedVad:
-    """A detector that takes any sound above `AUDIBLE` for speech. What filters leave is below
-    it."""
+    """A detector that takes any sound above `AUDIBLE` for speech. Filters leave less
+    than that in silence."""
 
     frame = 512
 

@@ -143,8 +143,8 @@ PARTS: Mapping[str, tuple[Mark, str]] = {
     "tts": (Mark.FIRST_SYNTHESIS, "tts"),
     "output": (Mark.FIRST_SOUND, "devices"),
 }
-"""Parts of the voice-to-voice latency, in order, each with the mark that ends it and the package
-that causes it."""
+"""Parts of the voice-to-voice latency, in order, each with the mark that ends it and the name of
+its owner, the part of voiceloop that causes it."""
 
 
 def _microseconds(trace: TurnTrace, earlier: Mark, later: Mark) -> int | None:

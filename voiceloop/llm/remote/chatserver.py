@@ -85,11 +85,11 @@ class ChatServer:
             # The server is there, and may reply even if it cannot list its models.
 
     def begin(self, body: Mapping[str, Any]) -> None:
-        """Request a reply and wait only for the first data of it. Raises Trouble."""
+        """Request a reply, and wait only for its first data. Raises Trouble."""
         self._portal.call(self._run, body, None)
 
     def ask(self, body: Mapping[str, Any]) -> PendingReply:
-        """Request a reply. The caller closes it."""
+        """Request a reply. The caller must close the result."""
 
         def start(post: Callable[[Piece], None]) -> Future[None]:
             return self._portal.start_task_soon(self._run, body, post)

@@ -13,8 +13,8 @@ from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.parts import MARKS, THOUGHTS, Parts, ReplyPart
 
 LETTERS = 8
-"""Upper estimate of the average number of characters in a token. Servers cut text anywhere, so
-tokens are estimated from it."""
+"""Upper estimate of the average number of characters in a token. Tokens are
+estimated by it, because servers may cut their text anywhere."""
 _ENDS = frozenset(THOUGHTS.values())
 
 

@@ -30,7 +30,7 @@ from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
-"""Maximum number of stop strings in the protocol. Further ones are only looked for in the reply."""
+"""Maximum number of stop strings in the protocol. Others are only looked for in the reply."""
 
 
 class RemoteConversation(ChatConversation):
@@ -48,8 +48,8 @@ class RemoteConversation(ChatConversation):
         return True
 
     def warm(self) -> None:
-        """Let the server begin a reply of one token. Raises Trouble, but not if a thought takes
-        it."""
+        """Let the server begin a reply of one token. Raises Trouble, unless a thought has taken
+        that token."""
         self._set_request("Hello there.", 0)
         try:
             self._server.begin(self._request(most=1))

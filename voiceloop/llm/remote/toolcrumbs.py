@@ -1,8 +1,8 @@
 """Assemble tool calls from the fragments ("crumbs") in which servers stream them.
 
-The id of a crumb tells its call, or else its index does. Servers differ: some repeat the name in
-each crumb, give all calls the same index or one call several indexes, send the whole call again at
-the end, or send it in one piece. This module does not interpret arguments.
+A crumb says by its id, or else by its index, to which call it belongs. Servers differ: some repeat
+the name in each crumb, give all calls the same index or one call several indexes, send the whole
+call again at the end, or send it in one piece. This module does not interpret arguments.
 """
 
 from __future__ import annotations

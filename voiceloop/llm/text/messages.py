@@ -78,9 +78,9 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Merge successive messages of one role, but not tool results or replies with tool calls.
+    """Merge successive messages of one role, except tool results and what follows a tool call.
 
-    Replies before the user's first message move into the system prompt, up to one with calls.
+    Replies before the user's first message move into the system prompt, until one has tool calls.
     """
     system = [one for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]

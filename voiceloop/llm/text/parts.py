@@ -232,7 +232,7 @@ class Parts:
         return ReplyPart(text, calls=tuple(calls))
 
     def _body(self, text: str) -> str:
-        """Return a call without its marks, except `<function=`, which `read` needs."""
+        """Return a call without its marks. With `<function=` they stay, since `read` needs them."""
         mark = next(mark for mark in self._calls if text.startswith(mark))
         if mark == "<function=":
             return text

@@ -97,7 +97,7 @@ class ChatTemplate:
             text = self._render(both, tools).partition(_USER)[0]
         except EngineError:
             text = ""
-        # Templates without a system role raise or drop the prompt. It then begins the first turn.
+        # A template without a system role fails or drops it: the prompt begins the first turn.
         return self.encode(text if system.strip() in text else f"{plain}{system}\n\n")
 
     def content(self, text: str) -> list[int]:

@@ -22,8 +22,8 @@ _MONTHS = (
 def told(system: str, now: datetime, place: str) -> str:
     """Return `system` with the date and hour at which a conversation begins, and the user's place.
 
-    They are in words that stay true during the conversation, so the prompt never changes. An empty
-    `place` is left out. An empty `system` stays empty.
+    Date and hour are in words that stay true during the conversation, so the prompt never changes.
+    An empty `place` is left out. An empty `system` stays empty.
     """
     if not system:
         return ""
