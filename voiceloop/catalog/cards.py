@@ -102,7 +102,7 @@ class Card:
     convert: Conversion = ""
     """Conversion of the files after they are fetched; empty for none."""
     repo: str = ""
-    """Repository of a hub card."""
+    """Repository on the hub; empty for a model from packages."""
     revision: str | None = None
     """Commit of the repository; None: the newest one of `main` when the model is pulled."""
     folder: str = ""

@@ -241,7 +241,8 @@ def _agree(
 ) -> None:
     """Show what will be fetched and ask once. Raises ConfigError if the user does not agree.
 
-    Packages of models that are not `new` were trusted before. `known` are all cards.
+    `new` are the models that were never pulled: their packages are not trusted yet. `known` are
+    all cards.
     """
     from voiceloop.catalog.cards import size
 
@@ -320,7 +321,7 @@ def _of_preset(preset: str) -> list[str]:
 
 
 def _names(word: str, cards: Sequence[Card]) -> list[str]:
-    """Return the models that a word of the command line names."""
+    """Return the names of the models that `word` means: itself, or those of a preset."""
     from voiceloop.catalog.cards import variants
 
     known = {card.name for card in cards}

@@ -23,7 +23,7 @@ Setting = str | int | float
 def read_settings(file: Path) -> dict[str, Setting]:
     """Return the settings of a GGUF file by name, without those that are arrays.
 
-    Raises ValueError for a file that is not GGUF, or that ends within its header, and OSError.
+    Raises ValueError for a file without a valid header of GGUF, and OSError.
     """
     with file.open("rb") as opened:
         if opened.read(4) != b"GGUF":

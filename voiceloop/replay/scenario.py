@@ -101,7 +101,7 @@ class ScriptedAnswer(Object, frozen=True):
     """The language model's answer to a text of the user."""
 
     to: str | None = None
-    """The user's words; None: any other words."""
+    """The user's words; None: all words that have no answer of their own."""
     says: Text = ""
     """The reply as a list of bursts, or as a text that is cut into bursts of `llm_burst_words`."""
     calls: str = ""
@@ -160,8 +160,8 @@ class Scenario(Object, frozen=True):
     silence_s: Seconds = 0.5
     """Seconds of silence after the user's last sound."""
     patience_s: Seconds = 30.0
-    """Maximum seconds without any event for which a sound waits for the event that it follows. Then
-    the replay fails."""
+    """The replay fails if a sound waits for the event that it follows, and nothing happens for so
+    many seconds."""
     limit_s: Seconds = 3600.0
     """Maximum length of the conversation in seconds. A longer one has failed."""
     stages: Stages = Stages()

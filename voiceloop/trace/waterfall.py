@@ -15,8 +15,7 @@ from voiceloop.types import TurnTrace
 
 _LABEL, _FIGURE = 15, 9
 SHORTEST_S = 1e-6
-"""A turn that is shorter, in seconds, has no picture of its stages. This is the record's
-resolution."""
+"""Seconds below which a turn has no picture of its stages: the resolution of the record."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _STAGES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {

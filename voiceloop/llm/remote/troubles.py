@@ -113,7 +113,7 @@ def no_such_server(where: Address, kind: str) -> Trouble:
 
 
 def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble:
-    """Return the error for a refusal: with an HTTP `status`, or None in the middle of a reply."""
+    """Return the error for a refusal. `status` is of HTTP; None if it came within a reply."""
     why = complaint.said
     host, key = where.host, where.key_name
     if status is not None and 300 <= status < 400:
