@@ -1,7 +1,7 @@
-"""Cards, each of which describes a model that can be fetched by name; read from `cards.toml`.
+"""Cards of the models that can be fetched by name, read from the text of `cards.toml`.
 
-A card says what a model is, and which files it has, from which source and with which checksums.
-This module does not know what has been fetched, nor how.
+A card describes a model and lists its files, with their source and their checksums. This module
+does not know what has been fetched, nor how.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class File:
     name: str
     """Path within the model's folder; mostly a name alone."""
     bytes: int | None = None
-    """Size; None takes what the hub says."""
+    """Size in bytes; None: the hub gives it."""
     sha256: str | None = None
 
 
@@ -63,7 +63,7 @@ class Wheel:
 
     @property
     def file(self) -> str:
-        """File name of the wheel. Weights suit every Python and platform."""
+        """File name of the wheel. It has only weights, so it suits every Python and platform."""
         return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
 
     @property
@@ -102,9 +102,9 @@ class Card:
     convert: Conversion = ""
     """Conversion of the files after they are fetched; empty for none."""
     repo: str = ""
-    """Repository of a hub card."""
+    """Repository on the hub; empty for a model from packages."""
     revision: str | None = None
-    """Commit of the repository; None takes the head of `main` when the model is pulled."""
+    """Commit of the repository; None: the newest one of `main` when the model is pulled."""
     folder: str = ""
     """Folder of the repository that contains the files."""
     wheels: tuple[Wheel, ...] = ()
@@ -127,7 +127,7 @@ def parse(text: str) -> tuple[Card, ...]:
 
 
 def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list[Card]:
-    """Return the cards called `name`, of that `kind` if one is given; the hub's first.
+    """Return the cards called `name`, and of `kind` if that is given. The hub's card comes first.
 
     For a voice of Piper without a card, one is made from its name.
     """
@@ -156,7 +156,8 @@ def size(count: float) -> str:
 
 
 def _piper(name: str) -> list[Card]:
-    """Make a Piper voice's card from its name. Its licence is in the voice's own model card."""
+    """Make the card of the Piper voice `name`; none if there is no such voice. Its licence is a
+    link to the voice's own model card."""
     voice = piper_name(name)
     if voice is None or voice.within:
         return []

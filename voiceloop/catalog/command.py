@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from voiceloop.catalog.store import Model, ModelStore
 
 LARGE = 500_000_000
-"""Bytes from which a GGUF file is slow in torch, where its weights are widened to 16 bits."""
+"""Size in bytes from which a GGUF file is slow in torch, which widens its weights to 16 bits."""
 
 Ask = Callable[[str], bool] | None
 """A function that asks the user a yes-or-no question; None if there is nobody to ask."""
@@ -169,7 +169,7 @@ def wants_llama_cpp(orders: Sequence[Order]) -> list[str]:
 
 
 def models_verify(command: ModelsVerify) -> int:
-    """Run `voiceloop models verify`. Returns the exit status 1 if a file is damaged."""
+    """Run `voiceloop models verify`. Return 1 if a file is damaged or a record cannot be read."""
     from voiceloop.catalog.progress import progress
     from voiceloop.catalog.store import ModelStore
 
@@ -204,8 +204,9 @@ def models_rm(command: ModelsRm) -> int:
 
 
 def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
-    """Return where to fetch each model: from its first source, or the next if that is unreachable.
-    After a source has not answered, models with another source do not wait for it again."""
+    """Return the order of each model: from its first source, or the next if that is unreachable and
+    the user can be asked. A source that did not answer is not tried for models that have
+    another."""
     from voiceloop.catalog.fetch import Unreachable
     from voiceloop.catalog.pull import order
 
@@ -240,7 +241,8 @@ def _agree(
 ) -> None:
     """Show what will be fetched and ask once. Raises ConfigError if the user does not agree.
 
-    Packages of models that are not `new` were trusted before. `known` are all cards.
+    `new` are the models that were never pulled: their packages are not trusted yet. `known` are
+    all cards.
     """
     from voiceloop.catalog.cards import size
 
@@ -319,7 +321,7 @@ def _of_preset(preset: str) -> list[str]:
 
 
 def _names(word: str, cards: Sequence[Card]) -> list[str]:
-    """Return the models that a word of the command line names."""
+    """Return the names of the models that `word` means: itself, or those of a preset."""
     from voiceloop.catalog.cards import variants
 
     known = {card.name for card in cards}
@@ -350,7 +352,7 @@ def _choices(cards: Sequence[Card], name: str, origin: str | None) -> list[Card]
 
 
 def _origin(store: ModelStore, name: str) -> str | None:
-    """Return where a damaged model came from, so that it is repaired from there."""
+    """Return the source of a damaged model, so that it is repaired from there; None if unknown."""
     return next((one for one in ("hub", "packages") if store.known(name, one)), None)
 
 

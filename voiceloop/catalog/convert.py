@@ -1,4 +1,4 @@
-"""Conversion of fetched files, which is done once, so that engines can load them.
+"""Convert fetched files, once, into files that engines can load.
 
 A GGUF file gets a folder with configuration, tokenizer and chat template in the format of
 transformers, and with the file itself, which llama.cpp runs. `widen` adds 16-bit weights if torch
@@ -81,7 +81,8 @@ def convert_gguf(file: Path, target: Path) -> None:
 
 
 def _ends(ids: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
-    """Return `ids` with the tokens that end a text, a turn and a message."""
+    """Return the end tokens `ids`, with those in `settings` that end a text, a turn or a
+    message."""
     found = ids if isinstance(ids, list) else [] if ids is None else [ids]
     for kind in ("eos", "eot", "eom"):
         index = settings.get(f"tokenizer.ggml.{kind}_token_id")
@@ -141,7 +142,8 @@ def split_piper(file: Path, target: Path) -> None:
 def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
     """Return how the tokenizer of a GGUF file splits text; None if it has no such step.
 
-    transformers knows fewer ways, and uses GPT-2's for the others, which is wrong.
+    transformers knows fewer splits, and would use that of GPT-2 in place of others. Raises
+    EngineError for a model or a split that is not known.
     """
     architecture = str(settings.get("general.architecture", ""))
     if not _knows(architecture):
@@ -163,7 +165,7 @@ def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
 
 
 def _knows(architecture: str) -> bool:
-    """Return whether transformers can configure this architecture, in its own spelling."""
+    """Return whether transformers knows this architecture. Dashes and underscores do not count."""
     from transformers.integrations.gguf.gguf_config_mapping import GGUF_CONFIG_ARCHS
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
@@ -176,7 +178,7 @@ def _knows(architecture: str) -> bool:
 
 @contextmanager
 def _written(folder: Path) -> Iterator[None]:
-    """Explain in one line why files cannot be written, also for errors of libraries."""
+    """Turn errors of the disk, also those that libraries report as text, into VoiceloopError."""
     with explained(folder):
         try:
             yield
@@ -188,7 +190,7 @@ def _written(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
-    """Explain in one line why a file cannot be read."""
+    """Turn errors of reading a file into OutOfMemory or ModelCorrupt, with one line each."""
     try:
         yield
     except MemoryError as error:

@@ -1,4 +1,4 @@
-"""Fetching of one file: it is resumed where it broke off, and checked before it counts.
+"""Fetching of one file: it is resumed where it broke off, and checked before it is used.
 
 This module knows URLs, byte ranges and checksums, and nothing of models.
 """
@@ -21,11 +21,12 @@ from voiceloop.errors import EngineError, ModelCorrupt
 T = TypeVar("T")
 
 ANSWER_S = 4.5
-"""Seconds after which a server that has not answered its first request counts as unreachable."""
+"""Seconds without a connection or a first answer after which a server counts as unreachable."""
 SILENCE_S = 30.0
 """Seconds without data after which a download is broken off and tried again."""
 TRIES = 5
-"""Attempts in a row without any data after which a download is given up."""
+"""Failed attempts in a row after which a download is given up. An attempt with data begins the
+count anew, at 1."""
 
 
 class Unreachable(EngineError):
@@ -42,7 +43,7 @@ class ProgressBar(Protocol):
     """A receiver of the progress of downloads."""
 
     def advance(self, count: int) -> None:
-        """Add `count` to the bytes that are done. It is negative if some are thrown away."""
+        """Add `count` to the bytes that are done. It is negative for bytes that are thrown away."""
         ...
 
     def note(self, text: str) -> None:
@@ -111,7 +112,7 @@ class Question(Generic[T]):
         self._thread.start()
 
     def answer(self, seconds: float, host: str) -> T:
-        """Return or raise what the call does. Raises Unreachable after some `seconds`."""
+        """Return the call's result or raise its error; raise Unreachable after `seconds`."""
         self._thread.join(seconds)
         if self._errors:
             raise self._errors[0]
@@ -127,7 +128,7 @@ class Question(Generic[T]):
 
 
 def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
-    """Append what is missing, over as many connections as it takes."""
+    """Append the missing bytes of a file, over several connections if necessary."""
     if urlsplit(wanted.url).scheme == "file":
         present = path.stat().st_size if path.is_file() else 0
         with explained(path.parent), open(url2pathname(urlsplit(wanted.url).path), "rb") as source:
@@ -148,8 +149,8 @@ def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
 
 
 def _append_once(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
-    """Append what one connection gives. Raises ConnectionError if it breaks off, and Unreachable if
-    none can be made."""
+    """Append the bytes that one connection gives. Raises ConnectionError if it breaks off, and
+    Unreachable if none can be made."""
     import httpx2
 
     headers = {**wanted.headers, "Accept-Encoding": "identity"}
@@ -172,7 +173,7 @@ def _append_once(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> No
                 start = 0
             with explained(path.parent), path.open("ab" if start else "wb") as file:
                 left = wanted.bytes - start
-                # Pieces are written as they come: of larger ones, a part would be lost in a break.
+                # Without a chunk size: what is collected for a larger chunk is lost in a break.
                 for block in answer.iter_raw():
                     # No more than was announced is written, whatever is sent.
                     file.write(block[:left])

@@ -12,7 +12,7 @@ from voiceloop.catalog.store import ModelStore
 from voiceloop.presets import STARTER, Machine, Preset
 
 BITS_PER_S = 50e6
-"""Network speed in bits per second, for rough download times."""
+"""Assumed network speed in bits per second, for rough download times."""
 
 
 def choose(

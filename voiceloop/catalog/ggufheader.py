@@ -14,7 +14,8 @@ _NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=
 """Formats of `struct` for the types of settings that are numbers."""
 _TEXT, _ARRAY = 8, 9
 MOST_SETTINGS, MOST_TENSORS, MOST_ENTRIES = 1 << 16, 1 << 17, 1 << 21
-"""Bounds far beyond any model: of settings, of tensors, and of entries of an array."""
+"""Maximum number of settings, of tensors, and of entries in an array; far beyond those of any
+model."""
 
 Setting = str | int | float
 
@@ -22,7 +23,7 @@ Setting = str | int | float
 def read_settings(file: Path) -> dict[str, Setting]:
     """Return the settings of a GGUF file by name, without those that are arrays.
 
-    Raises ValueError for a file that is not GGUF, or that ends within its header, and OSError.
+    Raises ValueError for a file without a valid header of GGUF, and OSError.
     """
     with file.open("rb") as opened:
         if opened.read(4) != b"GGUF":

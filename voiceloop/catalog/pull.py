@@ -1,6 +1,7 @@
 """Pulling of a model from its source into the store, completely or not at all.
 
-The model is put together in a workshop of the store. The next pull continues one that broke off.
+The model is put together in a workshop of the store. A pull that broke off is continued by the next
+one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Order:
 
     @property
     def room(self) -> int:
-        """Most bytes of disk that the model takes while it is put together."""
+        """Maximum number of bytes on the disk while the model is put together."""
         packed = self.card.files if self.card and self.origin == "packages" else ()
         unpacked = sum(file.bytes or 0 for file in packed)
         converted = self.card.memory if self.card and self.conversion else 0
@@ -45,7 +46,7 @@ class Order:
 
 
 def order(card: Card) -> Order:
-    """Ask a card's source where its files are.
+    """Return the order for a card, after asking its source where the files are.
 
     Raises Unreachable, ModelNotFound, ModelCorrupt if source and card do not agree, EngineError if
     pip is not installed, and MissingExtra if a package for the conversion is not installed.

@@ -13,7 +13,7 @@ from voiceloop.config import Config, Given, merged
 from voiceloop.presets import BEST_FIRST, STARTER, Machine, Preset
 
 BEST_PULLED = "best pulled, for talk and serve"
-"""Origin of a preset that was chosen here."""
+"""Origin of the setting `preset` if `best_pulled` chose it."""
 NAMING = frozenset(
     {
         *("asr.engine", "asr.model", "llm.engine", "llm.base_url", "llm.target"),
@@ -55,7 +55,7 @@ def best_pulled(given: Given, machine: Machine, store: ModelStore) -> str | None
 
 
 def settings_of(given: Given) -> tuple[Config, dict[str, str]]:
-    """Return the settings that result from `given`, with their origins. A preset that was chosen
-    here sets nothing in sections where the user named a model."""
+    """Return the settings that result from `given`, with their origins. A preset that `best_pulled`
+    chose sets nothing in sections where the user named a model."""
     chosen = "preset" in given and given["preset"][1] == BEST_PULLED
     return merged(given, apart=named_sections(given) if chosen else ())

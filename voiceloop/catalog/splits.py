@@ -41,7 +41,7 @@ class TextSplit:
     steps: tuple[str, ...]
     """Steps, each of which splits the pieces of the step before it."""
     own_words: bool = True
-    """True if there are no further steps. Otherwise the pieces are then split as in GPT-2."""
+    """True if there are no further steps; False if GPT-2's split follows."""
     composed: bool = False
     """True if letters and their accents first become one character (NFC)."""
     whole: bool = False
@@ -112,12 +112,13 @@ _USUAL: Mapping[str, str] = {
     **dict.fromkeys(("qwen2", "qwen2moe", "qwen3", "qwen3moe"), "qwen2"),
     **dict.fromkeys(("qwen35", "qwen35moe"), "qwen35"),
 }
-"""Splits by architecture, for architectures whose models all split alike. Llama's do not."""
+"""Names of splits by architecture, for architectures whose models all split in the same way. Those
+of Llama do not."""
 
 
 def split_of(name: str, architecture: str) -> TextSplit | None:
-    """Return the split that a GGUF file names, or its architecture's if it names none; None if that
-    is unknown."""
+    """Return the split that a GGUF file calls `name`, or that of its architecture if the name is
+    missing; None if the split is unknown."""
     return SPLITS.get(_USUAL.get(architecture, "") if name in _UNNAMED else name)
 
 

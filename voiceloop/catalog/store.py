@@ -1,8 +1,8 @@
 """The store of models: where they lie, and which of their files are complete.
 
-A model is a folder of the store with a record of its files beside them. The folder gets its name by
-one rename, when everything is there and on the disk. So a folder that has its name is complete.
-Models that are on their way lie under `.partial`. This module does not know where files come from.
+A model is a folder of the store, with its files and a record of them. The folder gets its final
+name by one rename, when everything is there and on the disk. So a folder with a final name is
+complete. Unfinished models are under `.partial`. This module does not know where files come from.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def cards() -> tuple[Card, ...]:
 
 
 def sha256(path: Path, tick: Callable[[int], object] = lambda count: None) -> str:
-    """Return the SHA-256 of a file. `tick` is called with the bytes of each block."""
+    """Return the SHA-256 of a file. `tick` is called with the number of bytes of each block."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -72,7 +72,8 @@ class Model:
     folder: Path
     files: Mapping[str, Stored]
     source: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Where it came from: repository and commit, packages, or a file's path, size and time."""
+    """Where the model came from: repository and commit, packages, or a file's path, size and
+    time."""
 
     @property
     def bytes(self) -> int:
@@ -80,7 +81,8 @@ class Model:
         return sum(file.bytes for file in self.files.values())
 
     def damaged(self, tick: Callable[[int], object] = lambda count: None) -> list[str]:
-        """Return the names of files that are missing or changed. `tick` gets the bytes read."""
+        """Return the names of files that are missing or changed. `tick` gets the number of
+        bytes of each block that is read."""
         return [name for name, stored in self.files.items() if not self._intact(name, stored, tick)]
 
     def _intact(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
@@ -115,8 +117,8 @@ class ModelStore:
         return [path.name for path in called if self._read(path) is None]
 
     def find(self, name: str, origin: str | None = None) -> Model | None:
-        """Return the model called `name`, from `origin` or else from the hub or packages. None
-        unless all its files have the right sizes."""
+        """Return the model called `name`: from `origin` or, without one, from the hub or else from
+        packages. None if there is no such model, or its files do not all have the right sizes."""
         for each in [origin] if origin else ["hub", "packages"]:
             model = self._read(self._folder(name, each))
             if model and all(
@@ -132,7 +134,7 @@ class ModelStore:
         return self._read(self._folder(name, origin))
 
     def remove(self, model: Model) -> None:
-        """Delete a model. It loses its name first, so that no half of it is ever found."""
+        """Delete a model. Its folder is renamed first, so that `find` never meets half a model."""
         removed = self.root / ".partial" / f"{model.folder.name}.removed"
         with explained(self.root):
             removed.parent.mkdir(parents=True, exist_ok=True)
@@ -142,9 +144,10 @@ class ModelStore:
 
     @contextmanager
     def workshop(self, name: str, origin: str) -> Iterator[Path]:
-        """Yield a folder to put a model together. After a failure it stays for the next try.
+        """Yield a folder in which a model is put together. After a failure it stays for the next
+        try.
 
-        Raises VoiceloopError if another process works in it. Windows does not notice that.
+        Raises VoiceloopError if another process works in it, which Windows does not notice.
         """
         folder = self._workshop(name, origin)
         with explained(self.root):
@@ -254,7 +257,7 @@ def _locked(folder: Path, name: str) -> Iterator[None]:
 
 
 def _sync(path: Path) -> None:
-    """Write a file, or a folder's list of names, to the disk."""
+    """Make sure that a file, or a folder's list of names, is on the disk."""
     if os.name == "nt":  # Windows cannot sync folders, nor files that are opened to read
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -1,9 +1,9 @@
 """Virtual time: waiting takes no real time, and events of one moment have a fixed order.
 
 Scripted costs are round numbers, so a stage often ends at the very moment at which a frame arrives.
-Then the frame and all that follows from it come first, and the stages after it in the order of
-their ranks. Any other order of tasks is shuffled with a seed, so that no code relies on it. This
-module knows nothing of sessions.
+Then the frame comes first, with all that follows from it. The stages end after that, in the order
+of their ranks. Other tasks that can go on at the same time run in an order that is shuffled with a
+seed, so that no code relies on it. This module knows nothing of sessions.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class VirtualClock:
         await called
 
     def advance(self, deadline: float) -> bool:
-        """Jump to the next ticket or timer. `deadline` is the time of the first timer. The event
-        loop calls this when no task can go on. Return False if nobody waits for the clock."""
+        """Jump to the next ticket or to the first timer, which is due at `deadline`. The event loop
+        calls this when no task can go on. Return False if there is neither ticket nor timer."""
         while self._tickets and self._tickets[0].called.done():
             heapq.heappop(self._tickets)
         until = self._tickets[0].until if self._tickets else math.inf
@@ -86,8 +86,8 @@ class VirtualClock:
 class _VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop of asyncio with virtual time and a shuffled order of tasks.
 
-    asyncio has no public way to tell which handles wait for a timer or are ready. Hence the private
-    names, which have been the same since asyncio began.
+    asyncio has no public list of the handles that are ready or wait for a timer. So this class uses
+    private names, which have been the same since asyncio began.
     """
 
     _ready: Any
@@ -112,7 +112,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
             deadline = self._scheduled[0].when() if self._scheduled else math.inf
             if not self._clock.advance(deadline):
                 return None
-            # Timers of this very moment are due, but none of a later one.
+            # asyncio runs timers before time() + resolution: thus only those of this very moment.
             self._clock_resolution = math.ulp(self.time())
         return 0
 
@@ -142,7 +142,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class LateRunner(InlineRunner):
-    """An inline runner that gives a result once everything else of that moment has happened."""
+    """An inline runner that returns a result after everything else that happens at that moment."""
 
     def __init__(self, clock: VirtualClock, rank: int) -> None:
         super().__init__()
@@ -150,7 +150,8 @@ class LateRunner(InlineRunner):
         self._rank = rank
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run `job` as `InlineRunner.call` does. Return its result last of all at that moment."""
+        """Run `job` as `InlineRunner.call` does. A result that took time comes last at its
+        moment."""
         begun = self._clock.current_time()
         result = await super().call(job, priority=priority)
         if (now := self._clock.current_time()) > begun:
@@ -159,7 +160,7 @@ class LateRunner(InlineRunner):
 
 
 class LateSpeaker(NullSpeaker):
-    """A speaker that has room once everything else of that moment has happened."""
+    """A speaker that reports room after everything else that happens at that moment."""
 
     def __init__(self, rate: int, clock: VirtualClock, rank: int) -> None:
         super().__init__(rate)
@@ -167,5 +168,5 @@ class LateSpeaker(NullSpeaker):
         self._rank = rank
 
     async def room(self) -> None:
-        """Wait until less than `AHEAD_S` is written but not yet played."""
+        """Wait until at most `AHEAD_S` seconds of audio are written but not yet played."""
         await self._clock.wait(self.due() - AHEAD_S, self._rank)

@@ -1,7 +1,7 @@
 """Read scenario files, and report a mistake in one of them in one line.
 
-They are TOML, checked as configuration is: a wrong key or value raises a ConfigError with its name,
-its place and what was expected. This module runs nothing.
+The files are TOML and are checked like configuration files: a wrong key or value raises a
+ConfigError with its name, its place and what was expected. This module runs nothing.
 """
 
 from __future__ import annotations

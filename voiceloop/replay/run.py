@@ -1,7 +1,7 @@
 """Play a scenario: the session's own code on a virtual clock, with everything around it scripted.
 
-Nothing here knows the rules of a conversation. What the session does shows in its events and
-traces, each with its time.
+Nothing here knows the rules of a conversation. Events and traces, each with its time, show what the
+session does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import Event, TurnTrace
 
 WALL_CLOCK = datetime(2026, 1, 5, 14, 5)
-"""Date and time of day for the tools."""
+"""Date and time of day in the replay."""
 _LANES = list(Lane)
 
 logger = logging.getLogger(__name__)
@@ -59,6 +59,7 @@ class ReplayResult:
 
 
 def scripted_engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engines:
+    """Return engines that follow the script of `scenario`, with runners on `clock`."""
     stages = scenario.stages
     table, default, results = scenario.replies()
     asr = ScriptedAsr(

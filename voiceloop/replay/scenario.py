@@ -38,7 +38,7 @@ class Stages(Object, frozen=True):
     asr_final_s: Seconds = 0.08
     """Seconds that a final decode takes."""
     asr_window_s: Annotated[float, Meta(ge=1, le=3600)] = 30.0
-    """Longest window that one decode takes, in seconds."""
+    """Maximum seconds of audio in one decode."""
     sound_s: Seconds = 0.02
     """Seconds that a judgement of the turn model takes."""
     llm_prefill_s: Seconds = 0.03
@@ -65,17 +65,20 @@ class UserSound(Object, frozen=True):
     noise_s: Seconds = 0.0
     """Seconds of a sound without words, such as a cough, instead of `text`."""
     at: Seconds | None = None
-    """Time at which the sound begins, in seconds of the stream."""
+    """When the sound begins, in seconds of the stream; None: `after` decides."""
     after: After | None = None
-    """Event that the sound follows, instead of `at`."""
+    """Event that the sound follows, instead of `at`. `speech`: the end of the sound before it;
+    `sound`: the first sound of a reply; `reply`: the end of a turn, or of all turns."""
     delay_s: Seconds = 0.0
-    """Seconds between that event and the sound."""
+    """Seconds from the event of `after` to the sound."""
     turn: Positive | None = None
-    """Turn whose reply or end the sound follows; None: the next one."""
+    """Number of the turn whose first sound or end is the event of `after`. None: the first sound of
+    any turn, or the end of all turns, after the user's last sound."""
     word_s: WordSeconds = 0.3
     """Seconds that each word lasts."""
     misheard: Mapping[str, str] = {}
-    """Words that partial decodes give instead of others while the user speaks."""
+    """Words of the text, each with the one that partial decodes give instead while the user speaks;
+    empty: they miss the word."""
 
     def say(self) -> TimedSound:
         """Return the sound in the form that the scripted microphone takes."""
@@ -98,11 +101,11 @@ class ScriptedAnswer(Object, frozen=True):
     """The language model's answer to a text of the user."""
 
     to: str | None = None
-    """The user's words; None: any other words."""
+    """The user's words; None: all words that have no answer of their own."""
     says: Text = ""
     """The reply as a list of bursts, or as a text that is cut into bursts of `llm_burst_words`."""
     calls: str = ""
-    """Name of the tool that is called after that; empty for none."""
+    """Name of the tool that is called after `says`; empty for none."""
     arguments: Mapping[str, object] = {}
     """Arguments of the call."""
     then: Text = ""
@@ -130,7 +133,7 @@ class ExpectedTurn(Object, frozen=True):
     max_voice_to_voice_ms: Seconds | None = None
     max_endpoint_to_sound_ms: Seconds | None = None
     counters: Mapping[str, int | float] = {}
-    """Counters of the turn. One that never counted is 0."""
+    """Values of the turn's counters. A counter that the turn does not have is 0."""
 
 
 class Expect(Object, frozen=True):
@@ -153,28 +156,31 @@ class Scenario(Object, frozen=True):
     full_duplex: bool = False
     """Whether the microphone is open while a reply sounds."""
     overlap: str = "speculative"
-    """One of `turn.overlap.OVERLAPS`."""
+    """Which stages work at the same time and ahead of time: a name in `turn.overlap.OVERLAPS`."""
     silence_s: Seconds = 0.5
     """Seconds of silence after the user's last sound."""
     patience_s: Seconds = 30.0
-    """Seconds that a sound waits for the event that it follows while nothing happens."""
+    """The replay fails if a sound waits for the event that it follows, and nothing happens for so
+    many seconds."""
     limit_s: Seconds = 3600.0
     """Maximum length of the conversation in seconds. A longer one has failed."""
     stages: Stages = Stages()
     end_of_turn: Mapping[str, Fraction] = {}
-    """The language model's end probability after each text of the user."""
+    """The language model's end probability after each text of the user; unknown after other
+    texts."""
     end_by_sound: Mapping[str, Fraction] = {}
-    """The turn model's end probability by the words in the sound, and 0.5 for others; empty: there
-    is no turn model."""
+    """The turn model's end probability for each text of the user, and 0.5 for other texts; empty:
+    there is no turn model."""
     user: tuple[UserSound, ...] = ()
     reply: tuple[ScriptedAnswer, ...] = ()
     fail: tuple[Failure, ...] = ()
     expect: Expect = Expect()
     config: Config = SCRIPTED
-    """Settings. A file has them in sections, as a configuration file does."""
+    """Settings. A scenario file has them in sections, like a configuration file."""
 
     def replies(self) -> tuple[dict[str, Items], Items, dict[str, Sequence[str]]]:
-        """Return the replies by the user's text, the default reply, and the bursts by call id."""
+        """Return the replies by the user's text, the default reply, and the bursts after a call by
+        its id."""
         table: dict[str, Items] = {}
         default: Items = NO_IDEA
         results: dict[str, Sequence[str]] = {}

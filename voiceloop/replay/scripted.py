@@ -44,15 +44,16 @@ NO_IDEA = ("I do not know.",)
 AUDIBLE = 0.01
 """Level above which a sound is speech."""
 AHEAD = 20
-"""Number of steps of work ahead before the replies that were begun ahead are given."""
+"""Number of steps of work ahead that come before the replies that were begun ahead."""
 
 
 class ScriptedFailure(RuntimeError):
-    """An error that the script plans for a stage."""
+    """A stage's error that the script has planned."""
 
 
 class ScriptedVad:
-    """A detector that takes any sound above `AUDIBLE` for speech. Filters leave less behind."""
+    """A detector that takes any sound above `AUDIBLE` for speech. Filters leave less
+    than that in silence."""
 
     frame = 512
 
@@ -81,9 +82,10 @@ class ScriptedAsr(WindowedAsr):
     max_window_s: float = 30.0
     languages: tuple[str, ...] = ("en", "fr")
     detected: Sequence[tuple[str, float]] = (("en", 1.0),)
-    """Detected languages with their probabilities, one in each call; the last one is repeated."""
+    """Results of language detection (language, probability), one for each call; the last is
+    repeated."""
     fail: Callable[[str], bool] = lambda text: False
-    """Whether the decode of a window with these words fails."""
+    """A function that says whether the decode of a window with these words fails."""
     windows: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
     """Number of samples of each decode and whether it was final, in order."""
     asked: list[str | None] = field(default_factory=list[str | None])
@@ -106,11 +108,11 @@ class ScriptedAsr(WindowedAsr):
 
 @dataclass
 class ScriptedTurnModel:
-    """A turn model that judges a voice by the words in it."""
+    """A turn model that judges audio by the words in it."""
 
     lexicon: Lexicon
     chances: Mapping[str, float]
-    """End probability by the words in the sound; 0.5 for others."""
+    """End probability for the words in the audio; 0.5 for other words."""
     cost: float = 0.02
     name: str = "scripted"
     silence_ms: int = 200
@@ -141,7 +143,8 @@ class ScriptedLlm:
     """
 
     replies: Mapping[str, Sequence[str | ToolCall]]
-    """Bursts and calls by the user's text, whose capitals and punctuation do not matter."""
+    """Bursts and calls of the reply to each text of the user. Capitals and punctuation do not
+    matter."""
     burst_cost: float = 0.02
     """Seconds that one burst takes."""
     prefill_cost: float | None = None
@@ -160,17 +163,17 @@ class ScriptedLlm:
     )
     borrowed: set[str] = field(default_factory=set[str])
     results: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Bursts after a tool's result, by the call's id or else by the tool's name. Of several calls
-    the last one counts."""
+    """Bursts after the results of tools, by the id of the last call, or else by the name of its
+    tool."""
     end_of_turn: Mapping[str, float] = field(default_factory=dict[str, float])
     """End probability after each text of the user; unknown after others."""
     default: Sequence[str | ToolCall] = NO_IDEA
     """The reply to any other text."""
     fail: Callable[[str], bool] = lambda text: False
-    """Whether the reply to the user's text fails."""
+    """A function that says whether the reply to a text of the user fails."""
     system: str = ""
     log: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
-    """Requests to the model, in order."""
+    """Calls of the conversations' methods, in order: what was called, and with which argument."""
 
     def conversation(
         self, *, system: str | None = None, seed: int | None = None
@@ -239,7 +242,7 @@ class ScriptedConversation:
             return None
         log = self._model.log
         log.append(("ahead", text))
-        known = len(log)  # any other request ends it
+        known = len(log)  # any other request ends the work ahead
         found = [*range(1, AHEAD + 1), *(self._begun(one, turn) for one in self._model.foreseen)]
         steps = takewhile(lambda _: len(log) == known, found)
         return (_timed(step, cost) for step in steps)
@@ -266,7 +269,8 @@ class ScriptedConversation:
         self._given.clear()
 
     def _look_up(self, table: Mapping[str, T], default: T) -> T:
-        """Return the entry for all unanswered words of the user, or else for the present turn's."""
+        """Return the entry for all unanswered words, or else for those of the turn, or else
+        `default`."""
         text = canonical(f"{self._before} {self._text}")
         return table.get(text, table.get(canonical(self._text), default))
 
@@ -288,7 +292,8 @@ class ScriptedConversation:
     def _speak(
         self, items: Sequence[str | ToolCall], turn: int, shared: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Yield `items`. The first `shared` ones cost one step: a single pass accepts them all."""
+        """Yield `items`. The first `shared` ones together cost one step, as one pass accepts them
+        all."""
         try:
             for index, item in enumerate(items):
                 self._given.append(item)

@@ -1,8 +1,8 @@
-"""The result of a replay, for people and programs: a timeline, a line for each turn, differences.
+"""The result of a replay as text or plain values: its timeline, its turns, and the differences.
 
-The timeline is sorted by (time, lane, turn, sequence within the turn). So it does not depend on the
-order in which stages that worked at the same moment were scheduled. This module knows neither files
-nor how a replay is made.
+The timeline is sorted by time, lane, turn and order within the turn. So it does not depend on the
+order of stages that worked at the same moment. This module knows neither files nor how a replay is
+made.
 """
 
 from __future__ import annotations

@@ -21,14 +21,14 @@ from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.types import AudioFrame, Clause, Event, Pcm, TokenBurst, Transcript, TurnTrace, Word
 
 FRAME = samples(20)
-"""Samples of a frame: 20 ms, twice as many as from a live microphone, so that a long conversation
-takes seconds."""
+"""Samples of a frame: 20 ms, twice as many as from a live microphone. So a long conversation has
+fewer frames to simulate."""
 LEVEL, STEP = 0.25, 2.0**-20
 """Word k sounds at `LEVEL + k * STEP`, exact in float32. Other sounds are at `LEVEL`."""
 ENOUGH = 0.9
 """Share of a word that a window must contain for the word to be recognised."""
 SETTLED = samples(50)
-"""Samples of silence at the end of a window after which no word in it is misheard."""
+"""If a window ends with so many samples of silence, no word in it is misheard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ class Piece:
     """A word; empty for another sound, such as a cough; None for silence."""
     seconds: float
     misheard: str | None = None
-    """Word that partial decodes give instead while the voice goes on; empty: they miss it."""
+    """Word that partial decodes give instead while the voice goes on; empty: they miss the word;
+    None: they give the word itself."""
 
 
 class Lexicon:
@@ -82,7 +83,7 @@ class Lexicon:
 
 After = Literal["speech", "sound", "reply"]
 ALL = 0
-"""Turn number that stands for all turns together."""
+"""Turn number in the moments of `Watch`: any turn for a sound, all turns for an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +94,20 @@ class TimedSound:
     what: str
     """Description of the sound in messages."""
     at: float | None = None
-    """Time in seconds of the stream, whose clock stops while the microphone is held; None: `after`
-    decides."""
+    """When the sound begins, in seconds of the stream (`StreamClock`); None: `after` decides."""
     after: After = "speech"
-    """Event that the sound follows: the end of the previous sound, the first sound of a reply, or
-    the moment at which all turns are over."""
+    """Event that the sound follows. `speech`: the end of the previous sound; `sound`: the first
+    sound of a reply; `reply`: the end of `turn`, or of all turns."""
     delay_s: float = 0.0
-    """Seconds after the event: of the stream after speech, otherwise of the event loop."""
+    """Seconds from the event to the sound: of the stream after `speech`, otherwise of the event
+    loop."""
     turn: int | None = None
-    """Turn whose reply or end is meant; None: the first one since the previous sound was over."""
+    """Turn of the event. None: the sound of any turn, or the end of all turns, after the previous
+    sound."""
 
 
 class StreamClock:
-    """The clock of a microphone's stream: the time of each sample. It stops while it is held."""
+    """The clock of a microphone's stream. It stops while the microphone is held."""
 
     def __init__(self, wait: Callable[[float], Awaitable[None]]) -> None:
         """`wait` waits until a given time."""
@@ -158,9 +160,10 @@ class Watch:
 
     def __init__(self) -> None:
         self.active_at = 0.0
-        """Time of the last event."""
+        """Time of the last event, or of the microphone's last start or release."""
         self._moments: list[tuple[str, int, float]] = []
-        """Kind, turn and time of each clause that sounded and of each end of a turn."""
+        """Kind, turn or `ALL`, and time: `sound` for each clause that began to sound, `reply` for
+        each end of a turn or of all turns."""
         self._live: set[int] = set()
         """Turns that have shown something and are not over."""
 
@@ -220,9 +223,10 @@ class ScriptedMicrophone:
         self._rest = silence(0)
         """Samples of the present sound that are still to come."""
         self._spoken = 0
-        """Sample of the stream at which the last sound ended."""
+        """Sample of the stream at which the last sound ended, or up to which the present one has
+        come."""
         self._spoken_at = 0.0
-        """Time at which the last sound ended."""
+        """Time of sample `_spoken`."""
 
     def notice(self, event: Event) -> None:
         """Record an event of the session, which a sound may follow."""

@@ -44,7 +44,8 @@ class Mark(StrEnum):
     FIRST_SYNTHESIS = "first_synthesis"
     """The first audio from the synthesizer."""
     FIRST_SOUND = "first_sound"
-    """The first audible sample that is handed to the device. Silence before it does not count."""
+    """The time at which the reply's first audible sample is played. Silence before it does not
+    count."""
     REPLY_END = "reply_end"
     """The reply's last token."""
     SYNTHESIS_END = "synthesis_end"
@@ -83,9 +84,9 @@ class Recorder:
     def __init__(self, turn: int) -> None:
         self.turn = turn
         self.speech_end: int | None = None
-        """Sample of the stream after the user's last voiced one, if a voice was heard."""
+        """Index in the stream after the user's last voiced sample; None if no voice was heard."""
         self.seed: int | None = None
-        """Seed of the noise that tokens were drawn with; None if none were."""
+        """Seed of the noise with which tokens were sampled; None without such noise."""
         self._marks: dict[Mark, float] = {}
         self._counters: Counter[str] = Counter()
         self._spans: list[StageSpan] = []
@@ -142,7 +143,8 @@ PARTS: Mapping[str, tuple[Mark, str]] = {
     "tts": (Mark.FIRST_SYNTHESIS, "tts"),
     "output": (Mark.FIRST_SOUND, "devices"),
 }
-"""Parts of voice-to-voice in order: the mark that ends each, and the package that owns it."""
+"""Parts of the voice-to-voice latency, in order, each with the mark that ends it and the name of
+its owner, the part of voiceloop that causes it."""
 
 
 def _microseconds(trace: TurnTrace, earlier: Mark, later: Mark) -> int | None:
@@ -168,15 +170,13 @@ def endpoint_to_sound_ms(trace: TurnTrace) -> float | None:
 
 
 def parts_ms(trace: TurnTrace) -> dict[str, float] | None:
-    """Return the parts of voice-to-voice by the names in `PARTS`, in ms; None without
-    voice-to-voice.
+    """Return the ms of each part of the voice-to-voice latency; None if there is no such latency.
 
-    The marks that end the parts are taken in the order of `PARTS`, starting from `speech_end`. A
-    part is the time by which its mark comes later than all marks before it, but no later than
-    `first_sound`. So a stage that was ready before the previous one costs nothing (stages overlap,
-    and work is done before the endpoint). A missing mark costs nothing either. Each moment of the
-    wait belongs to exactly one part: the first in order that was not done. All are whole
-    microseconds, in which they sum to voice-to-voice exactly.
+    The marks of the parts are taken in the order of `PARTS`. A part lasts from the latest mark
+    before it in this order, at first `speech_end`, to its own mark, but not beyond `first_sound`.
+    It is 0 if its own mark is earlier or missing: stages overlap, and work is done before the
+    endpoint. So each moment of the wait belongs to exactly one part, the first in order that was
+    not done. The parts are whole microseconds, and their sum is exactly the latency.
     """
     whole = _microseconds(trace, Mark.SPEECH_END, Mark.FIRST_SOUND)
     if whole is None:
@@ -193,9 +193,9 @@ def parts_ms(trace: TurnTrace) -> dict[str, float] | None:
 def percentiles(
     values: Sequence[float], points: Sequence[int] = (50, 95)
 ) -> dict[str, float | None]:
-    """Return percentiles of `values` by their names, such as `p50`; None for each without values.
+    """Return percentiles of `values` by name, such as `p50`. Without values, each is None.
 
-    They are interpolated linearly between order statistics (Hyndman and Fan 1996, type 7).
+    Percentiles are interpolated linearly between order statistics (Hyndman and Fan 1996, type 7).
     """
     names = [f"p{point}" for point in points]
     if not values:
@@ -259,7 +259,8 @@ def to_json(trace: TurnTrace) -> dict[str, Any]:
 
 _PID = 1
 _ROWS = 100
-"""Thread ids for each lane. Spans of a lane that overlap are drawn in rows of their own."""
+"""Number of thread ids that each lane has. Each thread is a row, and spans that overlap are drawn
+in different rows."""
 
 
 def to_perfetto(traces: Sequence[TurnTrace]) -> dict[str, Any]:

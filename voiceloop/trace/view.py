@@ -1,6 +1,6 @@
 """Views of a session for its user: plain lines, a live region of a terminal, or JSON.
 
-All three get the same events and do not know where these come from. The text of models and
+All three get the same events, and do not know their source. The text of models and
 transcripts is made harmless before it reaches a terminal.
 """
 
@@ -140,10 +140,11 @@ class PlainView:
 
 
 class LiveView:
-    """A view with a live region of a terminal for the turns that go on. Finished turns scroll away.
+    """A view on a terminal. Turns that go on are in a region that is redrawn; finished ones scroll
+    away.
 
-    Settled words are normal and tentative ones dim. Words of the reply are dim until they sound,
-    and struck out in the end if they were never heard.
+    The user's tentative words are dim. Words of the reply are dim until they sound; at the end of
+    the turn, those that were not heard are struck out.
     """
 
     def __init__(self, console: Console, *, timed: bool = True) -> None:
@@ -214,7 +215,7 @@ class LiveView:
 class JsonView:
     """A view with a line of JSON for each turn that is over. Notices go to `err` as text.
 
-    Marks are in seconds from the turn's start. Latencies are null if they are meaningless.
+    Marks are in seconds from the turn's start. Latencies are null if `timed` is False.
     """
 
     def __init__(self, out: TextIO, err: TextIO, *, timed: bool = True) -> None:
@@ -266,8 +267,8 @@ def _ending(trace: TurnTrace) -> str:
 
 
 def _words_heard(trace: TurnTrace, exchange: TurnText) -> int:
-    """Return how many words of the written reply were heard. A reply that came to its end has all
-    of them, since the spoken text may have more or fewer words."""
+    """Return how many words of the written reply were heard. That is all of them if the reply came
+    to its end: its spoken text may have another number of words."""
     if trace.outcome in ("done", "silent"):
         return len(exchange.reply.split())
     return len(trace.heard.split())

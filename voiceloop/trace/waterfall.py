@@ -15,7 +15,7 @@ from voiceloop.types import TurnTrace
 
 _LABEL, _FIGURE = 15, 9
 SHORTEST_S = 1e-6
-"""Minimum length that is drawn, in seconds: the unit of the record."""
+"""Seconds below which a turn has no picture of its stages: the resolution of the record."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _STAGES: Mapping[str, tuple[Lane | None, Mark, Mark]] = {
@@ -39,7 +39,7 @@ class Stretch:
 
 
 def stages(trace: TurnTrace) -> dict[str, list[Stretch]]:
-    """Return when each stage worked: its spans, or without any the time between two marks."""
+    """Return when each stage worked: its spans or, if it has none, the time between two marks."""
     found: dict[str, list[Stretch]] = {}
     for stage, (lane, begin, end) in _STAGES.items():
         found[stage] = spans(trace, lane)
@@ -59,8 +59,8 @@ def waterfall(trace: TurnTrace, width: int = 80) -> list[str]:
     """Return the lines of two pictures in text: how the wait was spent, and how the stages
     overlapped.
 
-    In the second, the height of a cell is the share of its time for which the stage worked. No line
-    is longer than `width` (at least 48) characters.
+    In the second picture, the height of a cell is the share of the cell's time for which the stage
+    worked. Lines have at most `width` characters; a `width` below 48 counts as 48.
     """
     bar = max(width, 48) - _LABEL - _FIGURE
     latency, overlap = _latency_picture(trace, bar), _overlap_picture(trace, bar)
@@ -114,7 +114,8 @@ def _overlap_picture(trace: TurnTrace, bar: int) -> list[str]:
 
 
 def _activity(stretches: Iterable[tuple[float, float]], bar: int) -> str:
-    """Return a character for each cell. Its height is the share that `stretches` cover."""
+    """Return a character for each cell. Its height is the share of the cell that `stretches`
+    cover."""
     covered = [0.0] * bar
     for start, end in stretches:
         for cell in range(min(int(start), bar - 1), min(math.ceil(end), bar)):

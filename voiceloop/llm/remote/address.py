@@ -43,7 +43,7 @@ def address(url: str, environ: Mapping[str, str]) -> Address:
     """Return the address of the server at `url`, with its key from `environ`.
 
     OPENAI_API_KEY is only for OpenAI's own server, VOICELOOP_LLM_KEY for any configured server.
-    Raises ConfigError for an invalid URL, and for a key that would be sent in the clear.
+    Raises ConfigError for an invalid URL or key, and for a key that would be sent unencrypted.
     """
     try:
         parts = urlsplit(url)

@@ -42,10 +42,10 @@ CONNECT_S = 5.0
 GRACE_S = 0.5
 """Seconds that a complete reply waits for the server's closing data, such as token counts."""
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
-"""Maximum number of bytes read of a refusal, and of a list of models or a reply that is not
-streamed."""
+"""Number of bytes after which reading stops: of a refusal; of a list of models, or of a reply that
+is not streamed."""
 UNLISTED = (404, 405)
-"""HTTP statuses, besides those from 500 on, of servers that do not list their models."""
+"""HTTP statuses, besides all from 500 on, of servers that reply although they list no models."""
 
 
 class ChatServer:
@@ -62,7 +62,7 @@ class ChatServer:
         self.manners = Manners()
         self._timeout_s = timeout_s
         self._watched = False
-        """Whether the server may have gone and is being watched."""
+        """Whether a task watches the server, which may have gone."""
         self._arrived = threading.Condition()
         """Notified when a piece of any reply arrives or a reply ends."""
         started: Future[_Started] = Future()
@@ -85,11 +85,11 @@ class ChatServer:
             # The server is there, and may reply even if it cannot list its models.
 
     def begin(self, body: Mapping[str, Any]) -> None:
-        """Request a reply and wait only for the first data of it. Raises Trouble."""
+        """Request a reply, and wait only for its first data. Raises Trouble."""
         self._portal.call(self._run, body, None)
 
     def ask(self, body: Mapping[str, Any]) -> PendingReply:
-        """Request a reply. The caller closes it."""
+        """Request a reply. The caller must close the result."""
 
         def start(post: Callable[[Piece], None]) -> Future[None]:
             return self._portal.start_task_soon(self._run, body, post)
@@ -97,7 +97,8 @@ class ChatServer:
         return PendingReply(self._arrived, start)
 
     def instead_of(self, model: str) -> str:
-        """Return a hint at the known model that the unknown name `model` may mean."""
+        """Return a hint for the unknown name `model`: a similar model, or some models, or the
+        log."""
         near = nearest(model, self.models)
         some = ", ".join(self.models[:8])
         return f"did you mean '{near}'?" if near else f"it has: {some}" if some else "see its log"
@@ -114,8 +115,8 @@ class ChatServer:
             raise troubles.silent(self.where, CONNECT_S)
 
     async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
-        """Pass the pieces of a reply to `post`. If that fails, watch whether the server is
-        there."""
+        """Pass the pieces of a reply to `post`; without it, request only the first data. If a local
+        server may have gone, watch for its return."""
         try:
             await self._persist(body, post)
         except Trouble as trouble:
@@ -142,8 +143,8 @@ class ChatServer:
     async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
         """Pass the pieces of a reply to `post`, with retries.
 
-        A request is repeated once if it failed before the model said anything. It is adapted and
-        repeated after each refusal that says how.
+        A request that failed before any text or call came is repeated once if that may help. It is
+        adapted and repeated after each refusal from which something is learnt.
         """
         begun = asked_again = False
 
@@ -179,7 +180,8 @@ class ChatServer:
     async def _attempt(
         self, body: Mapping[str, Any], post: Callable[[Piece], None], *, whole: bool
     ) -> None:
-        """Pass the pieces of a reply to `post`: all if `whole`, otherwise only the first ones."""
+        """Pass the pieces of a reply to `post`: all if `whole`, otherwise those of the first
+        data."""
         stream = ChatStream()
         with anyio.move_on_after(self._timeout_s) as scope:
             async with (
@@ -232,7 +234,8 @@ class ChatServer:
     async def _requested(
         self, path: str, body: Mapping[str, Any] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield its response. Raises Trouble, also while that is read."""
+        """Send a request and yield its response. Raises Trouble, also while the response is
+        read."""
         import httpx2
 
         url = f"{self.where.url}/{path}"
@@ -320,7 +323,7 @@ async def _serve(where: Address, started: Future[_Started]) -> None:
             mounts={"http://": None, "https://": None} if where.loopback else None,
             follow_redirects=False,
         )
-    except Exception as error:  # whatever it reads there; it may hold the proxy's password
+    except Exception as error:  # of any kind; its text may hold the proxy's password
         what = "what the environment says of proxies or certificates cannot be used"
         hint = "see HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE"
         return started.set_exception(ConfigError(f"{what} ({type(error).__name__})", hint))

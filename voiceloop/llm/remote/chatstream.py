@@ -1,9 +1,10 @@
 """Parse the stream of a server of chat completions: bytes in, pieces of a reply out.
 
-The stream consists of server-sent events (`eventstream`). The data of each is JSON, a chunk with a
-little of the reply; the last is `[DONE]`. Servers differ: tool calls come whole or in fragments
-(`toolcrumbs`), token counts come in a chunk of their own or not at all, and an error may come
-instead of a chunk (`complaints`). This module never waits, and does not know how the reply is used.
+The stream consists of server-sent events (`eventstream`). The data of each event is a chunk: JSON
+with a little of the reply. The data of the last event is `[DONE]`. Servers differ: tool calls come
+whole or in fragments (`toolcrumbs`), token counts come in a chunk of their own or not at all, and
+an error may come instead of a chunk (`complaints`). This module never waits, and does not know how
+the reply is used.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from voiceloop.llm.remote.eventstream import EventStream
 from voiceloop.llm.remote.toolcrumbs import StreamedCall, ToolCrumbs
 
 MOST_COUNTED = 1_000_000_000
-"""Maximum number of tokens that is believed."""
+"""Largest reported number of tokens that is believed."""
 DEEPEST = 8
 """Maximum depth of nested lists in which texts are read."""
 _DONE = "[DONE]"
@@ -53,7 +54,7 @@ class PromptUsage:
     """Token counts of a reply, as the server reports them."""
 
     tokens: int
-    """Tokens read for the reply, without those from the server's cache."""
+    """Tokens of the prompt, without those from the server's cache."""
     thought: int = 0
     """Tokens of the model's thoughts."""
 
@@ -167,8 +168,8 @@ class ChatStream:
                     yield from self._whole(text)
 
     def _whole(self, text: str) -> Iterator[Piece]:
-        """Yield `text` without lone surrogates, which JSON can contain. A first half at the end
-        waits for the other half."""
+        """Yield `text` with U+FFFD in place of lone surrogates, which JSON can contain. The first
+        half of a pair at the end waits for the other half."""
         text = self._half + text
         found = _HALF.search(text)
         self._half = found[0] if found else ""
@@ -186,13 +187,13 @@ class ChatStream:
 
 
 def _choice(choices: object) -> Mapping[str, Any] | None:
-    """Return the requested choice, number 0. A server may leave out its number."""
+    """Return the requested choice, number 0, or None. A server may leave out the number."""
     every = map(_mapping, cast("list[object]", choices) if isinstance(choices, list) else [])
     return next((one for one in every if one.get("index") in (None, 0, "0")), None)
 
 
 def _texts(value: object, depth: int = 0) -> list[str]:
-    """Return the texts that a part of content consists of, however they are nested."""
+    """Return the texts in a part of content, nested up to `DEEPEST` levels."""
     if isinstance(value, str):
         return [value] if value else []
     found = list[str]()
@@ -220,7 +221,7 @@ def _parsed(name: str, data: str) -> Mapping[str, Any]:
 
 
 def _listed(value: object) -> list[object]:
-    """Return the items of a list, or a list of the object that stands in place of one."""
+    """Return `value` if it is a list, [value] if it is an object, and else an empty list."""
     if isinstance(value, dict):
         return [cast("object", value)]
     return cast("list[object]", value) if isinstance(value, list) else []

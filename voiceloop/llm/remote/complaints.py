@@ -46,7 +46,7 @@ def named(body: object) -> str:
 
 
 def complained(chunk: Mapping[str, Any], event: str = "") -> Complaint | None:
-    """Return the error in a chunk of a reply, or None. `event` is the name of its event."""
+    """Return the error in a chunk of a reply, or None. `event` is the name of the chunk's event."""
     choices = chunk.get("choices")
     first = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     choice = cast("Mapping[str, Any]", first if isinstance(first, dict) else {})
@@ -64,7 +64,8 @@ def complained(chunk: Mapping[str, Any], event: str = "") -> Complaint | None:
 
 
 def _flat(chunk: Mapping[str, Any]) -> bool:
-    """Return whether a chunk without choices is an error itself, without a key such as `error`."""
+    """Return whether a chunk without choices is an error, although no key such as `error` says
+    so."""
     if not complaint(chunk):
         return False
     code = str(chunk.get("code", chunk.get("status")))

@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
 
 class EventStream:
-    """A parser of one stream of events. Raises Garbled for one that is too long."""
+    """A parser of one stream. Raises Garbled if the stream, a line or an event is too long."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

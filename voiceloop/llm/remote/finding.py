@@ -70,7 +70,8 @@ def begin_search(ports: Sequence[int] = PORTS) -> Future[list[LocalServer]]:
 async def _request(
     client: httpx2.AsyncClient, server: str, path: str, bodies: dict[str, bytes]
 ) -> None:
-    """Add the server's answer at `path` to `bodies`, if it is one."""
+    """Add the answer at `path` to `bodies`, if it comes in time, with status 200, and is not too
+    long."""
     import httpx2
 
     body = b""

@@ -13,7 +13,8 @@ from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.parts import MARKS, THOUGHTS, Parts, ReplyPart
 
 LETTERS = 8
-"""Maximum number of characters of a token on average, however a server cuts what it sends."""
+"""Upper estimate of the average number of characters in a token. Tokens are
+estimated by it, because servers may cut their text anywhere."""
 _ENDS = frozenset(THOUGHTS.values())
 
 
@@ -23,9 +24,10 @@ class Incoming:
     def __init__(self, stop: Sequence[str] = (), *, thinking: bool = False) -> None:
         """`thinking` says that the reply probably begins inside a thought without a start mark."""
         self.thought = 0
-        """Number of thought tokens, as far as it is known."""
+        """Number of thought tokens: an estimate, or the server's count if that is larger."""
         self.lone = False
-        """Whether a thought ended whose beginning was not marked, so it was taken for speech."""
+        """Whether the end of a thought came without its beginning, so the thought was taken for
+        speech."""
         self.cut = False
         """Whether the reply was cut off at its token limit."""
         self._stop = stop
@@ -37,7 +39,7 @@ class Incoming:
         """Number of characters that are not known to be speech, thought or call yet."""
         self._spoke = False
         self._within = thinking
-        """Whether the parts are inside a thought."""
+        """Whether the text is inside a thought."""
         self._supposed: list[str] | None = [] if thinking else None
         """All text so far, if it is supposed to be a thought; None otherwise, and once the end of a
         thought has come."""
@@ -49,7 +51,7 @@ class Incoming:
 
     @property
     def silence(self) -> int:
-        """Minimum number of tokens so far that gave neither speech nor a call."""
+        """Lower estimate of the number of tokens so far that gave neither speech nor a call."""
         return self.thought + self._silent + self._pending // LETTERS
 
     def push(self, piece: Piece) -> Sequence[ReplyPart | StreamedCall]:
@@ -72,7 +74,7 @@ class Incoming:
 
     def finish(self) -> Sequence[ReplyPart | StreamedCall]:
         """Return the remaining parts and calls. If the reply was supposed to begin with a thought,
-        but was complete without the end of one, all of it is speech."""
+        but is complete and has no end of a thought, return the parts of its whole text instead."""
         left = self._said(self._leaks.finish())
         if not self._parts.stopped:
             left += self._noted(self._parts.finish())
@@ -112,5 +114,5 @@ class Incoming:
 
 
 def _tokens(text: str) -> int:
-    """Return the minimum number of tokens of a text."""
+    """Return a lower estimate of the number of tokens in a text."""
     return max(len(text.split()), len(text) // LETTERS)

@@ -92,8 +92,8 @@ def paths(port: int) -> tuple[str, ...]:
 
 
 def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
-    """Return the server at `port`, from its answers by path. None if no model of it can hold a
-    conversation."""
+    """Return the server at `port`, or None if none of its models can hold a conversation.
+    `answers` are the bodies of its responses, by path."""
     found = {path: _value(body) for path, body in answers.items()}
     facts: dict[str, list[Mapping[str, Any]]] = {}
     for path in _LISTS:
@@ -207,8 +207,8 @@ speech, speak or draw."""
 
 
 def _can_talk(name: str, facts: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a model can chat and runs on this machine, judged by its server's facts and
-    its name."""
+    """Return whether a model can chat and runs on this machine, judged by its name and by `facts`,
+    its descriptions in the server's answers."""
     words = [name]
     for fact in facts:
         details = fact.get("details")

@@ -16,12 +16,13 @@ LIMITS = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
-"""Names of the parameter for the longest reply, each with the other one, which is tried next."""
+"""The two names of the parameter that limits a reply's tokens, each mapped to the other, which is
+tried next."""
 THINKING = ("chat_template_kwargs", "reasoning_effort")
 """Parameters that ask a model not to think."""
 ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
-"""Parameters that only some servers know. A refusal that names one is about that one, because no
-server lists these as supported."""
+"""Parameters that only some servers know. If a refusal names one of them, that one is refused,
+because no server lists these as supported."""
 USUAL = (
     *("seed", "frequency_penalty", "presence_penalty", "top_p", "stop", "temperature"),
     *(*LIMITS, "tool_choice", "tools"),
@@ -47,7 +48,7 @@ _MEANT = {
     "tools": re.compile(r"\btools?\b|\btool[ _-]?(us|call|choice)|function.call", re.IGNORECASE),
     **dict.fromkeys(THINKING, re.compile(r"\bthink|\breasoning", re.IGNORECASE)),
 }
-"""Words in a refusal that stand for a parameter without its name."""
+"""Patterns of words with which a refusal may mean a parameter that it does not name."""
 
 
 @dataclass(slots=True)
@@ -57,15 +58,15 @@ class Manners:
     left_out: set[str] = field(default_factory=set[str])
     """Parameters that the server refuses."""
     limit: str | None = None
-    """The server's name for the longest reply, once it has refused the other name."""
+    """The name in `LIMITS` that the server takes; None until it has refused one of the two."""
     no_system: bool = False
-    """Whether it refuses system prompts, so the prompt begins the user's first turn."""
+    """Whether the server refuses system prompts. Then the prompt begins the user's first turn."""
     alternates: bool = False
     """Whether turns of user and assistant must alternate, beginning with the user's."""
     thinks: bool = False
-    """Whether its model has thought, so a reply needs tokens for thoughts too."""
+    """Whether the server's model has thought. Then requests have more tokens, for thoughts."""
     opens_in_thought: bool = False
-    """Whether its replies begin inside a thought without a start mark."""
+    """Whether the server's replies begin inside a thought without a start mark."""
 
     def fitted(self, request: Message) -> Message:
         """Return `request` adapted to the server."""
@@ -83,8 +84,8 @@ class Manners:
         return fitted
 
     def learn(self, complaint: Complaint, request: Message) -> list[str]:
-        """Learn from the refusal of `request`, an adapted request. Return the parameters that are
-        left out from now on, if a user may have set them."""
+        """Learn from the refusal of `request`, an adapted request. Of the parameters that are left
+        out from now on, return those that a user may have set."""
         said = f"{complaint.said} {complaint.named}"
         if _ROLES.search(said) and self._learn_roles(said, request):
             return []
@@ -109,8 +110,8 @@ class Manners:
     def _refused(self, complaint: Complaint, request: Message) -> list[str]:
         """Return the parameters that a refusal is about.
 
-        They are those in its code and parameter fields, or else those of `ADDED` in its message, or
-        else the first one in its message, or else those that its words stand for.
+        They are looked for in this order, until some are found: those in its code and parameter
+        fields; those of `ADDED` in its message; the first in its message; those of `_MEANT`.
         """
         known = [name for name in (*ADDED, *USUAL) if name in request]
         if apart := [name for name in known if _names(complaint.named, name)]:

@@ -24,8 +24,8 @@ LOADING = 503
 
 
 async def watch(host: str, ask: Callable[[], Awaitable[None]]) -> None:
-    """Report if the server at `host` has gone. Return once it is there, and report that too. `ask`
-    raises Trouble if it gets no answer."""
+    """Return once the server at `host` is there. If it has gone, report that, and later its return.
+    `ask` raises Trouble if it gets no answer."""
     gone = False
     while (why := await _absent(ask)) is not None:
         if not gone:

@@ -1,4 +1,4 @@
-"""Conversations with a language model on any server of OpenAI's chat completions.
+"""Conversations with a language model on any server with OpenAI's chat completions API.
 
 The whole history goes with each request, which the server's prompt cache makes cheap. This module
 does not know how requests are sent.
@@ -30,7 +30,7 @@ from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
-"""Maximum number of stop strings in the protocol. Replies are searched for further ones here."""
+"""Maximum number of stop strings in the protocol. Others are only looked for in the reply."""
 
 
 class RemoteConversation(ChatConversation):
@@ -48,7 +48,8 @@ class RemoteConversation(ChatConversation):
         return True
 
     def warm(self) -> None:
-        """Let the server begin a reply of one token. Raises Trouble."""
+        """Let the server begin a reply of one token. Raises Trouble, unless a thought has taken
+        that token."""
         self._set_request("Hello there.", 0)
         try:
             self._server.begin(self._request(most=1))
@@ -60,8 +61,8 @@ class RemoteConversation(ChatConversation):
         """Request the reply, or the rest of it.
 
         If the history does not fit, the older half is forgotten, because the next turns need room
-        too. If the model was cut off because it had thought, it gets a second request with tokens
-        for thoughts.
+        too. If the model's thoughts used up the tokens, a second request adds tokens for
+        thoughts.
         """
         reply.finished = False
         known, roomy = len(reply.parts), self._thinks
@@ -117,10 +118,11 @@ class RemoteConversation(ChatConversation):
             )
 
     def _request(self, most: int | None = None) -> Message:
-        """Return the request for the next reply, with at most `most` tokens if that is given.
+        """Return the request for the next reply. `most` replaces the configured limit of its
+        tokens.
 
-        Parameters with the protocol's default are left out, because some servers refuse those that
-        they do not know.
+        Optional parameters with their default values are left out, because some servers refuse
+        those that they do not know.
         """
         config = self._config
         official = self._server.where.host == OPENAI
@@ -171,7 +173,7 @@ class RemoteConversation(ChatConversation):
 def _outputs(
     parts: Sequence[ReplyPart | StreamedCall], reply: ChatReply
 ) -> Iterator[TokenBurst | ToolCall]:
-    """Yield the model's text and its tool calls, with those that it wrote into the text."""
+    """Yield the model's text and its tool calls, including those that it wrote into the text."""
     for part in parts:
         if isinstance(part, StreamedCall):
             read = written(part.name, part.arguments)
@@ -184,7 +186,8 @@ class RemoteLlm:
     """A model on a server. It holds many conversations."""
 
     fingerprint = ""
-    """Empty, so nothing is calibrated: the server may run another model tomorrow."""
+    """Empty: no calibration is kept, since the server may have another model of this name
+    tomorrow."""
 
     def __init__(self, server: ChatServer, config: LlmConfig) -> None:
         self.name = config.target

@@ -1,8 +1,8 @@
 """Assemble tool calls from the fragments ("crumbs") in which servers stream them.
 
-A crumb belongs to a call by its id, or else by its index. Servers do as they like: they repeat the
-name in each crumb, give all calls one index or one call several, send the whole call again at the
-end, or send it at once. This module does not interpret arguments.
+A crumb says by its id, or else by its index, to which call it belongs. Servers differ: some repeat
+the name in each crumb, give all calls the same index or one call several indexes, send the whole
+call again at the end, or send it in one piece. This module does not interpret arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from voiceloop.llm.remote.complaints import Garbled
 LONGEST_CALLS = 1_048_576
 """Maximum number of characters in all calls of a reply. More is an error."""
 _CRUMB = 16
-"""Number of characters that each crumb counts in addition to its own."""
+"""Number of characters that are added for each crumb, so that the number of crumbs is limited
+too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class _Call:
 
 
 class ToolCrumbs:
-    """The tool calls of one reply. Raises Garbled for other data."""
+    """The tool calls of one reply. Raises Garbled for data that is not of calls, or is too long."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
@@ -94,7 +95,7 @@ class ToolCrumbs:
 
 
 def _another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
-    """Return whether a crumb begins another call, although its id or index is that of `call`."""
+    """Return whether a crumb begins another call, although it has the id or index of `call`."""
     if not name or not call.name:
         return False
     identified = call.id and call_id in ("", call.id)

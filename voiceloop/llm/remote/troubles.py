@@ -18,7 +18,7 @@ from voiceloop.llm.remote.complaints import Complaint
 AGAIN_S = 0.5
 """Seconds until a failed request is repeated, unless the server names another time."""
 PATIENCE_S = 3.0
-"""Maximum wait for a busy server, in seconds."""
+"""Longest wait that a busy server may require, in seconds. If it wants more, the request fails."""
 QUOTED = 200
 """Maximum number of characters quoted from a server's message."""
 _TOO_LONG = re.compile(
@@ -30,7 +30,7 @@ _TOO_LONG = re.compile(
     r"|(prompt|input).{0,12}tokens.{0,40}must be (<|at most|less)",
     re.IGNORECASE,
 )
-"""A pattern of messages about a history that does not fit, of any server."""
+"""A pattern of messages which say that a history does not fit. It serves all servers."""
 _SPENT = re.compile(r"could not finish|output limit was reached|try again with (a )?higher", re.I)
 """A pattern of messages about a reply that has used up its tokens."""
 
@@ -60,9 +60,10 @@ class Trouble(EngineError):
         self.spent = spent
         """Whether the reply used up its tokens and contains no text."""
         self.complaint = complaint
-        """The server's error, if an adapted request may help."""
+        """The server's error, if an adapted request may help; otherwise None."""
         self.status = status
-        """HTTP status of the response, if the error has no more specific meaning."""
+        """HTTP status of the response; None without one, or if the error has a more specific
+        meaning."""
 
 
 def unreachable(where: Address, error: Exception) -> Trouble:
@@ -112,7 +113,7 @@ def no_such_server(where: Address, kind: str) -> Trouble:
 
 
 def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble:
-    """Return the error for a refusal: with an HTTP `status`, or None in the middle of a reply."""
+    """Return the error for a refusal. `status` is of HTTP; None if it came within a reply."""
     why = complaint.said
     host, key = where.host, where.key_name
     if status is not None and 300 <= status < 400:

@@ -1,10 +1,10 @@
 """Parse tool calls in the notations that models write.
 
 Hermes and Qwen write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or XML between the
-same tags. Llama 3 writes `{"name": …, "parameters": {…}}`, several separated by `;`, or
+same tags. Llama 3 writes `{"name": …, "parameters": {…}}`, with `;` between several calls, or
 `<function=name>{…}</function>`. Mistral writes `[TOOL_CALLS] [{…}, …]` or
-`[TOOL_CALLS]name[ARGS]{…}`. Every notation is read for every model, because a model trained on
-several slips from one into another. This module does not know where in a reply a call stands.
+`[TOOL_CALLS]name[ARGS]{…}`. All notations are read for every model, because a model that was
+trained on several mixes them. This module does not know where in a reply a call stands.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ CALLS = {
     "<|python_tag|>": "",
     "[TOOL_CALLS]": "",
 }
-"""End marks of calls, by the mark that begins a call. With an empty end mark, the call lasts to the
-end of the reply."""
+"""Marks that begin a call, each with its end mark. If that is empty, the call lasts to the end of
+the reply."""
 NO_JSON, CUT_OFF = "it is no JSON", "the reply ends before it does"
 
 _SHAPE = re.compile(
@@ -47,14 +47,14 @@ class ParsedCall(NamedTuple):
 
 
 def is_call(text: str) -> bool:
-    """Return whether the keys of `text`, complete or partial JSON, are those of a call."""
+    """Return whether the JSON in `text`, which may be incomplete, has the keys of a call."""
     return bool(_SHAPE.match(text))
 
 
 def read(body: str) -> tuple[list[ParsedCall], str]:
     """Return the calls in `body` and the text after the last one.
 
-    The list is never empty: unreadable text gives a call without a name and with a `problem`.
+    The list is never empty: text that cannot be read becomes a call with a `problem` and no name.
     """
     calls, end = list[ParsedCall](), _skipped(body, 0)
     while end < len(body) and (found := _calls_at(body, end)):
@@ -66,7 +66,7 @@ def read(body: str) -> tuple[list[ParsedCall], str]:
 
 
 def _skipped(body: str, at: int) -> int:
-    """Return the index after the separators between two calls that stand at `at`."""
+    """Return the index after the separators, such as `;`, that stand at index `at`."""
     between = _BETWEEN.match(body, at)
     return between.end() if between else at
 
@@ -90,7 +90,7 @@ def _calls_at(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
 
 
 def written(name: str, arguments: str) -> ParsedCall:
-    """Return a call of `name` with `arguments`, a JSON text. Empty text means no arguments."""
+    """Return a call of the tool `name`. `arguments` is JSON; if it is empty, there are none."""
     try:
         return _called(name, _DECODER.decode(arguments) if arguments.strip() else None)
     except (ValueError, RecursionError):
@@ -98,7 +98,7 @@ def written(name: str, arguments: str) -> ParsedCall:
 
 
 def _spelled(value: object) -> ParsedCall:
-    """Return the call that `value` describes, with its keys under any name that models use."""
+    """Return the call that `value` describes. Models use several names for each of its keys."""
     if not isinstance(value, dict):
         return ParsedCall("", {}, "it has no name")
     keys = cast("dict[str, object]", value)
@@ -113,7 +113,7 @@ def _spelled(value: object) -> ParsedCall:
 
 
 def _called(name: str, given: object) -> ParsedCall:
-    """Return a call of `name`. `given` may be an object, a text that holds JSON, or None."""
+    """Return a call of `name`. Its arguments `given` are an object, a text with JSON, or None."""
     if isinstance(given, str):
         given = _json(given) if given.strip() else None
     arguments = {} if given is None else given

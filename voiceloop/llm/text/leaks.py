@@ -36,15 +36,15 @@ _TURNS = re.compile(
     r"|inst\b)",
     re.IGNORECASE,
 )
-"""A pattern in the names of tokens that end a turn or begin one."""
+"""A pattern that is found in tokens that end or begin a turn, and in no others."""
 _HEAD = re.compile(rf"(?:\s*{_TOKEN}(?:{_ROLE}(?=[\n<\[]|\Z))?)+\s*")
 _OPEN = re.compile(
     rf"\s*(?:{_TOKEN}(?:{_ROLE}(?=[\n<\[]))?\s*)*(?:{_PART}|(?<=[>\]])(?:{_ROLE}|{_SOME}))?"
 )
-"""A pattern of a reply that consists of tokens so far and may go on with more."""
+"""A pattern of the text of a reply that so far holds only tokens, the last perhaps incomplete."""
 _HELD = re.compile(rf"(?:{_PART})\Z")
 _BROKEN = re.compile(r"[<\[][|｜]")  # noqa: RUF001
-"""A pattern of an incomplete token, which is removed at the end of a reply."""
+"""A pattern of the beginning of a token. It is removed if the reply ends there."""
 
 
 class Leaks:
@@ -58,7 +58,7 @@ class Leaks:
         self._begun = False
 
     def push(self, text: str) -> str:
-        """Add `text` and return the text that is certain now."""
+        """Add `text`. Return the text without leaks that has become certain."""
         if self.over or not text:
             return ""
         self._text += text

@@ -65,7 +65,7 @@ def _tool_call(called: CallWithResult) -> Message:
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
-    """Return `messages` without system prompts. Their text begins the first user message."""
+    """Move all system prompts to the start of the first user message; make one if there is none."""
     prompts = [one["content"] for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
     if not prompts:
@@ -78,9 +78,9 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Return `messages` with neighbours of one role merged, and with a user message first.
+    """Merge successive messages of one role, except tool results and what follows a tool call.
 
-    Replies before that message move into the system prompt, unless they contain tool calls.
+    Replies before the user's first message move into the system prompt, until one has tool calls.
     """
     system = [one for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]

@@ -1,7 +1,7 @@
 """Sort a reply's tokens into text to speak, tool calls, and silent text.
 
-`parts` decides which text is which. Here each part gets the tokens that spelled it. An incomplete
-character waits for its other bytes. This module knows no models.
+The module `parts` splits the text. This module finds the tokens that spell each part. A character
+waits until all its bytes have come. This module knows no models.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from voiceloop.llm.text.template import special_tokens
 
 @dataclass(frozen=True, slots=True)
 class SpeechOutput:
-    """Tokens to speak, and the text that has become certain with them."""
+    """Tokens to speak, and their text."""
 
     ids: tuple[int, ...]
     places: tuple[int, ...]
     """Index of each token among all pushed tokens."""
     text: str
     ends: tuple[int, ...]
-    """For each token, the number of characters of `text` up to its end."""
+    """For each token, the index in `text` at which the token ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class Detokenizer:
         special = special_tokens(tokenizer)
         self._silent = frozenset(index for index, text in special.items() if text not in marks)
         self._ids: list[int] = []
-        """Tokens whose text is not certain yet, after tokens that only give them context."""
+        """Tokens whose text is not certain yet. Before them stand tokens that only give context."""
         self._known = 0
         """Number of tokens at the start of `_ids` that are context only."""
         self._single: dict[int, str] = {}
         """Cached texts of single tokens."""
 
     def push(self, token: int) -> str:
-        """Add `token` and return the text that is certain now."""
+        """Add `token` and return the text that has become certain."""
         if token in self._silent:
             return ""
         self._ids.append(token)
@@ -99,7 +99,7 @@ class Output:
         stop: Sequence[str] = (),
         call: tuple[str, str] = ("", ""),
     ) -> None:
-        """Pass all arguments but `tokenizer` on to `Parts`."""
+        """Pass all arguments except `tokenizer` on to `Parts`."""
         self.stopped: int | None = None
         """Index of the first pushed token after the reply; None until a stop string has come."""
         self._parts = Parts(thinking=thinking, stop=stop, call=call)
@@ -109,7 +109,7 @@ class Output:
         self._pushed = 0
 
     def push(self, ids: Sequence[int]) -> list[SpeechOutput | CallOutput]:
-        """Add `ids` and return the output that is certain now, in order."""
+        """Add `ids` and return the output that has become certain, in order."""
         items: list[SpeechOutput | CallOutput] = []
         for token in ids:
             if self.stopped is not None:
@@ -146,9 +146,9 @@ class Output:
             ids = ()
 
     def _take(self, length: int) -> list[_Piece]:
-        """Remove the first `length` pending characters, and return the tokens that begin there.
+        """Remove the first `length` pending characters, and return the tokens that spell them.
 
-        A token across the cut is returned. The rest of its text stays pending.
+        A token across the cut is returned too, and the rest of its text stays pending.
         """
         taken: list[_Piece] = []
         while self._pending and (length > 0 or not self._pending[0].length):
@@ -165,7 +165,7 @@ class _Piece(NamedTuple):
     place: int | None
     """Index of the token; None for the rest of a token that was already returned."""
     length: int
-    """Number of characters."""
+    """Number of characters of the token that are pending."""
 
 
 def _speech(text: str, pieces: Sequence[_Piece]) -> SpeechOutput:
@@ -204,13 +204,13 @@ def to_sentence_end(
 ) -> tuple[list[SpeechOutput | CallOutput], int | None]:
     """Cut `items` after the sentence that contains the token at place `last`.
 
-    `said` is the text before `items`. Return the items that stay, and the place of the first token
-    after the cut; None if nothing is cut.
+    `said` is the text before `items`. Return the items before the cut and the place of the first
+    token after it. The place is None if nothing is cut.
     """
     for number, item in enumerate(items):
         if not isinstance(item, SpeechOutput):
             continue
-        # A mark in the earlier text may end a sentence only with the text that follows it now.
+        # Punctuation in the earlier text may end a sentence only now that text follows it.
         before, ends = len(said), [0, *item.ends]
         said += item.text
         start = next((at for at, place in enumerate(item.places) if place >= last), None)

@@ -1,8 +1,8 @@
 """Split a reply's text into parts: speech, tool calls, and silent text.
 
-Text leaves as soon as it is certain; a possible beginning of a mark waits. Thoughts are never
-spoken, and calls inside them are ignored. The end tag of a thought whose beginning is missing is
-silent, but text before it was already spoken. JSON with the keys of a call is a call, and other
+Text is returned as soon as it is certain; a possible beginning of a mark waits. Thoughts are never
+spoken, and calls inside them are ignored. If a thought has only an end mark, that mark is silent,
+but the text before it has already been spoken. JSON with the keys of a call is a call, and other
 JSON is text to speak. This module knows neither tokens nor models.
 """
 
@@ -24,26 +24,26 @@ THOUGHTS = {
     "[THINK]": "[/THINK]",
     "<|channel>": "<channel|>",
 }
-"""End marks of thoughts, by the mark that begins a thought. Any of the end marks ends a thought,
-because models mix them up."""
+"""Marks that begin a thought, each with its end mark. Any end mark ends any thought, because models
+mix them up."""
 _HEADERS = ("<|channel|>", "<|start|>")
 _MESSAGE = "<|message|>"
 _MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>")
-"""Marks of replies that consist of messages on channels. Only a message on channel `final` is
-spoken."""
+"""Marks of replies that consist of messages on channels: those that begin a header, the one after
+the header, and those after the message. Only messages on channel `final` are spoken."""
 _RESULTS = {"<tool_response>": "</tool_response>", "[TOOL_RESULTS]": "[/TOOL_RESULTS]"}
-"""Marks around tool results that a model made up."""
+"""Marks that begin a tool result that a model made up, each with its end mark."""
 _ALONE = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(), *_MESSAGE_ENDS)
-"""Marks that are silent where they stand alone."""
+"""Marks that end something. Where nothing has begun, they are silent."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks, of any model."""
 _EVIDENT = 4
-"""Minimum length of a partial mark that counts as a broken-off mark at the end of a reply."""
+"""The beginning of a mark at the end of a reply is silent if it has at least so many characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyPart:
-    """A piece of a reply. All pieces joined are the reply's text up to a stop string."""
+    """A part of a reply. All parts joined are the reply's text up to a stop string."""
 
     text: str
     spoken: bool = False
@@ -61,8 +61,8 @@ class Parts:
         self, *, thinking: bool = False, stop: Sequence[str] = (), call: tuple[str, str] = ("", "")
     ) -> None:
         """`thinking` says that the reply begins inside a thought. The reply ends before the first
-        complete `stop` string; none may be empty. `call` holds the marks that begin and end a call
-        in the model's own template, or empty strings."""
+        complete string of `stop`, which may not be empty. `call` holds the marks that begin and end
+        a call in the model's own template, or empty strings."""
         self.stopped = False
         """Whether a stop string has come."""
         begin, end = call
@@ -72,9 +72,9 @@ class Parts:
         self._longest = max(map(len, self._marks))
         self._first = frozenset(mark[0] for mark in self._marks) | {"{"}
         self._text = ""
-        """Text that is not certain yet. It begins with the mark of the current span."""
+        """Text that is not certain yet. That of a call begins with its mark."""
         self._kind: _Kind | None = "silence" if thinking else None
-        """Kind of the current span; None outside spans."""
+        """Kind of the current span, which a mark or JSON begins; None outside spans."""
         self._ends: tuple[str, ...] = tuple(THOUGHTS.values()) if thinking else ()
         """Marks that end the current span."""
         self._header = ""
@@ -88,7 +88,7 @@ class Parts:
         return self._kind is None
 
     def push(self, text: str) -> list[ReplyPart]:
-        """Add `text` and return the parts that are certain now, in order."""
+        """Add `text` and return the parts that have become certain, in order."""
         self._text += text
         return [part for part in self._settle() if part.text]
 
@@ -138,7 +138,10 @@ class Parts:
             yield from parts
 
     def _speak(self) -> ReplyPart | None:
-        """Return the text up to the next mark, or that mark; None if nothing is certain."""
+        """Return the text before the next mark, or a mark at the start; None if nothing is certain.
+
+        The part is empty if the mark begins a span.
+        """
         text = self._text
         if self._listed:
             more = text.lstrip()
@@ -149,7 +152,7 @@ class Parts:
                 return ReplyPart(text[: text.index(";") + 1])
         if self._first.isdisjoint(text):
             return ReplyPart(text, spoken=True)
-        # The mark that is complete first counts, so the result does not depend on the pieces.
+        # The mark that is complete first counts, so it does not matter how the text was cut.
         found = [(at + len(mark), at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
         if data := JSON.search(text):
             found.append((data.end(), data.start(), ""))
@@ -164,8 +167,8 @@ class Parts:
         return ReplyPart(text[:at], spoken=True)
 
     def _opens(self, mark: str) -> bool:
-        """Return whether `mark` begins a span, and enter that span. An empty `mark` stands for
-        JSON."""
+        """Begin the span that `mark` opens, and return whether it opens one. An empty `mark` stands
+        for JSON."""
         if mark in self._calls:
             self._begin("call", self._calls[mark])
         elif mark in THOUGHTS:
@@ -229,15 +232,15 @@ class Parts:
         return ReplyPart(text, calls=tuple(calls))
 
     def _body(self, text: str) -> str:
-        """Return the text between the marks of a call. `<function=` stays for the name after it."""
+        """Return a call without its marks. With `<function=` they stay, since `read` needs them."""
         mark = next(mark for mark in self._calls if text.startswith(mark))
         if mark == "<function=":
             return text
         return text.removeprefix(mark).removesuffix(self._calls[mark] or "\0")
 
     def _held(self, marks: Sequence[str] = ()) -> int:
-        """Return the length of the longest end of the text that may begin one of `marks`. Without
-        `marks`, all marks and JSON count."""
+        """Return the length of the longest end of the text that may be the beginning of one of
+        `marks`. Without `marks`, it may be that of any mark or of JSON."""
         text = self._text
         data = None if marks else JSON_MAYBE.search(text)
         least = len(text) - data.start() if data else 0

@@ -22,7 +22,7 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 SECONDS = 5.0
-"""Processor seconds that rendering a dialogue may take; most take a few milliseconds."""
+"""Maximum processor time for rendering a dialogue, in seconds. Most take a few milliseconds."""
 LARGEST = 4_000_000
 """Maximum size of a value that a template may make: characters, entries, or bits of an integer."""
 
@@ -38,8 +38,9 @@ class Rendering:
     ) -> None:
         """Compile the template `text`.
 
-        `named` are the special tokens by name, such as `eos_token`. `clock` measures the cost of a
-        rendering, in seconds. Raises the errors of jinja and Python for text that does not compile.
+        `named` are the special tokens by name, such as `eos_token`. `clock` returns the time that
+        counts for the limit `SECONDS`. Raises the errors of jinja and Python for text that does not
+        compile.
         """
         self._named = dict(named)
         self._environment = _Environment(clock)
@@ -49,7 +50,7 @@ class Rendering:
         self._compiled = Template.from_code(self._environment, code, given)
 
     def render(self, turns: Sequence[Mapping[str, Any]], **given: object) -> str:
-        """Return the text of a dialogue. The template can also read `given`.
+        """Return the text of the dialogue `turns`. The template also sees the variables `given`.
 
         Raises TemplateError if the template refuses the dialogue or exceeds its bounds, and any
         other error that is raised within it.
@@ -60,12 +61,12 @@ class Rendering:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Jinja as transformers sets it up, with bounds."""
+    """An environment of jinja with the settings of transformers, and with bounds."""
 
     intercepted_binops = frozenset(("*", "**"))
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        # Constants are not folded at compile time, because the bounds hold only in a rendering.
+        # Constants are not folded at compile time, because the bounds apply only to a rendering.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -88,7 +89,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self._until = self._clock() + SECONDS
 
     def call(self, context: Context, function: Any, /, *args: Any, **options: Any) -> Any:
-        """Call `function` within the bounds: a macro, a method, or a recursive loop."""
+        """Call `function` (a macro, a method, or a recursive loop) within the bounds."""
         self._step()
         for value in (*args, *options.values()):
             _sized(value)
@@ -115,7 +116,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 class _Bounded(NodeTransformer):
-    """A transformer that counts the steps of loops and measures assigned values."""
+    """A transformer that makes loops check the time, and assignments the size of the value."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
@@ -134,7 +135,7 @@ class _Bounded(NodeTransformer):
 
 
 class _Generation(Extension):
-    """The tag `generation` around text that a model is trained on. The text stays the same."""
+    """The tag `generation`, which marks text to train a model on. The text is rendered as usual."""
 
     tags: ClassVar = {"generation"}
 
@@ -187,7 +188,7 @@ def _size(value: Any) -> int:
 
 
 def _product(operator: str, left: Any, right: Any) -> int:
-    """Return the size that the result of `operator` will have."""
+    """Return the size, or an upper bound of it, that the result of `operator` will have."""
     if operator == "**":
         whole = isinstance(left, int) and isinstance(right, int)
         return left.bit_length() * abs(right) if whole else 0

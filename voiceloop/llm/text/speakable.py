@@ -1,6 +1,6 @@
 """Find the tokens of a vocabulary that cannot be spoken: emoji and other pictures, and their parts.
 
-Models decorate their replies for readers, and a voice is silent for these tokens. So they are never
+Models decorate their replies for readers, but a voice cannot say these tokens. So they are never
 chosen (`Sampling.banned`). This module knows no models.
 """
 
@@ -17,13 +17,13 @@ PICTURES = re.compile(
 """A pattern of arrows, technical and geometric signs, lines, dingbats, emoji, and the character
 that turns a sign into an emoji. Signs that are read aloud by name (° © € ½ +) do not match."""
 _BEGUN = re.compile(rb"(?:\xf0(?:\x9f.?)?|\xe2[\x94-\x9e\xac-\xaf]|\xef\xb8)\Z", re.DOTALL)
-"""A pattern of the first bytes of a picture at the end of a token, which the next token completes.
+"""A pattern of the first bytes of a picture at the end of a token. The next token has the others.
 Some rare ideographs share the first byte (0xF0) with emoji and match too."""
 
 
 def unspeakable(vocab: Mapping[str, int]) -> frozenset[int]:
-    """Return the ids of tokens that contain a picture or end with its first bytes. Special tokens
-    consist of plain letters, so none is among them."""
+    """Return the ids of tokens that contain a picture or end with the first bytes of one. Special
+    tokens contain no pictures, so none is among them."""
     return frozenset(index for index, meaning in meanings(vocab).items() if _is_picture(meaning))
 
 

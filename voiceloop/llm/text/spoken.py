@@ -1,6 +1,6 @@
 """Two rules for spoken replies: they end with a sentence, and they do not merely echo the user.
 
-Both judge the text as it grows. This module knows no models and no tokens.
+Both rules are applied while the text grows. This module knows no models and no tokens.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？।؟]|\n")  # noq
 """A pattern of the end of a sentence inside a longer text."""
 _LAST_WORD = re.compile(r"(\w+)\W*$")
 _SHORT = frozenset("mr mrs ms dr prof st vs no etc dra sra sr nr bzw ca".split())
-"""Abbreviations whose period does not end a sentence. Single letters are further ones."""
+"""Abbreviations, besides single letters, whose period does not end a sentence."""
 ECHO_WORDS = 3
 """Minimum number of words of an echo. A shorter reply, such as a greeting, may repeat the user."""
 

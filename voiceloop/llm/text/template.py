@@ -1,9 +1,9 @@
 """A model's chat template, cut into pieces of token ids that can be concatenated.
 
-Chat templates render whole dialogues and are not prefix-stable: they trim, merge and strip. So the
-template is rendered a few times with placeholders. The text between two placeholders is what the
-template writes between two contents. The token ids of contents never change. This module knows no
-caches.
+Chat templates render whole dialogues, and a new turn may change the text of the turns before it,
+because templates trim, merge and strip. So the template is rendered a few times with placeholders
+as contents, and the text between two placeholders becomes token ids that serve all dialogues. The
+token ids of contents never change. This module knows no caches.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ChatTemplate:
             text = self._render(both, tools).partition(_USER)[0]
         except EngineError:
             text = ""
-        # A template without a system role refuses or drops it, so it begins the user's first turn.
+        # A template without a system role fails or drops it: the prompt begins the first turn.
         return self.encode(text if system.strip() in text else f"{plain}{system}\n\n")
 
     def content(self, text: str) -> list[int]:
@@ -125,7 +125,7 @@ class ChatTemplate:
         return self.encode(text)
 
     def calls(self, calls: Sequence[ToolCall]) -> list[int]:
-        """Return the tokens of `calls` as the model writes them; empty if there is no way to."""
+        """Return the tokens of `calls` as the model writes them; none if the template cannot."""
         tool_calls = [
             {
                 "type": "function",
@@ -147,7 +147,8 @@ class ChatTemplate:
         return self.encode(self.harmless(spaced(texts)))
 
     def exchange(self, past: Past) -> list[int]:
-        """Return the ids of the user's text and of the reply, each with the tokens that follow it.
+        """Return the token ids of a past exchange: the user's text, the reply, and what follows
+        them.
 
         Calls in the reply are in the model's own notation, followed by their results.
         """
@@ -173,8 +174,9 @@ class ChatTemplate:
         return [ids[0] for ids in shared]
 
     def _reply_in(self, text: str) -> str:
-        """Return the model's part of `text`, which begins after the user's text. It ends before the
-        special token that closes a reply."""
+        """Return the reply in `text`, a rendering from the end of the user's text on. It ends
+        before the special token that closes a reply; it is empty if the template has no such
+        token."""
         text = text.removeprefix(self._after)
         closing = [token for token in self._special if token in self._between]
         return text.partition(min(closing, key=self._between.find))[0] if closing else ""
@@ -186,7 +188,7 @@ class ChatTemplate:
 
     def harmless(self, text: str) -> str:
         """Remove the names of special tokens from `text`."""
-        # Repeat: to remove the name inside "<|im_<|im_end|>end|>" leaves another one.
+        # Repeat: without the name inside, "<|im_<|im_end|>end|>" is another name.
         while found := next((token for token in self._special if token in text), None):
             text = text.replace(found, "")
         return text
@@ -215,9 +217,10 @@ class ChatTemplate:
     def _closing(self, between: str) -> frozenset[int]:
         """Return the token that the template writes after a reply, as a set of at most one.
 
-        End tokens in the model's other files do not count. The last reply of a dialogue is taken,
-        as in training, because after earlier ones some templates end only a part of the reply. If
-        nothing follows the last reply, the token that begins the user's next turn is taken.
+        End tokens in the model's other files do not count. The token after the last reply of a
+        dialogue is taken, as in training: after earlier replies, some templates write a token that
+        ends only a part of a reply. If nothing follows the last reply, the token that begins the
+        user's next turn is taken.
         """
         added = self._tokenizer.added_tokens_decoder
         try:
@@ -260,8 +263,8 @@ class ChatTemplate:
         return between, after
 
     def _written(self, template: str | Mapping[str, str]) -> tuple[str, str]:
-        """Return the plain template and the one for dialogues with tools. `template` may map names
-        to several."""
+        """Return the plain template and the one for dialogues with tools. `template` is one text
+        for both, or maps names to texts."""
         if isinstance(template, str):
             return template, template
         named = [*template] if len(template) == 1 else ["default", "tool_use"]
@@ -284,7 +287,7 @@ class ChatTemplate:
         *,
         goes_on: bool = True,
     ) -> str:
-        """Return the text of a dialogue. If it `goes_on`, the text ends where the reply begins."""
+        """Return the text of a dialogue. With `goes_on`, it ends where the next reply begins."""
         rendering = self._with_tools if tools else self._plain
         try:
             return rendering.render(

@@ -1,8 +1,8 @@
 """Translate a growing sequence of one tokenizer's tokens into tokens of another tokenizer.
 
 Both sequences have the same text. Text is passed on once it is certain, in whole words if possible.
-A word that grows is encoded anew, because the other tokenizer may split it elsewhere. The tokens
-before that word stay. This module knows no models.
+A word that grows is encoded anew, because the other tokenizer may split it at other places. The
+tokens before that word stay. This module knows no models.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from voiceloop.llm.text.template import special_tokens
 
 ANCHOR = "\n"
-"""Stand-in for the text before a word. Hardly any token contains it inside."""
+"""Text that stands for any text before a word. Hardly any token joins it to the word."""
 LONGEST = 64
 """Number of characters after which a word is complete, whatever follows."""
 
@@ -24,7 +24,7 @@ class _Point:
     """State of the translation after a prefix of the sequence."""
 
     tail: tuple[int, ...] = ()
-    """Tokens whose text is not certain yet, after tokens that only give them context."""
+    """Tokens whose text is not certain yet. Before them stand tokens that only give context."""
     known: int = 0
     """Number of tokens at the start of `tail` that are context only."""
     word: str = ""
@@ -56,7 +56,8 @@ class Translation:
             self._plain(ANCHOR + text) != alone[ANCHOR] + ids for text, ids in alone.items()
         )
         self._words = [*other.encode("", add_special_tokens=True)]
-        """The other tokenizer's tokens for whole words. Those after `_Point.words` are outdated."""
+        """The other tokenizer's tokens for complete words. Only the first `words` of the last point
+        are valid."""
         self._begun = len(self._words)
         self._points = [_Point(words=self._begun)]
         self._ids: list[int] = []
@@ -140,7 +141,7 @@ def shared(source: Mapping[str, int], other: Mapping[str, int]) -> dict[int, int
     Tokens without one are left out.
     """
     meant = {meaning: index for index, meaning in meanings(source).items()}
-    # Of two tokens with the same bytes, the lower id is a byte token and the higher one is used.
+    # Of two tokens with the same bytes, the one with the lower id is a byte token: use the other.
     own = {meaning: index for index, meaning in sorted(meanings(other).items())}
     return {index: meant[meaning] for meaning, index in own.items() if meaning in meant}
 
@@ -175,6 +176,6 @@ def _bytes_of_characters() -> dict[str, int]:
 
 
 def common(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return the length of the longest common prefix."""
+    """Return the length of the longest common prefix of `a` and `b`."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))

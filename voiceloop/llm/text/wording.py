@@ -20,11 +20,10 @@ _MONTHS = (
 
 
 def told(system: str, now: datetime, place: str) -> str:
-    """Return the system prompt of a conversation that begins `now`, at `place` unless that is
-    empty.
+    """Return `system` with the date and hour at which a conversation begins, and the user's place.
 
     Date and hour are in words that stay true during the conversation, so the prompt never changes.
-    An empty `system` stays empty.
+    An empty `place` is left out. An empty `system` stays empty.
     """
     if not system:
         return ""
