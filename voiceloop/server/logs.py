@@ -80,8 +80,8 @@ class Formatter(logging.Formatter):
 def start(
     stream: TextIO, formatter: logging.Formatter, *, level: int = logging.INFO
 ) -> logging.Handler:
-    """Log records of voiceloop from `level` on, and other records as the root logger lets them
-    pass, to `stream`. Return the root logger's new handler, for its removal."""
+    """Log records of voiceloop from `level` on, and warnings and errors of libraries, to `stream`.
+    Return the root logger's new handler, for its removal."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
     handler.addFilter(_add_visit)
