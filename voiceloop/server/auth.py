@@ -25,7 +25,7 @@ from voiceloop.server.keys import Keyring
 from voiceloop.server.port import Binding, check_binding, is_loopback
 
 HeaderList = Sequence[tuple[str, str]]
-"""All headers of a request in order, as pairs of a name, in any case, and a value."""
+"""All headers of a request in order, as pairs of name and value. Names may have capitals."""
 
 PROTOCOL = "realtime"
 """The websocket subprotocol that the server speaks."""

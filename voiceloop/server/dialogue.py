@@ -58,8 +58,8 @@ class Dialogue:
         new_id: NewId,
         began: datetime,
     ) -> None:
-        """`conversation` began at the time of day `began`. The dialogue owns it, and `close` frees
-        it."""
+        """`conversation` began at the date and time `began`. The dialogue owns it, and `close`
+        frees it."""
         self.engines = engines
         self.config = config
         self.conversation = conversation

@@ -13,8 +13,8 @@ from enum import StrEnum
 from voiceloop.config import ServerConfig
 
 SLACK = 1e-3
-"""If up to this amount is missing, nothing counts as missing: rounding can leave such an amount
-after a wait of exactly the right length."""
+"""Missing amounts up to this size are ignored: rounding can leave them after a wait of exactly the
+right length."""
 
 
 class Kind(StrEnum):
@@ -140,8 +140,8 @@ class Ticket:
 
 
 class Admission:
-    """The places for clients of one server. A client that has left holds none, even while its
-    session is kept for it."""
+    """The places for clients of one server. A client that has left holds no place, even
+    while its session is kept for it."""
 
     def __init__(self, limits: ServerConfig) -> None:
         self._limits = limits

@@ -85,7 +85,8 @@ class SessionRegistry:
     def resume(
         self, token: str, connection: Connection
     ) -> Grant[Dialogue, Connection] | Loss[Dialogue, Connection]:
-        """Resume the session of `token`. If that succeeds, the connection's first session ends."""
+        """Resume the session of `token`. If that succeeds, end the session with which the
+        connection began."""
         found = self._sessions.resume(
             token, connection.ticket.key, connection, anyio.current_time()
         )

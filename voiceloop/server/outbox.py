@@ -2,7 +2,7 @@
 
 Callers put an event into it and go on. Only the sending task waits for the network, and the task
 that reads requests waits while many answers are queued. A client that reads too slowly for its
-audio is disconnected before it costs memory.
+audio is disconnected before its queue takes much memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from voiceloop.wire.session_events import Error
 from voiceloop.wire.sound import RATE
 
 ENOUGH_BYTES = 2**20
-"""Bytes of queued answers beyond which no requests are read. Paced audio does not count."""
+"""Number of bytes of queued answers beyond which no requests are read. Audio does not count."""
 MOST_BYTES = 8 * 2**20
 """Maximum number of bytes queued for a slow client. There is room for more than a minute of audio,
 or for `ENOUGH_BYTES` of answers and the largest answer after them."""

@@ -1,4 +1,4 @@
-"""Websockets that read no faster than their clients may send, and than the server can process.
+"""Websockets that read no faster than clients may send, and no faster than the server can process.
 
 The websockets library takes all bytes that have come, answers every ping at once, and queues what
 it has taken. Here it gets small pieces, and other tasks run between them. It gets none while a
@@ -21,7 +21,7 @@ from voiceloop.config import ServerConfig
 from voiceloop.server.limits import Bucket
 
 PIECE = 2048
-"""Number of bytes that are taken at once. They have up to 341 frames, which take about 3 ms."""
+"""Number of bytes that are taken at once. They have up to 341 frames, about 3 ms of work."""
 WEIGHT_BYTES = 2**14
 """Number of bytes within a frame that count as one more frame, because long frames take longer to
 process: up to 40 ms for the longest message."""

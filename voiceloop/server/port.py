@@ -1,4 +1,5 @@
-"""The address at which the server listens, what it requires there, and the event loop."""
+"""The address at which the server listens, the protection that it needs there, and the event
+loop."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.server.keys import VARIABLE
 
 LOOP: dict[str, Any] = {}
-"""Options of `anyio.run` for the server and for clients that measure it: uvloop, which does much
-less work for sockets. It does not exist for Windows."""
+"""Options of `anyio.run` for the server and for clients that measure it. They choose the event loop
+uvloop, which does much less work for sockets. On Windows it does not exist, and there are none."""
 
 if sys.platform != "win32":
     import uvloop

@@ -144,7 +144,8 @@ class Sessions(Generic[P, S]):
     def resume(
         self, token: str, key: str | None, socket: S, now: float
     ) -> Grant[P, S] | Loss[P, S]:
-        """Give the session of `token` to the client that shows `key`, connected by `socket`."""
+        """Give the session of `token` to the client that shows `key` and is connected by `socket`.
+        If the token was spent, end the session."""
         if not _TOKEN.fullmatch(token):
             return Loss(ResumeFailure.UNKNOWN)
         both = urlsafe_b64decode(f"{token}=")

@@ -1,7 +1,7 @@
 """The events that voiceloop adds to the protocol, in both directions.
 
-A client gets such an event only if it turned it on in `settings.Extensions`, or as the answer to
-one that it sent.
+A client gets such an event only if it has turned it on in `settings.Extensions`, or as the answer
+to such an event of its own.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class OutputResumed(ServerEvent, frozen=True, tag="voiceloop.output.resumed"):
 
 
 class OutputClause(ServerEvent, frozen=True, tag="voiceloop.output.clause"):
-    """A clause of a response begins in its audio. If the connection is lost midway, a client can
-    tell from these events what was heard."""
+    """A clause begins at a point in the audio of a response. If the connection is lost midway, a
+    client can tell from these events what was heard."""
 
     item_id: str
     """Id of the message."""

@@ -92,7 +92,8 @@ class Usage(Object, frozen=True):
 
     @staticmethod
     def of(prompt: int, cached: int, output: int) -> Usage:
-        """Count `prompt` tokens, `cached` of them in the model's cache, and `output` tokens."""
+        """Return the counts for a prompt of `prompt` tokens, of which `cached` were in the model's
+        cache, and a response of `output` tokens."""
         return Usage(
             total_tokens=prompt + output,
             input_tokens=prompt,

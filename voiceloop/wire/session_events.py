@@ -27,7 +27,8 @@ class ErrorDetails(Object, frozen=True):
 
 
 class Error(ServerEvent, frozen=True, tag="error"):
-    """Something was refused or went wrong; the session continues."""
+    """Something was refused or went wrong. Unless the connection is closed, the session
+    continues."""
 
     error: ErrorDetails
     """The details of the error."""
@@ -132,7 +133,7 @@ class TranscriptionCompleted(
     content_index: int
     """Index of the content part, which is 0."""
     transcript: str
-    """The whole transcript. If it differs from the deltas, they are wrong."""
+    """The whole transcript: the text of all deltas."""
     usage: TranscriptionUsage
     """The usage of the transcription."""
 
@@ -172,7 +173,7 @@ class InputSpeechStarted(ServerEvent, frozen=True, tag="input_audio_buffer.speec
     item_id: str
     """Id of the message that the turn becomes."""
     audio_start_ms: int
-    """Start of the turn, in milliseconds of all audio appended."""
+    """Point in all appended audio at which the turn starts, in milliseconds."""
 
 
 class InputSpeechStopped(ServerEvent, frozen=True, tag="input_audio_buffer.speech_stopped"):
@@ -181,7 +182,7 @@ class InputSpeechStopped(ServerEvent, frozen=True, tag="input_audio_buffer.speec
     item_id: str
     """Id of the message that the turn becomes."""
     audio_end_ms: int
-    """End of the turn, in milliseconds of all audio appended."""
+    """Point in all appended audio at which the turn ends, in milliseconds."""
 
 
 class InputCommitted(ServerEvent, frozen=True, tag="input_audio_buffer.committed"):
@@ -203,6 +204,6 @@ class InputTimeout(ServerEvent, frozen=True, tag="input_audio_buffer.timeout_tri
     item_id: str
     """Id of the message that the silence becomes."""
     audio_start_ms: int
-    """Start of the silence, in milliseconds of all audio appended."""
+    """Point in all appended audio at which the silence starts, in milliseconds."""
     audio_end_ms: int
-    """End of the silence, in milliseconds of all audio appended."""
+    """Point in all appended audio at which the silence ends, in milliseconds."""

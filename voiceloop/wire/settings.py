@@ -90,9 +90,10 @@ class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
     that do not."""
 
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
-    """How soon to answer. It sets two silences: if it is unclear whether the user has finished,
-    and after words that ask for more. `low`: 1 and 1.2 s; `high`: 0.3 and 0.6 s; `medium` and
-    `auto`: 0.5 and 1.1 s, unless the server is configured otherwise."""
+    """How soon to answer. It sets the length of two silences that end the turn: one if it is
+    unclear whether the user has finished, and one after words that ask for more. `low`: 1 s and 1.2
+    s. `high`: 0.3 s and 0.6 s. `medium` and `auto`: 0.5 s and 1.1 s, unless the server is
+    configured otherwise."""
     create_response: bool = True
     """Whether the model answers when the turn ends."""
     interrupt_response: bool = True
@@ -160,8 +161,8 @@ class FunctionTool(Object, frozen=True):
     name: Name
     """Name by which the model calls it."""
     type: Literal["function"] = "function"
-    """The only kind of tool. A client that uses an MCP server offers its tools as functions, and
-    calls them itself."""
+    """Always `function`, the only kind of tool. A client that uses an MCP server offers its tools
+    as functions, and calls them itself."""
     description: Annotated[str, Meta(max_length=10_000)] = ""
     """What the function does and when to call it."""
     parameters: Mapping[str, object] = {}
