@@ -1,5 +1,9 @@
-"""The responses that a client requests. Each begins once the session has heard all audio before the
-request. It answers what the client has created (outputs, texts), or else what the user has said."""
+"""The responses that a client requests.
+
+A response begins once the session has heard all audio that came before its request. It answers the
+`input` of the request if there is one. Otherwise it answers what the client has created: outputs of
+calls, or texts. If there is nothing of these, it answers what the user has said.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,9 @@ from voiceloop.wire.settings import ResponseSettings, SessionSettings
 logger = logging.getLogger(__name__)
 
 SILENCE = "…"
-"""Text that the language model reads if there are no words of the user."""
+"""Text that the language model reads in place of the user's words when there are none."""
 MOST_WAITING = 16
-"""Most requests that may wait until the audio before them is heard."""
+"""Maximum number of requests that may wait until the audio before them is heard."""
 
 
 class Asking:
@@ -38,16 +42,16 @@ class Asking:
     ) -> None:
         self.unanswered = Unanswered()
         self.answering: int | None = None
-        """Number of the last turn for which the client requested a response."""
+        """Number of the turn that the last requested response answers; None if it answers none."""
         self._dialogue = dialogue
         self._session = session
         self._microphone = microphone
         self._speaking = speaking
         self._out = out
         self._requested: ResponseSettings | None = None
-        """Settings of the requested response that is about to begin."""
+        """Settings of the requested response that is about to begin; None if none is."""
         self._waiting = 0
-        """Requests whose responses have not begun."""
+        """Number of requests whose responses have not begun."""
         self._next: list[ResponseCreate] = []
         """Requests that wait until a cancelled or interrupted response has ended."""
 
@@ -71,13 +75,17 @@ class Asking:
         self._microphone.then(partial(self._begin, event))
 
     def take(self) -> ResponseSettings:
-        """Return the settings of the response that begins now: the requested or the session's."""
+        """Return the settings of the response that begins now. Those of the session are used if no
+        request began it."""
         requested, self._requested = self._requested, None
         return requested or self._dialogue.settings.response()
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
-        """Let the language model read the conversation in the ledger, or else the input that the
-        settings of a response have. By default `settings` are those of the session."""
+        """Replace the history that the language model reads, and its instructions and functions.
+
+        All of it comes from `settings`, by default those of the session. The history is their
+        `input` if they have one, else the conversation in the ledger.
+        """
         settings = settings or self._dialogue.settings
         has_input = isinstance(settings, ResponseSettings) and settings.input is not None
         conversation, items = self._dialogue.conversation, self._dialogue.read(settings)
@@ -87,13 +95,14 @@ class Asking:
         self.unanswered.rewritten()
 
     def go_on(self) -> None:
-        """Begin the requests that waited for the end of a response."""
+        """Queue the requests that waited for the end of a response once more behind the audio."""
         waiting, self._next = self._next, []
         for event in waiting:
             self._microphone.then(partial(self._begin, event))
 
     def _begin(self, event: ResponseCreate) -> None:
-        """Begin a requested response, or refuse it if there is nothing to answer."""
+        """Begin a requested response. Refuse it if another is in progress, or if there is nothing
+        to answer. If the other one is being cut off, wait for its end instead."""
         if self._speaking.ending:
             self._next.append(event)
             return
@@ -122,7 +131,7 @@ class Asking:
             self._out.refuse(self._refusal(), event.event_id)
 
     def _answer(self, requested: ResponseSettings) -> int | None:
-        """Have the session answer. Return the number of the answered turn, or None."""
+        """Have the session answer. Return the number of the answered turn; None if it cannot."""
         options = self._dialogue.options(requested)
         if requested.input is not None:
             said = unanswered(self._dialogue.read(requested))
@@ -140,6 +149,7 @@ class Asking:
         return answered
 
     def _refusal(self) -> ProtocolError:
+        """Return why nothing is answered: an output is missing, or the session is busy."""
         missing = self.unanswered.missing()
         if not missing:
             return _busy()

@@ -1,9 +1,9 @@
 """A client as microphone and speaker: audio that arrives and leaves in messages.
 
-The microphone is as fast as its client. Marks, such as the end of a turn, wait in line with the
-audio. The speaker sends audio a little ahead of real time. It counts audio as played when a client
-that plays at once has played it, or when the client reports it. This module knows no sockets, and
-of the protocol only the audio formats.
+The microphone yields audio as soon as the client has sent it. Functions to call, such as for the
+end of a turn, wait in the same queue as the audio. The speaker sends audio a little ahead of real
+time. It assumes that the client plays audio without delay, until the client reports what it has
+played. This module knows no sockets, and of the protocol only the audio formats.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ from voiceloop.wire.settings import AudioFormat, PcmaFormat, PcmFormat, PcmuForm
 from voiceloop.wire.sound import RATE
 
 MAX_LAG_S = 1.0
-"""Longest playback delay in seconds that a client's report can cause."""
+"""Maximum playback delay in seconds; if a client reports a longer one, this is assumed."""
 TAIL_S = 0.3
-"""Seconds of silence after a turn that a client ends. Resampler and framer hold back the last
-samples, and the recogniser needs to hear that speech is over."""
+"""Seconds of silence that are appended when a client ends a turn. The silence pushes out the last
+samples, which resampler and framer hold back, and lets the recogniser hear that speech is over."""
 
 PIECE_MS = 20
-"""Length in ms of the pieces in which audio waits. Clients send as much; less costs more."""
+"""Length in ms of the pieces into which waiting audio is cut. It is the usual length of a client's
+message; more and shorter pieces would cost more work."""
 
 Mark = Callable[[], None]
+"""A function that is called once all audio before it in the queue is heard."""
 
 
 class SocketMicrophone:
@@ -53,14 +55,14 @@ class SocketMicrophone:
         self._heard = heard
         self._line: deque[Pcm | Mark] = deque()
         self._waiting = 0
-        """Samples at `RATE` that have not been heard yet."""
+        """Length of the audio that has not been heard yet, in samples at `RATE`."""
         self._more = anyio.Event()
         self._format: AudioFormat = PcmFormat()
         """Format of the audio that arrives."""
         self._begin(self._format.rate)
         self._framer = Framer(size=samples(PIECE_MS))
         self.position = 0
-        """Samples at 16 kHz that have been heard."""
+        """Number of samples at 16 kHz that have been heard."""
 
     @property
     def backlog_s(self) -> float:
@@ -78,14 +80,14 @@ class SocketMicrophone:
         self._queue(from_wire(audio, self._format))
 
     def then(self, mark: Mark, *, over: bool = False) -> None:
-        """Call `mark` once all audio so far is heard; with `over`, also silence of `TAIL_S`."""
+        """Call `mark` once all audio so far is heard. `over` appends silence of `TAIL_S` first."""
         if over:
             self._queue(silence(round(TAIL_S * self._format.rate)))
         self._line.append(mark)
         self._more.set()
 
     def clear(self) -> None:
-        """Drop the audio that has not been heard yet; marks stay in line."""
+        """Drop the audio that has not been heard yet; marks stay in the queue."""
         self._line = deque(entry for entry in self._line if callable(entry))
         self._waiting = 0
         self._begin(self._rate)
@@ -124,7 +126,7 @@ class SocketMicrophone:
         self._more.set()
 
     def _begin(self, rate: int) -> None:
-        """Set the sample rate of the audio that comes next in line."""
+        """Expect audio of sample rate `rate` next in the queue, and begin a resampler for it."""
         self._rate = rate
         self._resampler = LiveResampler(rate, SPEECH_RATE)
 
@@ -133,14 +135,16 @@ class SocketSpeaker(PacedSpeaker):
     """A speaker that sends audio to a client, at `RATE`. `ResponseEncoder` encodes it."""
 
     ahead_s = 0.2
-    """Seconds of audio sent ahead of time. At an interruption the client drops as much."""
+    """Seconds of audio that are sent before they are due. After an interruption the client has to
+    drop up to this much."""
 
     def __init__(self, send: Callable[[Pcm], None]) -> None:
         """`send` is called with the audio to send, each sample once."""
         super().__init__(RATE)
         self._send = send
         self._sent_already = 0
-        """Samples that `cut` took back although the client has them; they are not sent again."""
+        """Number of samples that `cut` took back although the client has them. If they are written
+        once more, they are not sent again."""
 
     def begin(self) -> None:
         """Begin the audio of a new response: the client has none of it."""
@@ -156,15 +160,16 @@ class SocketSpeaker(PacedSpeaker):
         return due
 
     def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples, and drop the rest. Return how many that is."""
+        """Take back all unplayed audio after the next `fade` samples, and return its length in
+        samples. The client itself fades out and drops what it has."""
         dropped = super().cut(fade)
         self._sent_already += dropped
         return dropped
 
     def played(self, samples: int, sent: int) -> None:
-        """Set the playback delay: the client has just played sample `samples` of the `sent` ones.
+        """Set the playback delay from a report: the client has played `samples` samples by now.
 
-        Audio that is written from now on comes after `sent`.
+        `sent` is the number of samples of the response that have been written so far.
         """
         expected = sent - unplayed(self._end, RATE)
         self._lag = min(MAX_LAG_S, max(0.0, (expected - samples) / RATE))
@@ -191,7 +196,7 @@ class ResponseEncoder:
 
 
 def from_wire(audio: bytes, format: AudioFormat) -> Pcm:
-    """Decode the audio of a message."""
+    """Decode the audio of a message, whole samples in `format`."""
     match format:
         case PcmFormat():
             return from_pcm16(np.frombuffer(audio, "<i2"))

@@ -4,11 +4,11 @@ Four things are checked. *Host*: the server answers only to its own names. So a 
 under a name that the page's owner has pointed here (DNS rebinding). *Origin*: a browser lets any
 page open a socket to any server, but sends the page's origin, which must be on a list. *Key*: if
 other machines can connect, a client must show an API key. *Proxies*: a forwarded request comes from
-elsewhere, even if its last hop is on this machine.
+elsewhere, even if its last hop is on this machine. So a server without keys refuses it.
 
-Headers are pairs in the order in which they came, because duplicates are refused: two readers of
-such a request may see two different requests. This module knows neither sockets nor where keys are
-kept. Its refusals repeat nothing of the request.
+Headers are kept as pairs in the order in which they came, so that duplicates can be seen and
+refused: of two values, two programs may each read another one. This module knows neither sockets
+nor where keys are kept. Its refusals repeat nothing of the request.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from voiceloop.server.keys import Keyring
 from voiceloop.server.port import Binding, check_binding, is_loopback
 
 HeaderList = Sequence[tuple[str, str]]
-"""All headers of a request in order, as pairs of a name, in any case, and a value."""
+"""All headers of a request in order, as pairs of name and value. Names may have capitals."""
 
 PROTOCOL = "realtime"
 """The websocket subprotocol that the server speaks."""
 KEY_PROTOCOL = "openai-insecure-api-key."
 """Prefix of the subprotocol with which pages send a key, since they cannot set headers."""
 TRANSCRIPTION = ("intent", "transcription")
-"""Query parameter of a client that wants transcripts only."""
+"""Name and value of the query parameter with which a client requests transcripts only."""
 
 
 class RefusalReason(StrEnum):
@@ -75,9 +75,9 @@ class Allowed:
     """The verdict that a client may connect."""
 
     key: str | None
-    """Id of the key that it showed; None if the server has no keys."""
+    """Id of the key that the client showed; None if the server has no keys."""
     transcribes: bool = False
-    """Whether it wants transcripts only."""
+    """Whether the client wants transcripts only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,10 @@ class Access:
     ) -> None:
         """Add `hosts` to the names of the server, and `origins` to the pages that may use it.
 
-        A host is a name or an address, with a port if that is not the server's own (behind a proxy,
-        the usual one). Origins are written as browsers write them; their hosts count as hosts too.
-        Raises ConfigError for a malformed one, and for a binding that `check_binding` refuses.
+        A host is a name or an address, and may have a port. Without one it means the server's own
+        port and, behind a proxy, also the usual port of HTTPS. Origins are written as browsers
+        write them; their hosts count as hosts too. Raises ConfigError for a malformed host or
+        origin, and for a binding that `check_binding` refuses.
         """
         hosts, origins = list(hosts), list(origins)
         check_binding(binding, keys=keys is not None, names=bool(hosts or origins))
@@ -122,7 +123,7 @@ class Access:
         self.origins: set[str] = set()
         """All values of the Origin header that are accepted."""
         self.hosts: set[str] = set()
-        """All values of the Host header that are accepted, in normal form."""
+        """All values of the Host header that are accepted, as `_normal` writes them."""
         own = [*_HERE]
         if not binding.everywhere:
             own.append(f"[{binding.host}]" if ":" in binding.host else binding.host)
@@ -135,7 +136,8 @@ class Access:
             self._add(*_origin(text))
 
     def host(self, headers: HeaderList) -> str | AccessRefused:
-        """Return the name by which a request calls the server, in normal form, or a refusal."""
+        """Return the name by which a request calls the server, as `_normal` writes it, or a
+        refusal."""
         names = [name.lower() for name, _ in headers]
         if any(names.count(name) > 1 for name in ("host", "origin", "authorization")):
             return AccessRefused(RefusalReason.DUPLICATE_HEADER)
@@ -172,8 +174,9 @@ class Access:
     def beside(self, headers: HeaderList, peer: str) -> bool:
         """Return whether a request comes from the server's own page, opened on this machine.
 
-        `peer` is the address that the connection comes from. A forwarded request may come from
-        elsewhere. The page's origin must be this server, under one of the names in `_HERE`.
+        `peer` is the address that the connection comes from. A forwarded request does not count,
+        since it may come from elsewhere. The page's origin must be this server, under one of the
+        names in `_HERE`.
         """
         called = self.host(headers)
         if isinstance(called, AccessRefused) or self._behind_proxy:
@@ -190,6 +193,8 @@ class Access:
         )
 
     def _add(self, scheme: str, host: str, port: int | None) -> None:
+        """Accept this origin, and its host if the scheme is that of a web page. None as `port`
+        means the scheme's usual one."""
         usual = {"http": 80, "https": 443}.get(scheme)
         port = port or usual
         shown = host if port in (usual, None) else f"{host}:{port}"
@@ -198,6 +203,7 @@ class Access:
             self.hosts |= {shown, f"{host}:{port}"}
 
     def _query(self, query: str) -> RefusalReason | None:
+        """Return why the query of a URL is refused; None if it is accepted."""
         for name, value in parse_qsl(query, keep_blank_values=True):
             if _SECRET.search(name) or (self._keys and self._keys.match(value)):
                 return RefusalReason.KEY_IN_URL
@@ -206,7 +212,8 @@ class Access:
         return None
 
     def _key(self, headers: HeaderList, offered: Sequence[str]) -> str | RefusalReason | None:
-        """Return the id of the key that was shown, or why it is refused; None without keys."""
+        """Return the id of the key that was shown, or why the client is refused. Return None if the
+        server has no keys."""
         if self._keys is None:
             return None
         shown = [
@@ -237,6 +244,7 @@ def _value(headers: HeaderList, wanted: str) -> str | None:
 
 
 def _tokens(headers: HeaderList) -> Iterator[str]:
+    """Yield the subprotocols that a client offers."""
     for name, value in headers:
         if name.lower() == "sec-websocket-protocol":
             yield from (token.strip(" \t") for token in value.split(","))
@@ -259,6 +267,8 @@ def _parsed(text: str) -> tuple[str, int | None] | None:
 
 
 def _normal(text: str) -> str | None:
+    """Write a host and its port, if it has one, in the only form that is compared: lower case, no
+    trailing dot, short IPv6 addresses. Return None if `text` is malformed."""
     parsed = _parsed(text)
     if parsed is None:
         return None

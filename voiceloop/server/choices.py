@@ -1,5 +1,5 @@
-"""The settings of a client and the models: descriptions of the models for the client, checks of its
-choices (voice, language, functions), and conversions for the models."""
+"""Matches a client's settings with the models: describes the models to the client, checks its
+choice of voice, language and functions, and converts settings to what the models take."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from voiceloop.wire.settings import (
 )
 
 OF_RESPONSES = ("output_modalities", "instructions", "tools", "tool_choice", "max_output_tokens")
-"""Settings of a session that affect only its responses."""
+"""Names of the settings of a session that affect only its responses."""
 
 S = TypeVar("S", SessionSettings, ResponseSettings)
 
@@ -77,10 +77,11 @@ def not_transcribing(changes: SessionChanges) -> list[ProtocolError]:
 
 
 def with_voice(settings: S, tts: Tts, param: str) -> S:
-    """Return the settings with a voice of the synthesizer. One of OpenAI's voices that it lacks
-    becomes the server's own.
+    """Return the settings with a voice that the synthesizer has. If it lacks one of OpenAI's
+    voices, the server's own voice replaces that.
 
-    Raises ProtocolError for any other unknown voice; it names the key within `param`.
+    Raises ProtocolError for any other unknown voice. `param` is the name of the settings in the
+    error.
     """
     requested = settings.audio.output.voice
     if requested in STOCK_VOICES and requested not in tts.voices():
@@ -100,8 +101,8 @@ def renamed(settings: S, voice: str) -> S:
 
 
 def language(asr: Asr, requested: str | None) -> str | None:
-    """Return the recogniser's code for a requested language, with or without a region. None, which
-    requests nothing, stays None.
+    """Return the recogniser's code for a language that was requested with or without a region.
+    Return None if none was requested.
 
     Raises ProtocolError for a language that the recogniser does not know.
     """
@@ -126,7 +127,8 @@ def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
 
 
 def required(settings: SessionSettings | ResponseSettings) -> tuple[str, ...]:
-    """Return the names of the functions that a response must choose from; none if it may speak."""
+    """Return the names of the functions of which a response must call one; empty if it may
+    speak."""
     match settings.tool_choice:
         case NamedFunction(name=name):
             return (name,)
@@ -140,7 +142,7 @@ def check_choice(
     settings: SessionSettings | ResponseSettings, conversation: Conversation, param: str
 ) -> None:
     """Raise ProtocolError if a required function is not among the tools, or if the model cannot be
-    made to call it. The error names the key within `param`."""
+    made to call it. `param` is the name of the settings in the error."""
     if settings.tool_choice in ("auto", "none"):
         return
     named, names = f"{param}.tool_choice", required(settings)
@@ -160,7 +162,8 @@ def check_choice(
 
 
 def options(settings: SessionSettings | ResponseSettings, *, skills: bool) -> Options:
-    """Return the options of a reply; `skills` says whether rules may answer."""
+    """Return the options of a reply; `skills` says whether the rules for timers, sums and so on may
+    answer in place of the language model."""
     most = settings.max_output_tokens
     return Options(
         spoken=settings.output_modalities == ("audio",),

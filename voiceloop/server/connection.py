@@ -42,13 +42,15 @@ from voiceloop.wire.sound import RATE
 logger = logging.getLogger(__name__)
 
 PATIENCE_S = 2.0
-"""Longest wait in seconds for a client ahead of its limits; beyond that it gets an error."""
+"""Maximum wait, in seconds, by which a client that exceeds a limit is slowed down. If it would have
+to wait longer, it gets an error."""
 GOODBYE_S = 1.0
-"""Seconds for a client to read the last messages, and again to confirm the close."""
+"""Seconds that a client has to read the last messages, and then as many to confirm the close."""
 MOST_ERRORS = 100
 """Refused messages in a row after which the connection is closed."""
 POLICY, INTERNAL, AWAY = 1008, 1011, 1001
-"""Close codes of the websocket protocol."""
+"""Close codes of the websocket protocol: a limit was reached, the server failed, or it is
+ending."""
 
 
 class Disconnected(Exception):
@@ -77,7 +79,7 @@ class Transport(Protocol):
 
 
 class Connection:
-    """One connection of a client. `run` it once; it lasts as long as its transport."""
+    """One connection of a client. Call `run` once; it returns when the connection has ended."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class Connection:
 
     @property
     def turns(self) -> int:
-        """Number of turns that were answered or should have been."""
+        """Number of turns that have ended and had something to answer."""
         return self._meter.turns
 
     @property
@@ -159,6 +161,7 @@ class Connection:
     # ---- sending
 
     async def _write(self) -> None:
+        """Send messages. End the connection if the client reads too slowly."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._send)
             await self._outbox.overrun.wait()
@@ -170,6 +173,7 @@ class Connection:
             await self._outbox.run(self._transport.send)
 
     async def _watch(self) -> None:
+        """End the connection when the client was idle or connected for too long."""
         refusal = await self._meter.over()
         self.close(POLICY, refusal.text)
 
@@ -224,11 +228,13 @@ class Connection:
         return True
 
     def _parsed(self, message: str | bytes) -> ClientEvent:
+        """Parse a message. For each invalid setting in it, send an error."""
         if isinstance(message, bytes):
             return parse_binary(message)
         return parse(message, lambda error: self._outbox.refuse(error, error.event_id))
 
     async def _pass_on(self, event: ClientEvent) -> None:
+        """Give an event to the client session, within the limits."""
         if isinstance(event, InputAudioAppend):
             seconds = length(event.audio, self.dialogue.settings.audio.input.format) / RATE
             await self._meter.hear(seconds, self.visit.microphone.backlog_s)
@@ -239,6 +245,7 @@ class Connection:
                 self._give_token()
 
     def _fail(self, text: str, code: int) -> None:
+        """Send the client an error that is not its fault, and end the connection."""
         self._outbox.put(Error(ErrorDetails("server_error", text)))
         self.close(code, text)
 
@@ -251,6 +258,7 @@ class Connection:
             self.visit.offer(servers)
 
     def _use(self, event: UseLlmServer) -> None:
+        """Begin to use another language-model server, if the client may choose one."""
         if not self.ticket.beside or self._registry.offers is None:
             raise ProtocolError(
                 "nobody but a page of this server that was opened on its machine chooses who "
@@ -262,7 +270,8 @@ class Connection:
         self._tasks.start_soon(self._begin_use, event)
 
     async def _begin_use(self, event: UseLlmServer) -> None:
-        """Let another language-model server reply, while the conversation goes on."""
+        """Have the chosen language-model server loaded while the conversation goes on. Tell the
+        client whether that succeeded."""
         try:
             self._outbox.put(await self._registry.use(event.server))
         except VoiceloopError as error:
@@ -302,6 +311,7 @@ class Connection:
             raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
 
     async def _move_to(self, found: Grant[Dialogue, Connection]) -> None:
+        """End the session with which this connection began, and continue the one found."""
         await self.visit.stop()
         await self._registry.forget(self.dialogue)
         self.grant = found
@@ -317,6 +327,7 @@ class Connection:
         self._give_token()
 
     def _give_token(self) -> None:
+        """Send the client a token with which it can resume the session."""
         self.resumable = True
         token = SessionToken(self.grant.token, self._meter.limits.resume_s)
         self._outbox.put(token, arrived=partial(self._registry.delivered, self))
@@ -329,7 +340,7 @@ class _Meter:
         self.limits = limits
         self.metrics = metrics
         self.turns = 0
-        """Number of turns that were answered or should have been."""
+        """Number of turns that have ended and had something to answer."""
         self._budget = Budget(limits, anyio.current_time())
 
     async def spend(self, kind: Kind, amount: float) -> None:
@@ -341,7 +352,8 @@ class _Meter:
             await anyio.sleep(refusal.retry_after_s)
 
     async def hear(self, seconds: float, backlog_s: float) -> None:
-        """Spend `seconds` of audio. Raises ProtocolError if too much audio would wait."""
+        """Spend `seconds` of audio. Raises ProtocolError if that is too much, or if too much audio
+        would wait to be recognised; `backlog_s` is the audio that waits already."""
         await self.spend(Kind.AUDIO, seconds)
         self.metrics.heard(seconds)
         if backlog_s + seconds > self.limits.audio_backlog_s:
@@ -352,7 +364,7 @@ class _Meter:
             )
 
     def charge(self, kind: Kind, amount: float) -> Refusal | None:
-        """Take what has already been spent. Return a refusal if that was too much."""
+        """Subtract what has already been used. Return a refusal if that was too much."""
         if refusal := self._budget.charge(kind, amount, anyio.current_time()):
             self.metrics.refused(refusal.reason)
         return refusal
@@ -360,7 +372,7 @@ class _Meter:
     async def over(self) -> Refusal:
         """Wait until the client has been idle or connected for too long. Return the refusal."""
         while (refusal := self._budget.over(anyio.current_time())) is None:  # noqa: ASYNC110
-            await anyio.sleep_until(self._budget.ends_at())  # a message moves that moment
+            await anyio.sleep_until(self._budget.ends_at())  # a message postpones that moment
         self.metrics.refused(refusal.reason)
         return refusal
 

@@ -41,7 +41,7 @@ class ModelContext(NamedTuple):
     instructions: str
     tools: tuple[Tool, ...]
     required: tuple[str, ...]
-    """Names of the functions of which every reply must call one; empty if it may speak."""
+    """Names of the functions of which every reply must call one; empty if replies may speak."""
 
 
 class Dialogue:
@@ -58,7 +58,8 @@ class Dialogue:
         new_id: NewId,
         began: datetime,
     ) -> None:
-        """`conversation` began at the wall time `began`; the dialogue owns it until `close`."""
+        """`conversation` began at the date and time `began`. The dialogue owns it, and `close`
+        frees it."""
         self.engines = engines
         self.config = config
         self.conversation = conversation
@@ -73,12 +74,13 @@ class Dialogue:
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self.id = new_id("conv")
         self.visit = VISIT.get()
-        """Number of the last client session with this dialogue, as in the log."""
+        """Number that the log uses for the latest client session with this dialogue."""
         self.language = language(config.asr.language)
         """Language of the user at the end of the last connection; at first the configured one."""
         self.skills = Skills(paced=engines.tts.paces)
         self.typed = False
-        """Whether the type of the session is fixed."""
+        """Whether the type of the session is fixed, so that the client cannot change it any
+        more."""
         self._began = began
 
     @property
@@ -122,13 +124,13 @@ class Dialogue:
 
     @property
     def asked_language(self) -> str:
-        """The user's language, as the client or else the configuration sets it: a code, or `auto`
-        for detection."""
+        """The user's language: the one that the client has set, else the configured one. It is a
+        code, or `auto` for detection."""
         transcription = self.settings.audio.input.transcription
         return (transcription and transcription.language) or self.config.asr.language
 
     def update(self, changes: SessionChanges, refuse: Callable[[ProtocolError], None]) -> None:
-        """Apply the client's changes. `refuse` is called with an error for each invalid one."""
+        """Apply the client's changes. `refuse` is called with an error for each invalid change."""
         former, self.settings = self.settings, self.settings.updated(changes)
         self._hold_type(changes, former, refuse)
         for held in (self._hold_size, self._hold_choice, self._hold_voice, self._hold_language):
@@ -138,7 +140,8 @@ class Dialogue:
                 refuse(error)
 
     def read(self, settings: SessionSettings | ResponseSettings) -> list[Item]:
-        """Return the items that the language model reads. Raises ProtocolError for unknown ids."""
+        """Return the items that the language model reads for a response with these settings: their
+        `input`, or else the whole conversation. Raises ProtocolError for unknown ids."""
         given = settings.input if isinstance(settings, ResponseSettings) else None
         return self.ledger.items if given is None else self.ledger.quoted(given, "response.input")
 
@@ -160,7 +163,8 @@ class Dialogue:
         former: SessionSettings,
         refuse: Callable[[ProtocolError], None],
     ) -> None:
-        """Refuse a change of a fixed type, and settings without meaning in a transcription."""
+        """Undo and refuse a change of the type if that is fixed, and changes that have no meaning
+        in a session of type `transcription`."""
         if self.settings.type != former.type and (self.typed or self.ledger.items):
             self.settings = structs.replace(self.settings, type=former.type)
             refuse(
@@ -181,7 +185,8 @@ class Dialogue:
         self.settings = only_transcribing(changed, self.engines.asr.name)
 
     def _hold_size(self, former: SessionSettings) -> None:
-        """Restore the `former` instructions and tools if the new ones are too large."""
+        """If the new instructions and tools are too large, restore the `former` ones and raise
+        ProtocolError."""
         named = "session" if self.settings.tools != former.tools else "session.instructions"
         if self.settings.instructions == former.instructions:
             named = "session.tools"
@@ -195,7 +200,8 @@ class Dialogue:
             raise
 
     def _hold_choice(self, former: SessionSettings) -> None:
-        """Set `tool_choice` to `auto` if the requested choice is impossible."""
+        """If the requested `tool_choice` is impossible, set it to `auto` and raise
+        ProtocolError."""
         try:
             choices.check_choice(self.settings, self.conversation, "session")
         except ProtocolError:
@@ -203,7 +209,8 @@ class Dialogue:
             raise
 
     def _hold_voice(self, former: SessionSettings) -> None:
-        """Choose the requested voice, or the `former` one if it does not exist."""
+        """Choose the requested voice. If it does not exist, restore the `former` one and raise
+        ProtocolError."""
         try:
             self.settings = choices.with_voice(self.settings, self.engines.tts, "session")
         except ProtocolError:
@@ -211,7 +218,8 @@ class Dialogue:
             raise
 
     def _hold_language(self, former: SessionSettings) -> None:
-        """Choose the requested language, else the `former` one, and set the recogniser's name."""
+        """Choose the requested language, and set the name of the recogniser. If the recogniser does
+        not know the language, restore the `former` one and raise ProtocolError."""
         heard, before = self.settings.audio.input, former.audio.input.transcription
         if heard.transcription is None:
             return
@@ -231,7 +239,9 @@ class Dialogue:
         return choices.options(settings, skills=rules)
 
     def seen(self, settings: SessionSettings | ResponseSettings) -> ModelContext:
-        """Return the model's context. The server's own assistant also gets date, time and place."""
+        """Return the instructions and functions that the model gets with these settings. The
+        server's own assistant also gets the date, the time, the place and the server's own
+        tools."""
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
             return ModelContext(settings.instructions, tools, required)
@@ -239,7 +249,8 @@ class Dialogue:
         return ModelContext(system, tuple(offered(self.config)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
-        """Return whether the server's own assistant replies: no instructions or tools were set."""
+        """Return whether the server's own assistant replies. It does if the settings have the
+        server's instructions, and no functions that the model may call."""
         usual = settings.instructions == self.engines.llm.system
         return usual and not choices.offered(settings)
 

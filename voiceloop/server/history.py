@@ -20,7 +20,7 @@ from voiceloop.wire.items import (
 
 
 def text_of(item: Item) -> str:
-    """Return the text and transcripts of a message; empty for other items."""
+    """Return the texts and transcripts of a message, joined; an empty text for other items."""
     if not isinstance(item, Message):
         return ""
     found: list[str] = []
@@ -34,8 +34,9 @@ def text_of(item: Item) -> str:
 
 
 def unanswered(items: Sequence[Item]) -> str:
-    """Return what the user has said since the last message or call of the model. If that is empty,
-    return the system's notes since then: some clients send their users' texts as such notes."""
+    """Return what the user has said since the last message or call of the model. If the user has
+    said nothing, return the messages of the system since then: some clients send users' texts as
+    these."""
     said, noted = list[str](), list[str]()
     for item in items:
         match item:
@@ -53,11 +54,11 @@ def unanswered(items: Sequence[Item]) -> str:
 def history(
     instructions: str, items: Iterable[Item], waiting: Collection[str]
 ) -> tuple[str, list[Past]]:
-    """Return the system prompt, and the turns with the user's words and the replies.
+    """Return the system prompt, and the past turns with the user's words and the replies to them.
 
-    Notes of the system among the items are appended to the `instructions`. User messages with an
-    id in `waiting` are left out until they are answered, and so are unanswered ones at the end. A
-    call without an output is left out too.
+    The prompt has the `instructions` and all messages of the system. The turns are without user
+    messages whose ids are in `waiting`, user messages at the end that have no reply, and calls that
+    have no output.
     """
     notes, past = [instructions], list[Past]()
     said, replied = list[str](), list[str | tuple[ToolCall, str]]()
@@ -86,6 +87,7 @@ def history(
 
 
 def _called(item: FunctionCall) -> ToolCall:
+    """Convert a call for the language model. Arguments that are no JSON object count as none."""
     try:
         arguments = json.loads(item.arguments or "{}")
     except ValueError:  # a client may write anything

@@ -1,9 +1,9 @@
 """Plain HTTP responses: the headers that all of them have, and the files of web/.
 
-A response is a file of the page or one line of text. Its headers tell a browser to run only code
-from this server. Files are read once at the start and served from memory, by their exact names in
-a dictionary. No path is built from what a client sent, so none can leave the folder. Nothing is
-decoded, since names in web/ need no escapes in a URL. This module does not decide who may request
+The headers tell a browser to run only code from this server. All files of web/ are read once at the
+start, and served from a dictionary in memory whose keys are the exact paths of their URLs. No path
+of a file is made from what a client sends, so no request can reach another folder. Escapes in URLs
+are not decoded, since the names in web/ need none. This module does not decide who may request
 what, and it knows no sockets and no clock: the sender adds the Date.
 """
 
@@ -37,7 +37,7 @@ TYPES: Mapping[str, str] = {
     ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
-"""Content types by suffix. The machine's own table is not used: it differs among machines."""
+"""Content types by suffix. The system's own table is not used, since it differs among machines."""
 UNSERVED = (".d.ts", "package.json")
 """Endings of the names of files that only developers of the page need."""
 
@@ -66,7 +66,7 @@ class HttpResponse:
 
     @property
     def phrase(self) -> str:
-        """The phrase that goes with the status code."""
+        """The status in words, such as `Not Found`."""
         return HTTPStatus(self.status).phrase
 
 
@@ -107,8 +107,8 @@ def refusal(refused: AccessRefused) -> HttpResponse:
 
 def policy(host: str | None) -> str:
     """Return the Content-Security-Policy of a page that is served as `host`."""
-    # In older browsers 'self' does not include websockets, so these are named. An IPv6 address has
-    # no form as a source: clients that use one need a newer browser.
+    # In older browsers 'self' does not include websockets, so these are named. A source cannot be
+    # an IPv6 address: pages that are opened at one need a newer browser.
     named = host is not None and not host.startswith("[")
     sockets = f" ws://{host} wss://{host}" if named else ""
     rules = {
@@ -165,8 +165,8 @@ class Site:
 def load(folder: Path) -> Site:
     """Read all files under `folder`.
 
-    Raises ConfigError if there is no index.html, and for a file of an unknown type, a name that a
-    URL would have to escape, a file that cannot be read, and a link.
+    Raises ConfigError if index.html is missing, if a file cannot be read, and if the folder has a
+    link, a file of an unknown type, or a name that would have to be escaped in a URL.
     """
     assets: dict[str, Asset] = {}
     try:
@@ -186,6 +186,7 @@ def load(folder: Path) -> Site:
 
 
 def _path(path: Path, folder: Path) -> str:
+    """Return the path in the URL of a file. Raises ConfigError if it would have to be escaped."""
     parts = path.relative_to(folder).parts
     if not all(_NAME.fullmatch(part) for part in parts):
         raise ConfigError(

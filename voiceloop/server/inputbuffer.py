@@ -1,5 +1,5 @@
-"""The audio that a client appends, clears and commits. The server finds the turns in it, or the
-client does."""
+"""The audio that a client appends, clears and commits. Either the server finds the turns in it, or
+the client says where they end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from voiceloop.wire.settings import (
 from voiceloop.wire.sound import RATE
 
 LEAST_MS = 100
-"""Shortest turn that a client can commit, in milliseconds, as in the API."""
+"""Length of the shortest turn that a client can commit, in milliseconds, as in OpenAI's API."""
 
 
 class InputBuffer:
@@ -34,12 +34,13 @@ class InputBuffer:
         settings: SessionSettings,
         turns: TurnConfig,
     ) -> None:
-        """`turns` has the rules for turns, unless `settings` change them."""
+        """`turns` are the server's turn settings; `settings`, the client's, replace some of
+        them."""
         self._microphone = microphone
         self._session = session
         self._turns = turns
         self._uncommitted = 0
-        """Samples at 24 kHz that were appended since the client last ended a turn."""
+        """Length of the audio since the last commit or clear, in samples at 24 kHz."""
         self.take(settings.audio.input.format)
         self.listen(settings)
 
@@ -49,7 +50,7 @@ class InputBuffer:
         self._microphone.take(format)
 
     def listen(self, settings: SessionSettings) -> None:
-        """Find turns from now on as the client has set."""
+        """Find turns from now on as `settings` say. The turn that is being heard is forgotten."""
         self._detector, policy = _found_by(settings, self._turns)
         self._session.listen(self._detector, policy)
 
@@ -67,8 +68,8 @@ class InputBuffer:
         self._microphone.feed(audio)
 
     def commit(self) -> None:
-        """End the turn for the client. Raises ProtocolError if the server finds turns, or if the
-        turn is too short."""
+        """End the turn after the audio so far, as the client requests. Raises ProtocolError if the
+        server finds turns, or if the turn is too short."""
         if not isinstance(self._detector, Commitment):
             raise ProtocolError(
                 "the server finds where turns end, and commits them itself",
@@ -92,12 +93,13 @@ class InputBuffer:
         self._session.forget()
 
     def _end_turn(self) -> None:
+        """End the turn now that all audio of it is heard."""
         if isinstance(self._detector, Commitment):  # turn detection may be on by now
             self._session.end_turn(self._detector.end())
 
 
 def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, TurnConfig]:
-    """Return the detector of the user's turns, and the rules of their ends."""
+    """Return the detector that finds the user's turns, and the settings that say where they end."""
     match settings.audio.input.turn_detection:
         case None:
             return Commitment(turns), turns

@@ -20,12 +20,12 @@ from voiceloop.errors import ConfigError
 VARIABLE = "VOICELOOP_API_KEY"
 """Name of the environment variable that may hold one key."""
 LENGTHS = range(16, 257)
-"""Lengths of a key, in characters: too long to guess, short enough for a header."""
+"""Allowed lengths of a key, in characters: too long to guess, and short enough for a header."""
 MAX_FILE_BYTES = 65536
-"""Largest size of a file with keys, in bytes."""
+"""Maximum size of a file with API keys or a private key, in bytes."""
 
 # A key is also sent in the name of a subprotocol, so it may have only the characters of an HTTP
-# token (RFC 9110, 5.6.2).
+# token (RFC 9110, 5.6.2). It does not begin with #, which begins a comment in a file of keys.
 _KEY = re.compile(r"[A-Za-z0-9!$%&'*+.^_`|~-][A-Za-z0-9!#$%&'*+.^_`|~-]*")
 _MAKE_ONE = "`openssl rand -hex 32` makes a good key"
 
@@ -54,11 +54,12 @@ class Keyring:
 
 
 def read_keys(environ: Mapping[str, str], file: Path | None) -> Keyring | None:
-    """Read the key in `VARIABLE`, or the keys in `file`, one per line. Return None without either.
+    """Read the key in `VARIABLE`, or the keys in `file`, one per line. Return None if there is
+    neither.
 
     In a file, empty lines and those that begin with # are skipped. Raises ConfigError if both are
-    given, if a key is missing or malformed, and if the file cannot be read, or others can read or
-    change it. No error shows a key.
+    given, if a key is missing or malformed, if the file cannot be read, and if every user of this
+    machine can read or change it. No error shows a key.
     """
     if file is not None and VARIABLE in environ:
         raise ConfigError(f"both {VARIABLE} and the key file {file} are given", "keep one of them")
@@ -73,9 +74,10 @@ def read_keys(environ: Mapping[str, str], file: Path | None) -> Keyring | None:
 
 
 def read_private(path: Path, what: str) -> bytes:
-    """Read a small file that other users of this machine can neither read nor change.
+    """Read a small file that not every user of this machine can read or change.
 
-    Raises ConfigError, which calls the file `what`, if they can, or if it cannot be read.
+    Raises ConfigError if every user can, if the file is too large, or if it cannot be read. `what`
+    is a description of the file for the error.
     """
     try:
         with open(path, "rb", opener=_without_waiting) as opened:
@@ -111,7 +113,7 @@ def _keys_of(file: Path) -> list[str]:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    # A pipe without a writer must not block the start; Windows has no pipes in folders.
+    # Opening a pipe without a writer must not block. On Windows no path names such a pipe.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

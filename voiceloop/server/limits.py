@@ -13,7 +13,8 @@ from enum import StrEnum
 from voiceloop.config import ServerConfig
 
 SLACK = 1e-3
-"""Amounts up to this count as 0: rounding leaves them after a wait of the exact length."""
+"""Missing amounts up to this size are ignored: rounding can leave them after a wait of exactly the
+right length."""
 
 
 class Kind(StrEnum):
@@ -65,11 +66,12 @@ class Bucket:
         return self._level
 
     def take(self, amount: float, now: float) -> None:
-        """Take `amount`, even if it is not there."""
+        """Take `amount`, even if the bucket holds less."""
         self._level = self.level(now) - amount
 
     def wait_s(self, amount: float, now: float) -> float | None:
-        """Return the seconds until `amount` is there, or 0; None if it exceeds the capacity."""
+        """Return the seconds until the bucket holds `amount`: 0 if it does now, None if it never
+        can."""
         if amount > self._capacity:
             return None
         lacking = amount - self.level(now)
@@ -92,8 +94,8 @@ class Budget:
     def spend(self, kind: Kind, amount: float, now: float) -> Refusal | None:
         """Take `amount` of `kind`, or take nothing and return a refusal.
 
-        A message counts as a sign of life. If the refusal says when to try again, the caller may
-        either wait, which slows the client down, or send it an error.
+        A message, even a refused one, shows that the client is not idle. If the refusal says when
+        to try again, the caller may either wait, which slows the client down, or send it an error.
         """
         _check(amount)
         if kind is Kind.MESSAGES:
@@ -105,9 +107,9 @@ class Budget:
         return Refusal(kind, _TEXTS[kind].format(self._limits), wait)
 
     def charge(self, kind: Kind, amount: float, now: float) -> Refusal | None:
-        """Take what has already been spent. Return a refusal if that was too much.
+        """Take `amount` of `kind`, which was used already. Return a refusal if that was too much.
 
-        Nothing more can be spent until the bucket has refilled.
+        After a refusal nothing of this kind can be spent until the bucket is no longer overdrawn.
         """
         _check(amount)
         self._buckets[kind].take(amount, now)
@@ -115,7 +117,7 @@ class Budget:
         return Refusal(kind, _TEXTS[kind].format(self._limits), wait) if wait else None
 
     def over(self, now: float) -> Refusal | None:
-        """Return why the session must end by `now`, or None."""
+        """Return why the session must end at the time `now`; None if it may continue."""
         if now - self._begun >= self._limits.session_s:
             return Refusal(Kind.SESSION, _TEXTS[Kind.SESSION].format(self._limits), None)
         if now - self._active >= self._limits.idle_s:
@@ -138,8 +140,8 @@ class Ticket:
 
 
 class Admission:
-    """The places for clients of one server. A client that has left holds none, even while its
-    session is kept for it."""
+    """The places for clients of one server. A client that has left holds no place, even
+    while its session is kept for it."""
 
     def __init__(self, limits: ServerConfig) -> None:
         self._limits = limits

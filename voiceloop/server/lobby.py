@@ -40,8 +40,8 @@ class SessionRegistry:
         turn_over: Callable[[], None],
         offers: Offers | None = None,
     ) -> None:
-        """`turn_over` is called when a turn of any session ends. `offers` are for clients on this
-        machine; None offers them nothing."""
+        """`turn_over` is called when a turn of any session ends. `offers` are the language-model
+        servers offered to clients on this machine; None if there are no offers."""
         self.new_id = maker(SystemRandom())
         self.turn_over = turn_over
         self.offers = offers
@@ -85,7 +85,8 @@ class SessionRegistry:
     def resume(
         self, token: str, connection: Connection
     ) -> Grant[Dialogue, Connection] | Loss[Dialogue, Connection]:
-        """Resume the session of `token`. If that succeeds, the connection's first session ends."""
+        """Resume the session of `token`. If that succeeds, end the session with which the
+        connection began."""
         found = self._sessions.resume(
             token, connection.ticket.key, connection, anyio.current_time()
         )
@@ -97,8 +98,9 @@ class SessionRegistry:
         return found
 
     async def use(self, server: str) -> LlmServerUsed:
-        """Let the language-model server of that id reply in all sessions that begin or are resumed
-        from now on. Raises what `Offers.take` raises."""
+        """Let the language-model server with the id `server` reply in all sessions that begin or
+        are resumed from now on. Raises ConfigError if it is not offered, and what loading its model
+        raises."""
         assert self.offers is not None, "whoever knows of a server was offered it"
         llm, self._config, used = await self.offers.take(server)
         self._engines = replace(self._engines, llm=llm)
@@ -115,12 +117,13 @@ class SessionRegistry:
         self._sessions.delivered(connection.grant.session, connection)
 
     async def forget(self, dialogue: Dialogue) -> None:
-        """Free what a session holds after its end, when nothing of it runs any more."""
+        """Free the language model's caches of a session that has ended. The caller makes sure that
+        nothing of the session runs any more."""
         await self._engines.llm_runner.call(dialogue.close)
 
     async def leave(self, connection: Connection) -> bool:
-        """Free the place of a connection that has ended, and park or end its session. Return True
-        if the session waits for its client."""
+        """Free the place of a connection that has ended, and park or end its session. Return
+        whether the session is parked."""
         self._admission.release(connection.ticket)
         over: list[Dialogue] = []
         if connection.resumable and self._config.server.resume_s and not self.closing:
@@ -133,7 +136,7 @@ class SessionRegistry:
         return connection.grant.session.socket is None
 
     async def expire(self) -> None:
-        """End parked sessions whose client has not come back in time, until cancelled."""
+        """Run until cancelled: end parked sessions whose clients have not come back in time."""
         while True:
             await anyio.sleep(1.0)
             for dialogue in self._sessions.expire(anyio.current_time()):
@@ -141,4 +144,5 @@ class SessionRegistry:
             self._count()
 
     def _count(self) -> None:
+        """Write the numbers of sessions to the metrics."""
         self._metrics.sessions(connected=self._sessions.connected, parked=self._sessions.parked)

@@ -1,9 +1,9 @@
 """The server's log for programs: one JSON object per line, in which no client can forge a line.
 
-All characters but plain ASCII are escaped, as are line ends and marks of text direction. Audio,
-keys and tokens are never logged. What was said is logged only with `--log-transcripts`; otherwise
-only its length is. This module does not know what the server does; callers log a fixed message with
-extra fields:
+Line ends and all characters beyond ASCII, such as marks of text direction, are escaped. Audio, keys
+and tokens are never logged. What was said is logged only with `--log-transcripts`; otherwise only
+its length is logged. This module does not know what the server does; callers log a fixed message
+with extra fields:
 
     log.info("session began", extra={"session": 3, "key": allowed.key})
     {"time": "2026-01-31T12:00:00.000Z", "level": "info", "logger": "voiceloop.server", "message":
@@ -26,13 +26,15 @@ VISIT: ContextVar[int] = ContextVar("visit", default=0)
 TRANSCRIPTS = frozenset(("transcript", "reply", "heard", "instructions", "arguments", "text"))
 """Names of fields with words that somebody said or wrote."""
 MAX_TEXT = 1000
-"""Characters of a text that are logged, from its start."""
+"""Maximum number of characters of a text that are logged, from its start."""
 MAX_TRACEBACK = 4000
-"""Characters of a traceback that are logged, half from its start and half from its end."""
+"""Maximum number of characters of a traceback that are logged, half of them from its start and half
+from its end."""
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes that every log record has."""
 _FIELDS = frozenset(("time", "level", "logger", "message", "exception"))
+"""Names of the fields that every line may have. A caller's field of such a name gets a `_`."""
 _SECRETS = re.compile(
     rf"({re.escape(KEY_PROTOCOL)}|Bearer\s+|key=|token=|secret=)[^\s,;&\"']+", re.IGNORECASE
 )
@@ -78,7 +80,8 @@ class Formatter(logging.Formatter):
 def start(
     stream: TextIO, formatter: logging.Formatter, *, level: int = logging.INFO
 ) -> logging.Handler:
-    """Log all records to `stream`. Return the root logger's new handler, for its removal."""
+    """Log records of voiceloop from `level` on, and warnings and errors of libraries, to `stream`.
+    Return the root logger's new handler, for its removal."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
     handler.addFilter(_add_visit)

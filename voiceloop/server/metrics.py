@@ -25,7 +25,7 @@ from voiceloop.trace.record import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
 MODELS = ("asr", "turn", "llm", "tts")
-"""Models whose thread a step may wait for."""
+"""Models that have a thread of their own, for which a step may wait."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
 """Histogram buckets for the time to an answer, in seconds."""
 WAIT_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -37,7 +37,7 @@ _TOKENS = {
     "wasted_tokens": "wasted",
     "tokens_read": "read",
 }
-"""Label of each kind of tokens, by its counter in a trace."""
+"""Label of each kind of tokens in the metrics, by the name of its counter in a trace."""
 
 
 class Metrics:

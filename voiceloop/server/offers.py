@@ -1,5 +1,7 @@
-"""The language-model servers of this machine, offered to clients on it. Once a client takes one, it
-generates the replies for all clients, and the user's settings file keeps the choice.
+"""The language-model servers of this machine, which are offered to clients on it.
+
+Once a client takes a server, that server replies in every session that begins or is resumed from
+then on. The user's settings file keeps the choice for the next start.
 
 A client takes a server by its id; no address is ever accepted from a client. This module does not
 know which clients are on this machine.
@@ -39,7 +41,8 @@ class Offers:
         ports: Sequence[int] = PORTS,
         load: Callable[[Config], Llm] = open_llm,
     ) -> None:
-        """`given` are the settings that somebody has set. A choice is kept in `file`."""
+        """`given` are the settings that come from files and flags. A choice is kept in `file`, the
+        user's settings file. `load` loads the language model of a configuration."""
         self._given = given
         self._file = file
         self._ports = ports
@@ -50,15 +53,17 @@ class Offers:
 
     @staticmethod
     def of(command: Choosing) -> Offers | None:
-        """Return the offers of a command. None if a server generates the replies already, if the
-        command excludes it, or if the recogniser does not understand people."""
+        """Return the offers of a command. Return None if a language-model server generates the
+        replies already, if the command's options forbid one, or if the recogniser is that of the
+        starter, which understands synthetic voices only."""
         settings, wanted = command.settings, command.llm_server != NOWHERE
         if not wanted or settings.llm.engine == ELSEWHERE or settings.asr.hears_no_people:
             return None
         return Offers(given_in_settings(settings, command.origins), user_file())
 
     async def look(self) -> tuple[LlmServer, ...]:
-        """Return the servers that can be taken now. This takes at most a second."""
+        """Find and return the servers that can be taken now; none once one was taken. This lasts at
+        most a second."""
         if self._taken:
             return ()
         self._found = {server.id: server for server in await find_servers(self._ports)}
@@ -67,8 +72,8 @@ class Offers:
         return tuple(LlmServer(one.id, one.name, one.models) for one in self._found.values())
 
     async def take(self, id: str) -> tuple[Llm, Config, LlmServerUsed]:
-        """Take the server of that id. Return its language model, once the server has replied, the
-        settings with it, and the event for the client.
+        """Take the server with this id, and wait until it has replied. Return its language model,
+        the configuration that uses it, and the event for the client.
 
         Raises ConfigError for a server that is not offered, and what loading the model raises.
         """

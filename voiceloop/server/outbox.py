@@ -2,7 +2,7 @@
 
 Callers put an event into it and go on. Only the sending task waits for the network, and the task
 that reads requests waits while many answers are queued. A client that reads too slowly for its
-audio is disconnected before it costs memory.
+audio is disconnected before its queue takes much memory.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from voiceloop.wire.session_events import Error
 from voiceloop.wire.sound import RATE
 
 ENOUGH_BYTES = 2**20
-"""Bytes of queued answers beyond which no requests are read. Paced audio does not count."""
+"""Number of bytes of queued answers beyond which no requests are read. Audio does not count."""
 MOST_BYTES = 8 * 2**20
-"""Most bytes queued for a slow client: more than a minute of audio, or the largest answer behind as
-many other answers as may be queued."""
+"""Maximum number of bytes queued for a slow client. There is room for more than a minute of audio,
+or for `ENOUGH_BYTES` of answers and the largest answer after them."""
 
 Message = str | bytes
 Arrived = Callable[[], None] | None
@@ -41,6 +41,7 @@ class Outbox:
         self._new_id = new_id
         self._metrics = metrics
         self._queue: deque[tuple[Message, OutputAudioDelta | None, Arrived]] = deque()
+        """Messages, each with its event if it is audio, and the function to call on its arrival."""
         self._answers = self._audio = 0
         """Queued bytes of answers and of audio."""
         self._more, self._less = anyio.Event(), anyio.Event()
@@ -60,10 +61,8 @@ class Outbox:
             self.overrun.set()
 
     def flush(self, item_id: str) -> int:
-        """Drop the audio of an item that has not been sent yet.
-
-        Return how many samples at 24 kHz that is.
-        """
+        """Drop all audio of an item that is still queued. Return its length in samples at 24
+        kHz."""
         dropped = 0
         waiting, self._queue = self._queue, deque()
         for message, audio, arrived in waiting:
@@ -75,7 +74,7 @@ class Outbox:
         return dropped
 
     def refuse(self, error: ProtocolError, event_id: str | None) -> None:
-        """Queue the error about the client's event of that id, and count it."""
+        """Queue an error about the client's event that has this id, and count it."""
         self._metrics.refused_message(error.code)
         self.put(Error.of(error, event_id))
 
@@ -91,7 +90,8 @@ class Outbox:
         self._more.set()
 
     async def run(self, send: Callable[[Message, Arrived], Awaitable[None]]) -> None:
-        """Send one message after the other, until `end` or for as long as the connection lasts."""
+        """Send one message after the other. After `end`, return when all are sent. Raises what
+        `send` raises."""
         while True:
             while self._queue:
                 message, audio, arrived = self._queue.popleft()

@@ -1,4 +1,4 @@
-"""Websockets that read no faster than their clients may send, and than the server can process.
+"""Websockets that read no faster than clients may send, and no faster than the server can process.
 
 The websockets library takes all bytes that have come, answers every ping at once, and queues what
 it has taken. Here it gets small pieces, and other tasks run between them. It gets none while a
@@ -21,15 +21,17 @@ from voiceloop.config import ServerConfig
 from voiceloop.server.limits import Bucket
 
 PIECE = 2048
-"""Bytes that are taken at once: up to 341 frames, which are about 3 ms of work."""
+"""Number of bytes that are taken at once. They have up to 341 frames, about 3 ms of work."""
 WEIGHT_BYTES = 2**14
-"""Bytes of a message that count as one frame. The longest message takes up to 40 ms of work."""
+"""Number of bytes within a frame that count as one more frame, because long frames take longer to
+process: up to 40 ms for the longest message."""
 UNREAD_BYTES = 2**20
-"""Unread bytes in the socket, of pongs and answers, beyond which nothing more is taken."""
+"""Bytes of pongs and answers that the client has not read, beyond which nothing more is taken."""
 HEAD_BYTES = 2**15
-"""Bytes of the longest request: its line and its headers."""
+"""Maximum size of a request with its headers, in bytes."""
 NEWCOMERS = 256
-"""Most connections that still wait for a websocket or a page; the oldest is closed first."""
+"""Maximum number of connections that still wait for a websocket or a page. If there are more, the
+oldest is closed."""
 
 
 class Paced(ServerConnection):
@@ -60,14 +62,17 @@ class Paced(ServerConnection):
         )
         self._newcomers = newcomers
         self._rate = Bucket(limits.messages_burst, limits.messages_per_s, self.loop.time())
-        """Frames that the client may send: messages, parts of messages, and pings."""
+        """Number of frames that the client may still send: messages, parts of messages, and
+        pings."""
         self._head = 0
-        """Bytes of the request so far."""
+        """Number of bytes of the request so far."""
         self._untaken = bytearray()
-        """Bytes that have come and were not taken; fewer than the system delivers at once."""
+        """Bytes that have come and were not taken yet: at most what the system delivers at once, as
+        reading is paused while there are any."""
         self._queue_full = False
+        """Whether the library wants no more bytes, because a message waits to be processed."""
         self._next: asyncio.Handle | None = None
-        """The scheduled call that takes the next piece."""
+        """The scheduled call that takes the next piece; None if none is scheduled."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Add the connection to the newcomers. Close the oldest if there are too many."""
@@ -100,11 +105,12 @@ class Paced(ServerConnection):
 
     def eof_received(self) -> None:
         """Note that the client sends nothing more."""
-        self._untaken.clear()  # matters for TLS: without it nothing arrives while reading is paused
+        # Only with TLS can bytes be left: without it, no end is seen while reading is paused.
+        self._untaken.clear()
         super().eof_received()
 
     def process_event(self, event: Request | Response | Frame) -> None:
-        """Charge the client for a frame of any kind, by its size."""
+        """Charge the client for a frame, whatever its kind: for one frame, and more by its size."""
         if isinstance(event, Frame):
             self._rate.take(1 + len(event.data) / WEIGHT_BYTES, self.loop.time())
         super().process_event(event)
@@ -129,7 +135,7 @@ class Paced(ServerConnection):
         piece = bytes(self._untaken[:PIECE])
         del self._untaken[:PIECE]
         super().data_received(piece)
-        if self.protocol.close_expected():  # the library makes no frames of it any more
+        if self.protocol.close_expected():  # no frame of it will be charged
             self._rate.take(len(piece) / WEIGHT_BYTES, self.loop.time())
         if self.request is None:
             self._head += len(piece)
@@ -138,13 +144,15 @@ class Paced(ServerConnection):
         self._go_on()
 
     def _refuse(self) -> None:
+        """Refuse a request that is too long."""
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         why = f"a request has {HEAD_BYTES} bytes at most\n"
         self.protocol.send_response(self.protocol.reject(status, why))
         self.send_data()
 
     def _go_on(self) -> None:
-        """Take the next piece as soon as that is allowed; pause reading until then."""
+        """Schedule the next piece for the time at which it may be taken. Pause reading until
+        then."""
         transport = cast("asyncio.Transport", self.transport)
         if self._next is not None or transport.is_closing():
             return

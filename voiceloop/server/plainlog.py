@@ -15,11 +15,12 @@ from voiceloop.server.logs import STANDARD, TRANSCRIPTS, message_of, shown, trac
 from voiceloop.trace.view import printable
 
 Fields = Mapping[str, Any]
-"""Fields of a record. What was said is in quotes, or replaced by its length."""
+"""Fields of a record, by name. What was said is in quotes, or is replaced by its length."""
 
 
 class PlainFormatter(logging.Formatter):
-    """A formatter that writes the time of day and one line; a traceback gets more lines."""
+    """A formatter that writes a record as one line with the time of day, and a traceback below
+    it."""
 
     def __init__(self, *, transcripts: bool = False) -> None:
         """Show also what was said, if `transcripts`."""

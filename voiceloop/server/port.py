@@ -1,4 +1,5 @@
-"""The address at which the server listens, what it requires there, and the event loop."""
+"""The address at which the server listens, the protection that it needs there, and the event
+loop."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.server.keys import VARIABLE
 
 LOOP: dict[str, Any] = {}
-"""Options of `anyio.run` for the server and for clients that measure it. uvloop handles sockets
-with a good deal less work; it does not exist for Windows."""
+"""Options of `anyio.run` for the server and for clients that measure it. They choose the event loop
+uvloop, which does much less work for sockets. On Windows it does not exist, and there are none."""
 
 if sys.platform != "win32":
     import uvloop
@@ -33,7 +34,8 @@ class Binding:
     """The address at which the server listens, and how it is secured."""
 
     host: str = "localhost"
-    """Name or address; `localhost` is 127.0.0.1 and ::1, `0.0.0.0` every IPv4 address."""
+    """Name or address. `localhost` means 127.0.0.1 and ::1; `0.0.0.0` means every IPv4 address, and
+    an empty text every address."""
     port: int = 8765
     tls: bool = False
     """Whether the server itself speaks TLS."""
@@ -47,7 +49,7 @@ class Binding:
 
     @property
     def everywhere(self) -> bool:
-        """Whether this means all addresses of the machine, and so is no name for clients."""
+        """Whether the host means all addresses of the machine. Clients cannot use such a host."""
         address = _address(self.host)
         return address.is_unspecified if address else not self.host
 
@@ -59,10 +61,11 @@ def is_loopback(host: str) -> bool:
 
 
 def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
-    """Raise ConfigError if listening there would let in clients that nobody meant to let in.
+    """Raise ConfigError if strangers could connect or listen in, or if the server would not know
+    the name by which clients call it.
 
-    `keys` says whether clients must show a key. `names` says whether hosts or origins of the
-    server were given.
+    `keys` says whether clients must show a key. `names` says whether names for the server, as hosts
+    or origins, were given.
     """
     if binding.behind_proxy and not keys:
         raise ConfigError(
@@ -90,7 +93,8 @@ def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
 
 
 def check_port(binding: Binding) -> None:
-    """Raise DeviceError if the port is taken. So the user learns it before models are loaded."""
+    """Raise DeviceError if the port cannot be opened. Call this before the models are loaded, so
+    that the user learns it without waiting for them."""
     try:
         found = socket.getaddrinfo(
             binding.host or None, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -119,6 +123,8 @@ def no_port(binding: Binding, error: OSError) -> DeviceError:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that `host` is; None if it is a name. An IPv4 address that is written as
+    an IPv6 address becomes IPv4."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

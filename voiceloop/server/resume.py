@@ -1,8 +1,8 @@
 """Sessions that a client can resume after its connection broke, and the tokens for that.
 
 A session has one token at a time; the server sends it in a message, never in a URL. A client that
-shows it gets the session and a new token. If the session still has a socket, the caller closes that
-one: a client often knows earlier than its server that a connection is dead.
+shows the token gets the session and a new token. If the session still has another socket, the
+caller closes that one: a client often knows earlier than its server that a connection is dead.
 
     begin ──► connected ──── park ────► parked ──── after keep_s ────► over
                  ▲   ▲ resume elsewhere  │
@@ -20,7 +20,8 @@ then the old token still works, because the connection may break again before th
 If somebody shows a spent token, two parties have held it, and the server cannot know which of them
 is the thief. So the session ends for both, and the client begins a new one.
 
-This module knows no sockets and no clock: the caller gives both.
+This module uses no sockets and no clock: a socket is only a mark of a connection here, and the
+caller gives the time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from typing import Generic, TypeVar
 P = TypeVar("P")
 """Type of the payload that a session holds."""
 S = TypeVar("S")
-"""Type of the socket by which a client is connected."""
+"""Type of the object that stands for a client's connection, here called its socket."""
 
 GONE = "this session cannot be resumed; begin a new one"
 """The only text about a `Loss` that a client gets."""
@@ -66,7 +67,7 @@ class ResumableSession(Generic[P, S]):
     key: str | None
     payload: P
     finder: bytes
-    """Hash of the first half of its tokens."""
+    """Hash of the first half of its tokens, which all its tokens share."""
     socket: S | None = None
     """The socket of its client; None while the session is parked."""
     deadline: float = math.inf
@@ -74,7 +75,8 @@ class ResumableSession(Generic[P, S]):
     current: bytes = b""
     """Hash of the second half of the newest token."""
     former: bytes = b""
-    """Hash of the second half of the token before, until the newest is known to have arrived."""
+    """Hash of the second half of the token before the newest; empty if there is none, or once the
+    newest is known to have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Grant(Generic[P, S]):
     token: str
     """New token, which is sent to the client and kept nowhere else."""
     evicted: S | None = None
-    """Socket that had the session until now; the caller closes it."""
+    """Other socket that had the session until now, if any; the caller closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Loss(Generic[P, S]):
     ended: P | None = None
     """Payload of the session that this request has ended, if any."""
     evicted: S | None = None
-    """Socket of that session; the caller closes it."""
+    """Other socket that had the ended session, if any; the caller closes it."""
 
 
 class Sessions(Generic[P, S]):
@@ -120,7 +122,7 @@ class Sessions(Generic[P, S]):
         self._most = most
         self._random = random
         self._found: dict[bytes, ResumableSession[P, S]] = {}
-        """Sessions by the hash of their finder; the parked ones in the order of their parking."""
+        """Sessions by `finder`; among them the parked ones are in the order of their parking."""
 
     @property
     def connected(self) -> int:
@@ -142,7 +144,8 @@ class Sessions(Generic[P, S]):
     def resume(
         self, token: str, key: str | None, socket: S, now: float
     ) -> Grant[P, S] | Loss[P, S]:
-        """Give the session of `token` to the client that shows `key`, connected by `socket`."""
+        """Give the session of `token` to the client that shows `key` and is connected by `socket`.
+        If the token was spent, end the session."""
         if not _TOKEN.fullmatch(token):
             return Loss(ResumeFailure.UNKNOWN)
         both = urlsafe_b64decode(f"{token}=")
@@ -162,10 +165,12 @@ class Sessions(Generic[P, S]):
             session.former = b""
 
     def park(self, session: ResumableSession[P, S], socket: S, now: float) -> list[P]:
-        """Park a session whose connection by `socket` broke. Return the payloads of ended sessions.
+        """Park a session whose connection by `socket` broke. Return the payloads of sessions that
+        this ends.
 
-        Those are sessions parked for too long, and the oldest ones if the key, or all keys
-        together, have too many. Do nothing if the session has ended or has another socket already.
+        It ends sessions that are parked for too long. If then the key or all keys together have too
+        many parked sessions, it ends the oldest of these. Do nothing if the session has ended or
+        has another socket already.
         """
         if not self._has(session, socket):
             return []
@@ -177,10 +182,8 @@ class Sessions(Generic[P, S]):
         return over + [self._drop(oldest) for oldest in self._waiting()[: -self._most]]
 
     def end(self, session: ResumableSession[P, S], socket: S) -> bool:
-        """End the session. Return False if it has another socket, or has ended before.
-
-        If this returns True, the caller frees the payload.
-        """
+        """End the session and return True; then the caller frees the payload. Do nothing and return
+        False if the session has another socket or has ended before."""
         had = self._has(session, socket)
         if had:
             self._drop(session)
@@ -198,7 +201,8 @@ class Sessions(Generic[P, S]):
     def _grant(
         self, session: ResumableSession[P, S], socket: S, finder: bytes, shown: bytes = b""
     ) -> Grant[P, S]:
-        """Connect the session by `socket` with a new token; the one `shown` stays valid for now."""
+        """Connect the session by `socket` and make a new token. `shown` is the hash of the second
+        half of the token that was shown, which stays valid until the new one arrives."""
         evicted = None if session.socket is socket else session.socket
         session.socket, session.deadline = socket, math.inf
         proof = self._random(_HALF)
@@ -207,9 +211,11 @@ class Sessions(Generic[P, S]):
         return Grant(session, token, evicted)
 
     def _has(self, session: ResumableSession[P, S], socket: S) -> bool:
+        """Return whether the session has not ended, and is connected by `socket`."""
         return self._found.get(session.finder) is session and session.socket is socket
 
     def _drop(self, session: ResumableSession[P, S]) -> P:
+        """End a session. Return its payload."""
         return self._found.pop(session.finder).payload
 
 

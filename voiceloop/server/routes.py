@@ -34,9 +34,9 @@ SOCKET = "/v1/realtime"
 VOICES = "/v1/voices/"
 METRICS = "/metrics"
 KEPT = 32
-"""Voice samples that are kept: the ones requested last."""
+"""Maximum number of voice samples that are kept: those that were requested last."""
 WAITING = 4
-"""Requests for voice samples that may wait at once; more are refused."""
+"""Maximum number of requests for voice samples at a time; more are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class HttpRequest:
 
     @property
     def browser(self) -> bool:
-        """Whether a browser sent it: browsers add the origin of the page."""
+        """Whether a browser sent it. Browsers add the header Origin, which names the page's
+        server."""
         return any(name.lower() == "origin" for name, _ in self.headers)
 
     @property
@@ -69,7 +70,7 @@ class Routes:
     ) -> None:
         """`full` returns whether all places for clients are taken."""
         self.unready = "the models are being loaded"
-        """Why no client is accepted now; empty once clients are."""
+        """Why no client is accepted now; empty if clients are accepted."""
         self.samples: Samples | None = None
         """The voice samples; None until the models are loaded."""
         self._access = access
@@ -108,12 +109,13 @@ class Routes:
             why = "all places are taken; one is free when somebody leaves"
             _log_refusal(Kind.SESSIONS, why)
             return line(503, why)
-        # Checked last: a page whose websocket was refused gets the reason by a plain request.
+        # Checked last: a page whose websocket was refused sends a plain request to get the reason.
         if "upgrade" not in {name.lower() for name, _ in request.headers}:
             return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
         return None
 
     def _refused(self, refused: AccessRefused) -> HttpResponse:
+        """Return the response for a refused request, and count and log the refusal."""
         self._metrics.refused(refused.reason)
         _log_refusal(refused.reason, refused.hint)
         return refusal(refused)
@@ -154,6 +156,7 @@ class Samples:
             self._requests -= 1
 
     async def _speak(self, voice: str) -> bytes:
+        """Synthesise the sample of a voice. Return it as a wav file."""
         tts, runner = self._engines.tts, self._engines.tts_runner
         spoken = language(tts.language(voice))
         pieces = [silence(0)]

@@ -1,4 +1,4 @@
-"""The responses of one connection as its client gets them, from the first token to the end."""
+"""The responses of one connection, as events for its client, from the first token to the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.settings import ResponseSettings
 
 REMEMBERED = 4
-"""Ended responses that can still be truncated to the word."""
+"""Number of ended responses whose clauses are kept. If one of these is truncated, the words up to
+that point are known."""
 
 _WORD = re.compile(r"\S+\s*")
 
@@ -41,14 +42,12 @@ class Out(Protocol):
         ...
 
     def flush(self, item_id: str) -> int:
-        """Drop the audio of an item that has not been sent yet.
-
-        Return how many samples at 24 kHz that is.
-        """
+        """Drop all audio of an item that is still queued. Return its length in samples at 24
+        kHz."""
         ...
 
     def refuse(self, error: ProtocolError, event_id: str | None) -> None:
-        """Send an error about the client's event of that id."""
+        """Send an error about the client's event that has this id."""
         ...
 
 
@@ -65,9 +64,9 @@ class ClauseStarts:
     def until(self, samples: int, end: int) -> str:
         """Return the text that is heard in the first `samples` of `end` samples.
 
-        This is for clients that report where they stopped. The synthesizer's word times are not
-        known here. So words are taken to last in proportion to their letters, and a word counts
-        once it has sounded to its end.
+        This is for clients that report where they stopped. When each word sounds is not known
+        here. So the time of a word is taken to be in proportion to its number of letters. A word
+        counts once it has sounded to its end.
         """
         stops = [start for start, _ in self._clauses[1:]] + [end]
         heard: list[str] = []
@@ -80,8 +79,8 @@ class ClauseStarts:
     def first(self, words: int) -> str:
         """Return the text of the first `words` spoken words.
 
-        A clause may have more spoken than written words, for example for a number. Then the same
-        share of its written words counts.
+        A clause may have more spoken than written words, for example for a number. If only some of
+        its spoken words count, the same share of its written words is returned.
         """
         heard: list[str] = []
         for _, clause in self._clauses:
@@ -110,14 +109,15 @@ class SpokenResponse:
     encoder: ResponseEncoder
     said: ClauseStarts = field(default_factory=ClauseStarts)
     ending: StatusDetails | None = None
-    """How it will end, if that is known before its end."""
+    """How it will end; None if that is not known yet."""
     tokens: int = 0
+    """Number of tokens that the language model wrote for it."""
     stopped: ItemTruncate | None = None
-    """The client's event that has stopped it, if there was one."""
+    """The truncation by the client that has stopped it; None if there was none."""
 
 
 class Speaking:
-    """The responses of one connection, by the turns that they answer."""
+    """The responses of one connection. Callers name a response by the turn that it answers."""
 
     def __init__(self, new_id: NewId, ledger: Ledger, conversation_id: str, out: Out) -> None:
         self.speaker = SocketSpeaker(self._sound)
@@ -126,8 +126,11 @@ class Speaking:
         self._conversation_id = conversation_id
         self._out = out
         self._open: dict[int, SpokenResponse] = {}
+        """Responses in progress, by turn."""
         self._past: list[SpokenResponse] = []
+        """The last `REMEMBERED` responses that have ended."""
         self._sounding: SpokenResponse | None = None
+        """The response to which the audio belongs that is written now; None if none sounds."""
 
     @property
     def responding(self) -> bool:
@@ -140,7 +143,8 @@ class Speaking:
         return bool(self._open) and all(spoken.ending for spoken in self._open.values())
 
     def turn_of(self, id: str) -> int | None:
-        """Return the turn of the response in progress that has this id, or a message with it."""
+        """Return the turn of the response in progress that has this id, or whose message has it.
+        Return None if there is none."""
         for turn, spoken in self._open.items():
             if id in (spoken.response.id, spoken.response.message_id):
                 return turn
@@ -151,7 +155,7 @@ class Speaking:
         return turn in self._open
 
     def begin(self, turn: int, settings: ResponseSettings) -> None:
-        """Begin the response to `turn`."""
+        """Begin the response to `turn`, and tell the client."""
         cid = self._conversation_id
         response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
         self._open[turn] = SpokenResponse(response, ResponseEncoder(settings.audio.output.format))
@@ -164,7 +168,7 @@ class Speaking:
         spoken.tokens += len(event.ids)
 
     def call(self, call: ToolCall) -> str:
-        """Send a call of one of the client's functions. Return the id that it was sent with."""
+        """Send a call of one of the client's functions. Return the id that the call gets."""
         call_id = self._new_id("call")
         arguments = json.dumps(dict(call.arguments))
         response = self._open[call.turn].response
@@ -189,30 +193,34 @@ class Speaking:
             self.speaker.played(round(min(event.audio_ms * PER_MS, sent)), sent)
 
     def cancel(self, turn: int, stopped: ItemTruncate | None = None) -> None:
-        """Cut off a response that the client cancels; `stopped` is the event that says where."""
+        """Cut off a response that the client stops. `stopped` is the client's truncation of it, if
+        that is what stops it."""
         if turn in self._open:
             self._cut(turn, CLIENT_CANCELLED)
             self._open[turn].stopped = stopped or self._open[turn].stopped
 
     def interrupt(self, turn: int) -> None:
-        """Cut off a response because the user has taken the floor."""
+        """Cut off a response because the user has interrupted it."""
         if turn in self._open:
             self._cut(turn, TURN_DETECTED)
 
     def item_of(self, turn: int) -> str | None:
-        """Return the id of the message in the response to `turn`, while it is in progress."""
+        """Return the id of the message in the response to `turn`. Return None if the response is
+        not in progress, or has no message yet."""
         spoken = self._open.get(turn)
         return spoken.response.message_id if spoken else None
 
     def heard(self, item_id: str, samples: int) -> str:
-        """Return the text of a message that is heard in its first `samples`."""
+        """Return the text of a message that is heard in its first `samples`; empty if the message
+        is not remembered."""
         for spoken in (*self._past, *self._open.values()):
             if spoken.response.message_id == item_id:
                 return spoken.said.until(samples, spoken.response.samples)
         return ""
 
     def end(self, trace: TurnTrace, failure: str) -> SpokenResponse | None:
-        """End and return the response of a turn that is over. `failure` is the error's text."""
+        """End the response to a turn that is over, and return it; None if the turn had none. If the
+        turn failed, `failure` says why."""
         spoken = self._open.pop(trace.turn, None)
         if spoken is None:
             return None
@@ -235,8 +243,8 @@ class Speaking:
         return spoken
 
     def leave(self, words: int) -> None:
-        """End all responses, since the client has gone. The one that sounds keeps the text of its
-        first `words` spoken words."""
+        """End all responses, since the client has gone. Of the one that sounds, the text of its
+        first `words` spoken words is kept; of the others no text is kept."""
         for spoken in self._open.values():
             heard = spoken.said.first(words) if spoken is self._sounding else ""
             usage = Usage.of(0, 0, spoken.tokens)
@@ -244,13 +252,15 @@ class Speaking:
         self._open.clear()
 
     def _cut(self, turn: int, ending: StatusDetails) -> None:
+        """Send no more of the queued audio of a response that will end with `ending`."""
         spoken = self._open[turn]
         spoken.ending = spoken.ending or ending
         if item_id := spoken.response.message_id:
             spoken.response.take_back(self._out.flush(item_id))
 
     def _sound(self, pcm: Pcm) -> None:
-        # The reply may have begun before the client requested text alone.
+        """Send audio, unless the response is text alone: a reply may have begun to be spoken before
+        the client requested that."""
         spoken = self._sounding
         if spoken is not None and spoken.response.spoken:
             self._put(*spoken.response.audio(spoken.encoder.feed(pcm)))

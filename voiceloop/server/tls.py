@@ -11,14 +11,15 @@ from voiceloop.server.keys import read_private
 
 _MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 _OUT_OF_TIME = (9, 10)
-"""OpenSSL's error codes for certificates that are not valid yet, or no longer."""
+"""OpenSSL's error codes for certificates that are not valid yet, or not any more."""
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Make the server's TLS context from its certificate, with those above it, and its private key.
+    """Make the server's TLS context from two PEM files: its certificate, followed by the
+    certificates of its issuers, and its private key.
 
-    Both are PEM files, and the key is not encrypted. Raises ConfigError if one of them cannot be
-    read or is damaged, if they do not belong together, if others may read the key, and if the
+    Raises ConfigError if a file cannot be read or is damaged, if the two do not belong together, if
+    every user of this machine can read or change the key, if the key is encrypted, and if the
     certificate is not valid now.
     """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -42,7 +43,7 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_alpn_protocols(["http/1.1"])
     try:
-        # Without this function OpenSSL would ask for a password at the terminal.
+        # Without `_no_password` OpenSSL would ask for a password at the terminal.
         made.load_cert_chain(certificate, key, password=_no_password)
     except _EncryptedError:
         raise ConfigError(
@@ -69,7 +70,8 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def _greet(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """Do a handshake with a client that trusts the certificate: `ssl` checks only a peer's.
+    """Let a client that trusts the certificate check it in a handshake, since `ssl` has no other
+    way to check a certificate.
 
     Raises SSLCertVerificationError if the client finds a fault.
     """

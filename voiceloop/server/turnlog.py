@@ -13,7 +13,8 @@ logger = logging.getLogger(__name__)
 
 
 class TurnLog:
-    """The turn log of one client session. It passes events on and logs each turn that ends."""
+    """The turn log of one client session. It passes events on, and logs each turn that ends unless
+    the turn had nothing to answer."""
 
     def __init__(self, show: Callable[[Event], None]) -> None:
         """`show` is called with every event, before anything is logged about it."""

@@ -14,10 +14,12 @@ class Unanswered:
         self._calls: dict[str, ToolCall] = {}
         """Calls without an output yet, by the id that the client was sent."""
         self._results: list[tuple[ToolCall, str]] = []
+        """Calls with their outputs, which no response has answered yet."""
         self._texts: dict[str, str] = {}
         """Texts of the user, by item id."""
         self._stale = False
-        """Whether the reply that made the calls is gone, because the history was rewritten."""
+        """Whether the history was rewritten since the last call, so that the reply that made the
+        call is gone."""
 
     @property
     def items(self) -> Collection[str]:
@@ -44,17 +46,23 @@ class Unanswered:
         self._texts.pop(item_id, None)
 
     def rewritten(self) -> None:
-        """Note that the history was rewritten: no reply is left that outputs could continue."""
+        """Note that the history was rewritten, so that no reply is left which outputs could
+        continue."""
         self._stale = True
 
     def missing(self) -> list[str]:
-        """Return the functions that still lack an output while others of the same turn have one."""
+        """Return the names of the called functions that still lack an output, although another call
+        of the same turn has one."""
         turn = self._results[-1][0].turn if self._results else None
         return [call.name for call in self._calls.values() if call.turn == turn]
 
     def take_results(self) -> list[tuple[ToolCall, str]]:
-        """Remove and return the outputs of the newest turn's calls; none while one is missing.
-        Those of older turns are dropped, since the replies that made the calls are gone."""
+        """Remove and return the calls of the newest turn with their outputs. While one is missing,
+        return none and remove none.
+
+        Outputs are dropped if the reply that made the calls is gone: those of older turns, and all
+        if the history was rewritten.
+        """
         if self.missing():
             return []
         results, self._results = self._results, []

@@ -1,7 +1,7 @@
 """Events that report the user's turns to a client: start, end, transcript, and long silences.
 
-A sound during a response may turn out to be no words of the user. Until that is decided the client
-gets no events about it; after a cough it gets none at all.
+A sound during a response may be a cough or the user's words. The client gets no events about it
+until that is decided, and none at all if it does not interrupt.
 """
 
 from __future__ import annotations
@@ -34,16 +34,18 @@ class UserTurns:
 
     def __init__(self, new_id: NewId, ledger: Ledger, send: Callable[[ServerEvent], None]) -> None:
         self.silent_since: int | None = None
-        """Microphone sample at which the last response ended; None if the user has spoken since."""
+        """Microphone sample at which the last response ended. None if there was none, or if since
+        then the user has spoken, another response has begun, or the silence was reported."""
         self._new_id = new_id
         self._ledger = ledger
         self._send = send
         self._ids: dict[int, str] = {}
         """Item ids of the user's messages, by turn, until the turn is forgotten."""
         self._held: dict[int, list[TurnHeard]] = {}
-        """Starts and ends that wait, by turn, until it is decided whether the turn interrupts."""
+        """Starts and ends of turns that are held back, by turn, until it is decided whether the
+        turn interrupts."""
         self._heard: dict[int, tuple[int, int]] = {}
-        """First and latest sample at 16 kHz, by turn, until the turn is forgotten."""
+        """First and latest sample of a turn, at 16 kHz, by turn, until the turn is forgotten."""
 
     def turn(self, event: TurnHeard, settings: SessionSettings) -> None:
         """Report the start or end of a turn, unless the turn is held back."""
@@ -67,13 +69,14 @@ class UserTurns:
             self._report(event, settings)
 
     def forget(self, turn: int) -> str | None:
-        """Forget a turn that is over, or was none. Return the item id of the user's message."""
+        """Forget a turn that is over, or was none. Return the item id of the user's message; None
+        if there is none."""
         self._held.pop(turn, None)
         self._heard.pop(turn, None)
         return self._ids.pop(turn, None)
 
     def transcript(self, event: Transcript, settings: SessionSettings) -> None:
-        """Report a partial or final transcript."""
+        """Report a final transcript, or a partial one if the client wants tentative words."""
         item_id = self._ids.get(event.turn)
         if item_id is None:
             return
@@ -105,9 +108,11 @@ class UserTurns:
             self._send(TranscriptionFailed(item_id, 0, error))
 
     def idle(self, position: int, settings: SessionSettings) -> bool:
-        """Return whether at this sample the user has been silent for as long as the client has set.
+        """Report a long silence, once, with an empty message of the user. Return whether that was
+        done.
 
-        If so, report it once, with an empty message of the user.
+        A silence is long if from the end of the last response to the sample `position` the user has
+        said nothing for the `idle_timeout_ms` that the client has set.
         """
         detection = settings.audio.input.turn_detection
         limit_ms = detection.idle_timeout_ms if isinstance(detection, ServerVad) else None
@@ -122,6 +127,8 @@ class UserTurns:
         return True
 
     def _report(self, event: TurnHeard, settings: SessionSettings) -> None:
+        """Send the events for the start or end of a turn. Without turn detection the start has
+        none."""
         item_id, ms = self._ids[event.turn], event.sample * 1000 // SPEECH_RATE
         found = settings.audio.input.turn_detection is not None
         if not event.over:
@@ -133,6 +140,7 @@ class UserTurns:
         self._commit(Message("user", (InputAudioPart(),), item_id))
 
     def _commit(self, item: Message) -> None:
+        """Report that audio has become a message, and add the message to the conversation."""
         self._send(InputCommitted(item.id, self._ledger.last_id))
         for change in (*self._ledger.begin(item), *self._ledger.finish(item)):
             self._send(change)

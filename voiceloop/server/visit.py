@@ -1,8 +1,8 @@
 """The client session: it turns a client's events into calls of a session, and the session's events
 into events for the client.
 
-Everything but `run` and `stop` happens at once on the event loop: nothing waits, and no event
-overtakes another. Other modules decide what a client may do and how much, and how events travel.
+All methods except `run` and `stop` return without waiting, so no event overtakes another. Other
+modules decide what a client may do and how much, and how events travel.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ClientSession:
         )
         self._asking = Asking(dialogue, self.session, self.microphone, self._speaking, out)
         self._noticed = ""
-        """The session's last notice, which says what went wrong."""
+        """Text of the session's last notice, which says what went wrong if a turn fails."""
         self._scope, self._over = anyio.CancelScope(), anyio.Event()
         self._conduct()
         self.session.language = dialogue.language
@@ -117,14 +117,16 @@ class ClientSession:
         self._out.put(SessionCreated(as_told(self._dialogue.settings)))
 
     def offer(self, servers: tuple[LlmServer, ...]) -> None:
-        """Send the client the language-model servers that it may choose from, if they changed."""
+        """Set the language-model servers that the client may choose from. Tell it if they
+        changed."""
         dialogue = self._dialogue
         if servers != dialogue.settings.voiceloop.llm_servers:
             dialogue.offer(servers)
             self._out.put(SessionUpdated(as_told(dialogue.settings)))
 
     def welcome_back(self) -> None:
-        """Send the earlier items to a client that has come back, and to the language model."""
+        """Send all items of the conversation to a client that has come back, and let the language
+        model read them."""
         self._asking.rewrite()
         self._send(self._dialogue.ledger.told_again())
 
@@ -140,7 +142,7 @@ class ClientSession:
             self._over.set()
 
     async def stop(self) -> None:
-        """Cut off what is being said, since the client goes. Wait until nothing runs any more."""
+        """End the session, since its client goes. Wait until nothing of it runs any more."""
         self._scope.cancel()
         await self._over.wait()
 
@@ -184,12 +186,12 @@ class ClientSession:
         if dialogue.seen(settings) != dialogue.seen(before):
             self._asking.rewrite()
         self._conduct()
-        if dialogue.asked_language != spoken:  # else a detected language stays
+        if dialogue.asked_language != spoken:  # otherwise keep a language that was detected
             self.session.language = language(dialogue.asked_language)
         self._out.put(SessionUpdated(as_told(settings)))
 
     def _conduct(self) -> None:
-        """Pass the settings of replies on to the session."""
+        """Pass the settings that are about turns and replies on to the session."""
         settings = self._dialogue.settings
         detection = settings.audio.input.turn_detection
         self.session.conduct(
@@ -214,6 +216,7 @@ class ClientSession:
                 self._truncate(event)
 
     def _create(self, event: ItemCreate) -> None:
+        """Add an item of the client's. It is a text or an output to answer, or else new history."""
         item, ledger, unanswered = event.item, self._dialogue.ledger, self._asking.unanswered
         spoken = isinstance(item, Message) and any(
             isinstance(part, InputAudioPart) and part.transcript is None for part in item.content
@@ -242,6 +245,7 @@ class ClientSession:
                 self._asking.rewrite()
 
     def _cancel(self, event: ResponseCancel) -> None:
+        """Stop a response. Raises ProtocolError if it is not in progress."""
         if event.response_id is None:
             turn = self.session.cancel()
         elif (turn := self._speaking.turn_of(event.response_id)) is not None:
@@ -257,7 +261,8 @@ class ClientSession:
         self._speaking.cancel(turn)
 
     def _truncate(self, event: ItemTruncate) -> None:
-        """Cut a message of the model to what was heard. If it is in progress, cancel it first."""
+        """Cut a message of the model to what was heard. If its response is in progress, cancel that
+        now, and cut the message when the response has ended."""
         if (turn := self._speaking.turn_of(event.item_id)) is not None:
             self.session.cancel(turn)
             self._speaking.cancel(turn, event)
@@ -299,6 +304,7 @@ class ClientSession:
             self.session.write(SILENCE)
 
     def _note_floor(self, event: FloorChange) -> None:
+        """Report that the user may be interrupting a response, and later whether this was so."""
         settings, item_id = self._dialogue.settings, self._speaking.item_of(event.rival)
         reports = item_id is not None and settings.voiceloop.pause
         logger.info("the user may interrupt", extra={"change": event.change, "item": item_id})
@@ -329,6 +335,7 @@ class ClientSession:
             self._speaking.begin(turn, self._asking.take())
 
     def _note_end(self, trace: TurnTrace) -> None:
+        """End the response to a turn that is over, and begin those that waited for it."""
         dialogue, settings = self._dialogue, self._dialogue.settings
         if trace.outcome == "failed" and Mark.TRANSCRIPT_FINAL not in trace.marks:
             sample = self.microphone.position
@@ -359,6 +366,7 @@ class ClientSession:
         self._ended(trace)
 
     def _send(self, events: Iterable[ServerEvent]) -> None:
+        """Send events. A text whose item is deleted needs no answer any more."""
         for event in events:
             if isinstance(event, ItemDeleted):
                 self._asking.unanswered.forget(event.item_id)

@@ -32,7 +32,7 @@ from voiceloop.wire.client_events import MAX_BYTES
 from voiceloop.wire.jsontext import MAX_CHARACTERS
 
 OPENING_S = 10.0
-"""Seconds in which a client must complete its request; then it is disconnected."""
+"""Seconds after which a client that has not completed its request is disconnected."""
 
 
 class WebSocket:
@@ -90,10 +90,11 @@ async def listening(
     answer: Callable[[HttpRequest], Awaitable[HttpResponse | None]],
     connect: Callable[[WebSocket, HttpRequest], Awaitable[None]],
 ) -> AsyncGenerator[Callable[[], object]]:
-    """Keep the port open while the context lasts. Give a function that refuses new connections.
+    """Keep the port open while the context lasts. Yield a function that ends the acceptance of new
+    connections.
 
-    A request gets the response of `answer`. If that is None it gets a websocket, for as long as
-    `connect` runs. Raises DeviceError if the port cannot be opened.
+    A request gets the response that `answer` returns. If that is None, it gets a websocket, which
+    lasts as long as `connect` runs. Raises DeviceError if the port cannot be opened.
     """
 
     async def process(socket: ServerConnection, request: http11.Request) -> http11.Response | None:
@@ -121,7 +122,7 @@ async def listening(
             select_subprotocol=_select,
             compression=None,
             max_size=max(MAX_CHARACTERS, MAX_BYTES),
-            max_queue=0,  # messages can have megabytes: take none while one waits
+            max_queue=0,  # a message can have megabytes: take none while one waits
             open_timeout=OPENING_S,
             close_timeout=GOODBYE_S,
             ping_interval=None,  # `vanished` sends the pings
@@ -148,6 +149,7 @@ def _select(socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprot
 
 
 async def _confirm(pong: Awaitable[float], arrived: Callable[[], None]) -> None:
+    """Call `arrived` when the pong comes, or never if the connection ends before."""
     with suppress(ConnectionClosed):
         await pong
         arrived()

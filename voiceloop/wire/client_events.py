@@ -1,7 +1,7 @@
 """The events that a client can send, and the parser that makes them from messages.
 
-For any other message the parser raises ProtocolError, which says why and names the parameter. It
-raises nothing else, whatever the bytes. This module does not carry the events out.
+For a message that is no valid event the parser raises ProtocolError, which says why and names the
+parameter. It raises nothing else, whatever the message is. This module does not carry events out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from voiceloop.wire.settings import ResponseChanges, SessionChanges
 from voiceloop.wire.sound import AudioBytes
 
 MAX_BYTES = MAX_CHARACTERS // 4 * 3
-"""Bytes of the longest binary message: as much audio as a text message can hold."""
+"""Maximum size of a binary message, in bytes: as much audio as a text message can hold."""
 
 
 class SessionUpdate(ClientEventBase, frozen=True, tag="session.update"):
@@ -64,7 +64,8 @@ class ItemCreate(ClientEventBase, frozen=True, tag="conversation.item.create"):
     item: Item
     """The item to add."""
     previous_item_id: ItemId | None = None
-    """Id of the item to insert it after; `root` for the beginning, null for the end."""
+    """Id of the item after which the new one is inserted; `root` means the beginning, null the
+    end."""
 
 
 class ItemRetrieve(ClientEventBase, frozen=True, tag="conversation.item.retrieve"):
@@ -84,8 +85,8 @@ class ItemDelete(ClientEventBase, frozen=True, tag="conversation.item.delete"):
 class ItemTruncate(ClientEventBase, frozen=True, tag="conversation.item.truncate"):
     """Cut a message of the model off at the point up to which the user heard it.
 
-    A response that is in progress ends. Answered by `conversation.item.truncated`. A point past
-    the end of the audio counts as the end.
+    If its response is still in progress, that is stopped. Answered by
+    `conversation.item.truncated`. A point past the end of the audio counts as the end.
     """
 
     item_id: ItemId
@@ -105,7 +106,7 @@ class ResponseCreate(ClientEventBase, frozen=True, tag="response.create"):
     """
 
     response: ResponseChanges | None = None
-    """Settings of this response that differ from the session's."""
+    """Settings for this response. Settings that are absent are those of the session."""
 
 
 class ResponseCancel(ClientEventBase, frozen=True, tag="response.cancel"):
@@ -136,7 +137,7 @@ UNSUPPORTED = {
     "output_audio_buffer.clear": "it is for WebRTC; send response.cancel, and drop what you hold",
     "transcription_session.update": "send session.update with a session of type `transcription`",
 }
-"""Types of events that OpenAI's API has and voiceloop lacks, each with what to do instead."""
+"""Types of events that OpenAI's API has and voiceloop lacks, each with the hint for the client."""
 
 
 def _raised(error: ProtocolError) -> NoReturn:
@@ -188,7 +189,8 @@ def _event(kind: Any, message: dict[str, Any]) -> ClientEvent:
 
 
 def _setting(message: dict[str, Any], path: Path) -> Path:
-    """Return the start of `path` that `message` has, up to the first list: lists stay whole."""
+    """Return the path of the setting to leave out if there is a mistake at `path`: the start of
+    `path` that `message` has, up to the first list, since a list is left out as a whole."""
     keys, value = list[str | int](), cast("object", message)
     for step in path:
         if not isinstance(value, dict) or step not in value:
@@ -217,6 +219,8 @@ def parse_binary(data: bytes) -> InputAudioAppend:
 
 
 def _kind(message: dict[str, Any]) -> Any:
+    """Return the class of the event that `message` is. Raises Mistake or ProtocolError if its type
+    is missing or unknown."""
     if "type" not in message:
         raise missing(("type",))
     name = message["type"]
@@ -245,7 +249,8 @@ def _check_parts(item: Item | ItemReference, at: Path) -> None:
 
 
 def _refusal(mistake: Mistake) -> ProtocolError:
-    """Return the client's error. It names the parameter as the API does: `item.content[0]`."""
+    """Return the error for the client. It names the parameter as the API does:
+    `item.content[0]`."""
     param = _named(mistake.path)
     code = mistake.code
     hint = "docs/protocol.md lists what each event takes"
@@ -253,6 +258,7 @@ def _refusal(mistake: Mistake) -> ProtocolError:
 
 
 def _named(path: Path) -> str:
+    """Write a path as the name of a parameter."""
     name = ""
     for step in path:
         if isinstance(step, int):

@@ -1,6 +1,7 @@
 """The events that voiceloop adds to the protocol, in both directions.
 
-A client gets them only if it turns them on in `settings.Extensions` or sends one itself.
+A client gets such an event only if it has turned it on in `settings.Extensions`, or as the answer
+to such an event of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from voiceloop.wire.server_events import ServerEvent
 
 
 class Played(ClientEventBase, frozen=True, tag="voiceloop.played"):
-    """Report how much of an item's audio has been played. Send it every 100 ms and on a pause."""
+    """Report how much of an item's audio has been played. Send it every 100 ms and at a pause."""
 
     item_id: ItemId
     """Id of the model's message that is being played."""
@@ -33,8 +34,8 @@ class Resume(ClientEventBase, frozen=True, tag="voiceloop.resume"):
 class UseLlmServer(ClientEventBase, frozen=True, tag="voiceloop.llm_server.use"):
     """Let one of the servers in `session.voiceloop.llm_servers` generate the replies.
 
-    Answered by `voiceloop.llm_server.used` once that server has replied, or by `error`. Its code is
-    `not_permitted` for a client that is offered no servers.
+    Answered by `voiceloop.llm_server.used` once that server has replied, or by `error`. The
+    error has the code `not_permitted` for a client that is offered no servers.
     """
 
     server: Annotated[str, Meta(max_length=64)]
@@ -79,22 +80,22 @@ class TraceSent(ServerEvent, frozen=True, tag="voiceloop.trace"):
 
 
 class OutputPaused(ServerEvent, frozen=True, tag="voiceloop.output.paused"):
-    """Pause the audio of an item at once and keep the rest: the user may be interrupting."""
+    """The user may be interrupting: pause the audio of an item at once, and keep the rest of it."""
 
     item_id: str
     """Id of the message that is being played."""
 
 
 class OutputResumed(ServerEvent, frozen=True, tag="voiceloop.output.resumed"):
-    """Continue the audio after the last sample that was played: the user did not interrupt."""
+    """The user did not interrupt: continue the audio after the last sample that was played."""
 
     item_id: str
     """Id of the message that was paused."""
 
 
 class OutputClause(ServerEvent, frozen=True, tag="voiceloop.output.clause"):
-    """A clause of a response begins in its audio. If the connection is lost midway, a client can
-    tell from these events what was heard."""
+    """A clause begins at a point in the audio of a response. If the connection is lost midway, a
+    client can tell from these events what was heard."""
 
     item_id: str
     """Id of the message."""
@@ -110,7 +111,7 @@ class SessionToken(ServerEvent, frozen=True, tag="voiceloop.session.token"):
     token: str
     """The token for `voiceloop.resume`; a newer one makes it invalid."""
     expires_in_s: float
-    """Seconds for which the session is kept without a connection."""
+    """Seconds for which the session is kept after its connection is lost."""
 
 
 class SessionResumed(ServerEvent, frozen=True, tag="voiceloop.session.resumed"):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from random import Random
 
 LENGTH = 24
-"""Characters in every id that the server makes. The header of binary audio relies on it."""
+"""Number of characters in every id that the server makes. The header of binary audio relies on
+it."""
 LETTERS = string.ascii_letters + string.digits
 _LETTER = (LETTERS * 5)[:256].encode("ascii")
 """The letter or digit that each value of a random byte becomes."""

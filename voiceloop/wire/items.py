@@ -75,19 +75,21 @@ class Message(Object, frozen=True, tag="message"):
     """Words that were said or written, or a note for the model."""
 
     role: Role
-    """The author. `assistant` is the model; a client can create only its written messages."""
+    """The author. `assistant` is the model, of which a client can create written messages only.
+    Messages of `system` are instructions or notes for the model."""
     content: Annotated[tuple[Part, ...], Meta(max_length=64)]
     """Its parts: text of the `system`, text or audio of the `user`, output of the `assistant`."""
     id: ItemId = ""
     """Id of the item; the server chooses one if the client gives none."""
     status: Status = "completed"
-    """Whether the item is complete; `incomplete` means that it was interrupted."""
+    """`in_progress` until the message ends. Then `completed`, or `incomplete` if its response was
+    not completed."""
     object: Literal["realtime.item"] = "realtime.item"
     """Always `realtime.item`."""
 
 
 class FunctionCall(Object, frozen=True, tag="function_call"):
-    """A call by the model of a function that the client has."""
+    """A call of one of the client's functions by the model."""
 
     name: Annotated[str, Meta(max_length=64)]
     """Name of the function."""
@@ -98,7 +100,8 @@ class FunctionCall(Object, frozen=True, tag="function_call"):
     id: ItemId = ""
     """Id of the item; the server chooses one if the client gives none."""
     status: Status = "completed"
-    """Whether the item is complete; `incomplete` means that it was interrupted."""
+    """`in_progress` until the arguments end. Then `completed`, or `incomplete` if the response
+    ended before them."""
     object: Literal["realtime.item"] = "realtime.item"
     """Always `realtime.item`."""
 
@@ -113,7 +116,7 @@ class FunctionCallOutput(Object, frozen=True, tag="function_call_output"):
     id: ItemId = ""
     """Id of the item; the server chooses one if the client gives none."""
     status: Status = "completed"
-    """Whether the item is complete."""
+    """Always `completed`, whatever the client gives."""
     object: Literal["realtime.item"] = "realtime.item"
     """Always `realtime.item`."""
 
@@ -129,7 +132,7 @@ class ItemReference(Object, frozen=True, tag="item_reference"):
 
 
 def without_audio(item: Item) -> Item:
-    """Return `item` without audio, as every event but `conversation.item.retrieved` has it."""
+    """Return `item` without its audio, which only `conversation.item.retrieved` sends."""
     if not isinstance(item, Message):
         return item
     parts = (
@@ -145,13 +148,16 @@ def size(item: Item) -> int:
 
 
 _OVERHEAD = 512
+"""Estimated memory of an item without its texts and audio, in bytes."""
 
 
 def _weight(text: str | bytes | UnsetType | None) -> int:
+    """Estimate the memory of a text or of audio, in bytes: up to four for each character."""
     return len(text) * (4 if isinstance(text, str) else 1) if text else 0
 
 
 def _texts(item: Item) -> list[Any]:
+    """Return the texts and the audio of an item; None or UNSET for absent ones."""
     match item:
         case FunctionCall():
             return [item.arguments]

@@ -1,9 +1,9 @@
 """A strict parser of JSON objects that checks limits before it parses.
 
-Messages come from strangers. Depth and number of values are measured on the text without its
-strings, before a parser builds anything. Some valid JSON is refused as well, since nobody can use
-it: duplicate keys, halves of surrogate pairs, and numbers that are too large. This module does not
-know the events.
+Messages come from strangers. So depth and number of values are limited before a parser builds
+anything: they are counted in the text without its strings. Some valid JSON is refused as well,
+since nobody can use it: duplicate keys, halves of surrogate pairs, and numbers that are too large.
+This module does not know the events.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from voiceloop.errors import ProtocolError
 from voiceloop.schema import shown
 
 MAX_CHARACTERS = 4 * 2**20
-"""Characters of the longest message. As base64 that is 65 s of PCM16, or 393 s of G.711."""
+"""Maximum length of a message, in characters: enough for 65 s of PCM16 in base64, or for 393 s of
+G.711."""
 MAX_DEPTH = 32
-"""Most levels of nested objects and lists in a message."""
+"""Maximum number of levels of nested objects and lists in a message."""
 MAX_VALUES = 20_000
-"""Most values in a message."""
+"""Maximum number of values in a message."""
 MAX_INTEGER = 2**53
 """Largest integer that is accepted: JavaScript does not represent larger ones exactly."""
 
@@ -33,7 +34,7 @@ _BRACKET = re.compile(r"[\[\]{}]")
 def parse_object(text: str) -> dict[str, Any]:
     """Parse `text` as a JSON object.
 
-    Raises ProtocolError if it is not JSON, is not an object, or exceeds one of the limits above.
+    Raises ProtocolError if it is not JSON, is not an object, or exceeds a limit of this module.
     """
     if len(text) > MAX_CHARACTERS:
         raise refused(
@@ -60,7 +61,7 @@ def refused(message: str, hint: str = "") -> ProtocolError:
 def _measure(text: str) -> None:
     """Raise ProtocolError if the text without its strings is too deep or has too many values."""
     if sum(map(text.count, ",[{")) <= MAX_DEPTH:
-        return  # true of most messages, even counting those inside strings
+        return  # true of most messages, even if characters inside strings count
     # A value has at most 4 quotes: its key's and its own. This check also bounds the regex's work.
     if text.count('"') - text.count('\\"') > 4 * MAX_VALUES:
         raise refused(f"the message has more than {MAX_VALUES} values")

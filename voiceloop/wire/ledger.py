@@ -34,8 +34,10 @@ from voiceloop.wire.session_events import (
 from voiceloop.wire.sound import RATE
 
 MAX_ITEMS = 2000
+"""Maximum number of items, if a caller sets no other."""
 MAX_BYTES = 32 * 2**20
-"""Enough for eleven minutes of speech in PCM16. Transcripts stay longer than audio."""
+"""Maximum memory of all items, in bytes, if a caller sets no other: enough for eleven minutes of
+speech in PCM16. Transcripts stay longer than audio, which is dropped first."""
 ROOT = "root"
 """The id that means the place before the first item."""
 PER_MS = RATE // 1000
@@ -66,7 +68,7 @@ class Ledger:
 
     @property
     def last_id(self) -> str | None:
-        """The id of the last item, if there is one."""
+        """The id of the last item; None if there is none."""
         return self._order[-1] if self._order else None
 
     def create(self, event: ItemCreate) -> list[Change]:
@@ -93,7 +95,7 @@ class Ledger:
     def finish(self, item: Item, samples: int = 0) -> list[Change]:
         """Replace an item that was begun by its final form. Do nothing if it was deleted.
 
-        `samples` is the length of its audio at 24 kHz.
+        `samples` is the length of its audio, in samples at 24 kHz.
         """
         if item.id not in self._items:
             return []
@@ -141,7 +143,8 @@ class Ledger:
         """Cut a message of the model off at the point up to which it was heard.
 
         `said(n)` returns the text of its first `n` samples at 24 kHz; by default no text is kept.
-        A point past the end is the end. Raises ProtocolError if there is no such audio.
+        A point past the end counts as the end. Raises ProtocolError if the item is unknown, is in
+        progress, or has no audio of the model.
         """
         code: Code = "item_truncate_invalid_item_id"
         item = self._found(event.item_id, "item_id", code)
@@ -183,7 +186,8 @@ class Ledger:
         return events
 
     def _creatable(self, item: Item) -> Item:
-        """Return `item` with all its ids. Raises ProtocolError if no client may create it."""
+        """Return `item` with all its ids, as a completed one. Raises ProtocolError if no client may
+        create it."""
         if item.id in self._items or item.id == ROOT:
             raise ProtocolError(
                 f"item.id {item.id} is taken",
@@ -240,6 +244,7 @@ class Ledger:
         return item
 
     def _before(self, item_id: str) -> str | None:
+        """Return the id of the item before this one; None if this is the first."""
         position = self._order.index(item_id)
         return self._order[position - 1] if position else None
 
@@ -256,7 +261,8 @@ class Ledger:
         return ItemDeleted(item_id)
 
     def _make_room(self, kept: str) -> list[Change]:
-        """Drop old audio, then old items, until the bounds hold. Spare `kept` and open items."""
+        """Drop old audio, then old items, until the maximum is no longer exceeded. Spare the item
+        `kept` and items in progress. Return the events about dropped items."""
         old = [item for item in self.items if item.id != kept and item.status != "in_progress"]
         for item in old:
             if self._bytes <= self._max_bytes:

@@ -28,7 +28,7 @@ class StatusError(Object, frozen=True):
 
 
 class StatusDetails(Object, frozen=True):
-    """The end of a response that was not completed."""
+    """The reason why a response was not completed."""
 
     type: Literal["cancelled", "failed", "incomplete"]
     """The same value as the response's `status`."""
@@ -36,15 +36,16 @@ class StatusDetails(Object, frozen=True):
     """Why it was cancelled or is incomplete: the user spoke, the client cancelled it, or it reached
     its token limit. Null if the connection ended, or if `error` has the reason."""
     error: StatusError | None = None
-    """Why it failed. With the code `nothing_said` it is incomplete, not failed: it had no words, so
-    a sentence that says so is spoken in its place."""
+    """Why the response failed; null if it did not. An error with the code `nothing_said` is no
+    failure, and `type` is `incomplete`: the model wrote no words, so a sentence that says so is
+    spoken instead."""
 
 
 class CachedTokens(Object, frozen=True):
     """Tokens of the prompt that were in the model's cache."""
 
     text_tokens: int
-    """Number of cached tokens; all are text."""
+    """Always 0: the tokens of the prompt are not counted."""
     audio_tokens: Literal[0] = 0
     """Always 0: the language model reads text only."""
     image_tokens: Literal[0] = 0
@@ -55,9 +56,9 @@ class InputTokens(Object, frozen=True):
     """The tokens of the prompt, by kind."""
 
     text_tokens: int
-    """Number of tokens in the prompt; all are text."""
+    """Always 0: the tokens of the prompt are not counted."""
     cached_tokens: int
-    """Number of tokens that were in the model's cache."""
+    """Always 0: the tokens of the prompt are not counted."""
     cached_tokens_details: CachedTokens
     """The cached tokens, by kind."""
     audio_tokens: Literal[0] = 0
@@ -79,9 +80,9 @@ class Usage(Object, frozen=True):
     """The token counts of a response."""
 
     total_tokens: int
-    """Number of tokens in prompt and response."""
+    """Number of tokens in the response, since those of the prompt are not counted."""
     input_tokens: int
-    """Number of tokens in the prompt."""
+    """Always 0: the tokens of the prompt are not counted."""
     output_tokens: int
     """Number of tokens in the response."""
     input_token_details: InputTokens
@@ -91,7 +92,8 @@ class Usage(Object, frozen=True):
 
     @staticmethod
     def of(prompt: int, cached: int, output: int) -> Usage:
-        """Count `prompt` tokens, `cached` of them in the model's cache, and `output` tokens."""
+        """Return the counts for a prompt of `prompt` tokens, of which `cached` were in the model's
+        cache, and a response of `output` tokens."""
         return Usage(
             total_tokens=prompt + output,
             input_tokens=prompt,
@@ -113,15 +115,15 @@ class ResponseObject(Object, frozen=True, tag_field="object", tag="realtime.resp
     output: tuple[Item, ...]
     """Its items, a message and calls; empty in `response.created`."""
     conversation_id: str | None
-    """Id of the conversation that it is part of; null if it is part of none."""
+    """Id of the conversation to which the response belongs; null if it belongs to none."""
     output_modalities: Modalities
     """The modality that was requested."""
     audio: ResponseAudio
     """The voice and format that were requested."""
     max_output_tokens: OutputTokens
-    """The limit of tokens that was requested."""
+    """The requested maximum number of tokens."""
     usage: Usage | None
-    """Token counts; null in `response.created`."""
+    """Numbers of tokens; null in `response.created`."""
     metadata: Mapping[str, str] | None
     """The metadata that the client gave for it."""
 
@@ -185,7 +187,7 @@ class OutputAudioDelta(_OfPart, frozen=True, tag="response.output_audio.delta"):
     delta: bytes
     """Whole samples, in the format that `response.created` gives."""
     start: Annotated[int, LOCAL]
-    """Index of the first sample within the item, at the rate of its format."""
+    """Index of the first sample within the item, at the sample rate of the format."""
     length: Annotated[int, LOCAL]
     """Duration, as a number of samples at `sound.RATE`."""
 
@@ -222,10 +224,10 @@ class OutputAudioDone(_OfPart, frozen=True, tag="response.output_audio.done"):
 
 
 class OutputTranscriptDone(_OfPart, frozen=True, tag="response.output_audio_transcript.done"):
-    """The transcript of a part has ended; after an interruption it is what was heard."""
+    """The transcript of a part has ended. After an interruption it has only what was heard."""
 
     transcript: str
-    """The whole transcript; if it differs from the deltas, it is right."""
+    """The whole transcript. If it differs from the deltas, they are wrong."""
 
 
 class OutputTextDone(_OfPart, frozen=True, tag="response.output_text.done"):

@@ -5,7 +5,7 @@ Callers decide what a response says and when.
     response.created
       response.output_item.added, conversation.item.added
         response.content_part.added
-          response.output_audio_transcript.delta and response.output_audio.delta, in any mixture
+          response.output_audio_transcript.delta and response.output_audio.delta, in any order
         response.output_audio.done, response.output_audio_transcript.done
         response.content_part.done
       conversation.item.done, response.output_item.done
@@ -82,11 +82,13 @@ class _Open:
     call: tuple[str, str] | None = None
     """Id of the call and name of the function; None for the message."""
     text: list[str] = field(default_factory=list[str])
+    """Pieces of the message's text or of the call's arguments."""
     samples: int = 0
+    """Length of the message's audio, in samples at 24 kHz."""
 
 
 class Response:
-    """One response. Input after its end is dropped, since it may have been on its way."""
+    """One response. What is added after its end is dropped: it may have been on its way."""
 
     def __init__(
         self,
@@ -103,13 +105,15 @@ class Response:
         self._ledger = ledger if settings.conversation == "auto" else None
         self._conversation_id = None if self._ledger is None else conversation_id
         self.spoken = settings.output_modalities == ("audio",)
-        """Whether it is audio with a transcript; otherwise it is text alone."""
+        """Whether the response is audio with a transcript; otherwise it is text alone."""
         self._started = self._over = False
         self._message: _Open | None = None
         self._calls: dict[str, _Open] = {}
-        """Calls whose arguments are not whole yet, by call id."""
+        """Calls whose arguments are not complete yet, by call id."""
         self._output: dict[int, Item] = {}
+        """Items that have ended, by index."""
         self._opened = 0
+        """Number of items that have begun."""
 
     @property
     def over(self) -> bool:
@@ -123,18 +127,19 @@ class Response:
 
     @property
     def samples(self) -> int:
-        """Length of the audio so far, in samples at 24 kHz whatever its format."""
+        """Length of the audio so far, in samples at 24 kHz, whatever its format is."""
         return self._message.samples if self._message else 0
 
     def start(self) -> list[ServerEvent]:
-        """Begin the response, unless it has begun. The other methods do that by themselves."""
+        """Begin the response, unless it has begun. The other methods call this themselves."""
         if self._started:
             return []
         self._started = True
         return [ResponseCreated(self._object("in_progress"))]
 
     def text(self, delta: str) -> list[ServerEvent]:
-        """Append text to the message; in a spoken response, text that is about to be heard."""
+        """Append text to the message. In a spoken response it is the text of the audio that
+        follows."""
         if self._over or not delta:
             return []
         events, message = self._opened_message()
@@ -164,7 +169,8 @@ class Response:
             self._message.samples -= samples
 
     def call(self, call_id: str, name: str, delta: str, *, last: bool) -> list[ServerEvent]:
-        """Append to the arguments of a call. `last` means that nothing follows."""
+        """Append to the arguments of a call, and begin the call if it is new. `last` ends the
+        call."""
         if self._over:
             return []
         events = self.start()
@@ -223,6 +229,7 @@ class Response:
         )
 
     def _next(self, call: tuple[str, str] | None = None) -> _Open:
+        """Return a new item with the next index."""
         self._opened += 1
         return _Open(self._new_id("item"), self._opened - 1, call)
 
@@ -238,6 +245,7 @@ class Response:
         return events, message
 
     def _added(self, item: _Open) -> list[ServerEvent]:
+        """Add an item to the conversation. Return the events that begin it."""
         if item.call:
             begun = FunctionCall(item.call[1], "", item.call[0], item.id, "in_progress")
         else:
@@ -246,6 +254,7 @@ class Response:
         return events if self._ledger is None else [*events, *self._ledger.begin(begun)]
 
     def _closed(self, item: _Open, status: Status) -> list[ServerEvent]:
+        """Put the final form of an item into the conversation. Return the events that end it."""
         text = "".join(item.text)
         of_item = (self.id, item.id, item.index)
         events: list[ServerEvent]

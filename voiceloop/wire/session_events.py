@@ -19,15 +19,16 @@ class ErrorDetails(Object, frozen=True):
     message: str
     """What happened, and what to do about it."""
     code: str | None = None
-    """Kind of error, by its name in the API."""
+    """Kind of error, by its name in the API; null for an error of the server."""
     param: str | None = None
-    """The parameter at fault, such as `session.audio.output.speed`."""
+    """The parameter at fault, such as `session.audio.output.speed`; null if there is none."""
     event_id: str | None = None
-    """Id that the client gave to its event, if it gave one."""
+    """Id that the client gave to the event at fault; null if it gave none."""
 
 
 class Error(ServerEvent, frozen=True, tag="error"):
-    """Something was refused or went wrong; the session continues."""
+    """Something was refused or went wrong. Unless the connection is closed, the session
+    continues."""
 
     error: ErrorDetails
     """The details of the error."""
@@ -85,7 +86,7 @@ class ItemRetrieved(ServerEvent, frozen=True, tag="conversation.item.retrieved")
 
 
 class ItemDeleted(ServerEvent, frozen=True, tag="conversation.item.deleted"):
-    """An item was removed: by the client, or as the oldest in a full conversation."""
+    """An item was removed: by the client, or because it was the oldest of a full conversation."""
 
     item_id: str
     """Id of the item."""
@@ -105,7 +106,7 @@ class ItemTruncated(ServerEvent, frozen=True, tag="conversation.item.truncated")
 class TranscriptionDelta(
     ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.delta"
 ):
-    """More of the user's transcript; it is not taken back."""
+    """More of the transcript of the user's words. It does not change any more."""
 
     item_id: str
     """Id of the user's message."""
@@ -132,7 +133,7 @@ class TranscriptionCompleted(
     content_index: int
     """Index of the content part, which is 0."""
     transcript: str
-    """The whole transcript; if it differs from the deltas, it is right."""
+    """The whole transcript: the text of all deltas."""
     usage: TranscriptionUsage
     """The usage of the transcription."""
 
@@ -167,12 +168,12 @@ class TranscriptionFailed(
 
 
 class InputSpeechStarted(ServerEvent, frozen=True, tag="input_audio_buffer.speech_started"):
-    """The user speaks. Stop playing, unless the session has `voiceloop.pause`."""
+    """The user has begun to speak. Stop playing, unless the session has `voiceloop.pause`."""
 
     item_id: str
     """Id of the message that the turn becomes."""
     audio_start_ms: int
-    """Start of the turn, in milliseconds of all audio appended."""
+    """Point in all appended audio at which the turn starts, in milliseconds."""
 
 
 class InputSpeechStopped(ServerEvent, frozen=True, tag="input_audio_buffer.speech_stopped"):
@@ -181,7 +182,7 @@ class InputSpeechStopped(ServerEvent, frozen=True, tag="input_audio_buffer.speec
     item_id: str
     """Id of the message that the turn becomes."""
     audio_end_ms: int
-    """End of the turn, in milliseconds of all audio appended."""
+    """Point in all appended audio at which the turn ends, in milliseconds."""
 
 
 class InputCommitted(ServerEvent, frozen=True, tag="input_audio_buffer.committed"):
@@ -198,11 +199,11 @@ class InputCleared(ServerEvent, frozen=True, tag="input_audio_buffer.cleared"):
 
 
 class InputTimeout(ServerEvent, frozen=True, tag="input_audio_buffer.timeout_triggered"):
-    """The user has said nothing for `idle_timeout_ms`, so the model speaks."""
+    """The user has said nothing for `idle_timeout_ms`, so the model speaks again."""
 
     item_id: str
     """Id of the message that the silence becomes."""
     audio_start_ms: int
-    """Start of the silence, in milliseconds of all audio appended."""
+    """Point in all appended audio at which the silence starts, in milliseconds."""
     audio_end_ms: int
-    """End of the silence, in milliseconds of all audio appended."""
+    """Point in all appended audio at which the silence ends, in milliseconds."""

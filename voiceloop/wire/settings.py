@@ -1,8 +1,9 @@
 """The settings of a session and of a response, which clients change with events.
 
 An update has only the keys that it changes. An absent key keeps its value, in turn detection and
-transcription too. But if the type of turn detection changes, or turn detection was off, absent
-keys get their defaults. This module knows neither what a setting does nor which voices exist.
+transcription too. But if an update changes the type of turn detection or turns it on, the absent
+keys of turn detection get their defaults. This module knows neither what a setting does nor which
+voices exist.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Modalities = tuple[Literal["audio", "text"]]
 """Either audio or text, not both: audio comes with a transcript anyway."""
 Instructions = Annotated[str, Meta(max_length=100_000)]
 MOST_INPUT = 256
-"""Most items in the `input` of a response."""
+"""Maximum number of items in the `input` of a response."""
 OutputTokens = Annotated[int, Meta(ge=1, le=4096)] | Literal["inf"]
 Milliseconds = Annotated[int, Meta(ge=0, le=60_000)]
 
@@ -80,16 +81,19 @@ class ServerVad(Settings, frozen=True, tag="server_vad"):
     interrupt_response: bool = True
     """Whether the user can interrupt a response by speaking."""
     idle_timeout_ms: Annotated[int, Meta(ge=5000, le=30_000)] | None = None
-    """Silence after a response, in milliseconds, after which the model speaks again."""
+    """Silence after a response, in milliseconds, after which the model speaks again; null: it does
+    not."""
 
 
 class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
-    """Turn detection that ends a turn soon after words that sound finished, later after others."""
+    """Turn detection that ends a turn soon after words that sound finished, and later after words
+    that do not."""
 
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
-    """How soon to answer. It sets two silences: if it is unclear whether the user has finished,
-    and after words that ask for more. `low`: 1 and 1.2 s; `high`: 0.3 and 0.6 s; `medium` and
-    `auto`: 0.5 and 1.1 s, unless the server is configured otherwise."""
+    """How soon to answer. It sets the length of two silences that end the turn: one if it is
+    unclear whether the user has finished, and one after words that ask for more. `low`: 1 s and 1.2
+    s. `high`: 0.3 s and 0.6 s. `medium` and `auto`: 0.5 s and 1.1 s, unless the server is
+    configured otherwise."""
     create_response: bool = True
     """Whether the model answers when the turn ends."""
     interrupt_response: bool = True
@@ -123,7 +127,8 @@ class InputAudio(Settings, frozen=True):
     noise_reduction: Annotated[None, TOLD] = None
     """Always null: noise is not reduced, whatever is requested."""
     turn_detection: ServerVad | SemanticVad | None = ServerVad()
-    """How turns are found. Null: the client itself commits audio and requests responses."""
+    """How the server finds turns. Null: it finds none, and the client itself commits audio and
+    requests responses."""
 
 
 class OutputAudio(Settings, frozen=True):
@@ -156,9 +161,10 @@ class FunctionTool(Object, frozen=True):
     name: Name
     """Name by which the model calls it."""
     type: Literal["function"] = "function"
-    """The only kind of tool. The client itself calls the tools of MCP servers."""
+    """Always `function`, the only kind of tool. A client that uses an MCP server offers its tools
+    as functions, and calls them itself."""
     description: Annotated[str, Meta(max_length=10_000)] = ""
-    """What it does and when to call it."""
+    """What the function does and when to call it."""
     parameters: Mapping[str, object] = {}
     """JSON schema of its arguments."""
 
@@ -204,17 +210,19 @@ class Extensions(Settings, frozen=True):
     """The additions of voiceloop to the protocol. A client turns on the ones that it wants."""
 
     binary_audio: bool = False
-    """Send audio of responses as binary messages instead of `response.output_audio.delta`."""
+    """Send audio of responses in binary messages instead of `response.output_audio.delta`."""
     tentative_words: bool = False
     """Send `voiceloop.transcript` with the user's words while they may still change."""
     traces: bool = False
     """Send `voiceloop.trace` with the record of each turn."""
     pause: bool = False
-    """Pause responses on possible interruptions: `voiceloop.output.paused` and `.resumed`."""
+    """Send `voiceloop.output.paused` when the user may be interrupting, and `.resumed` if the
+    user was not."""
     clauses: bool = False
     """Send `voiceloop.output.clause` with the position of each clause in the audio."""
     resume: bool = False
-    """Let the session be resumed on a new connection: `voiceloop.session.token`."""
+    """Send `voiceloop.session.token`, with which the client can resume the session on a new
+    connection."""
     voices: Annotated[tuple[Voice, ...], TOLD] = ()
     """Voices that the server offers; `GET /v1/voices/NAME` returns a sample of one."""
     models: Annotated[tuple[str, ...], TOLD] = ()
@@ -268,8 +276,8 @@ class ResponseSettings(Settings, frozen=True):
     conversation: Literal["auto", "none"] = "auto"
     """`none` keeps the response out of the conversation."""
     input: Annotated[tuple[Item | ItemReference, ...], Meta(max_length=MOST_INPUT)] | None = None
-    """Items that the model reads instead of the conversation: new ones, and references to those of
-    the conversation. New ones do not become part of it. Null: the model reads the conversation."""
+    """Items that the model reads instead of the conversation: new items, which do not become part
+    of the conversation, and references to items of it. Null: the model reads the conversation."""
     instructions: Instructions = ""
     """System prompt."""
     output_modalities: Modalities = ("audio",)
@@ -281,7 +289,7 @@ class ResponseSettings(Settings, frozen=True):
     tool_choice: ToolChoice = "auto"
     """Whether the model calls functions, as in the session's settings."""
     max_output_tokens: OutputTokens = "inf"
-    """Longest response, in tokens."""
+    """Maximum length of the response, in tokens; the tokens of calls count too."""
     metadata: (
         Annotated[Mapping[Name, Annotated[str, Meta(max_length=512)]], Meta(max_length=16)] | None
     ) = None
@@ -308,8 +316,8 @@ class SessionSettings(Settings, frozen=True):
 
     type: Literal["realtime", "transcription"] = "realtime"
     """`realtime` is a conversation. In `transcription` the user's words are transcribed and never
-    answered. The address `/v1/realtime?intent=transcription` chooses it, or else the first update
-    that names a type while the conversation is empty. Then it cannot change."""
+    answered. At the address `/v1/realtime?intent=transcription` a session is of this type from the
+    start. Otherwise the type can be set once, before the first item and the first response."""
     id: Annotated[str, TOLD] = ""
     """Id of the session."""
     object: Annotated[Literal["realtime.session"], TOLD] = "realtime.session"
@@ -326,10 +334,10 @@ class SessionSettings(Settings, frozen=True):
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
     """`auto`: the model decides what to call. `none`: it is given no functions and calls none.
-    `required`, or a function: it says nothing and calls one of them, or that one. This holds for
-    every response, also for one after the output of a function."""
+    `required`: it says nothing, and calls one of the functions. A function: it says nothing, and
+    calls that one. This holds for every response, also for one after the output of a function."""
     max_output_tokens: OutputTokens = "inf"
-    """Longest response, in tokens; the tokens of calls count too."""
+    """Maximum length of a response, in tokens; the tokens of calls count too."""
     truncation: Annotated[Literal["auto"], TOLD] = "auto"
     """Always `auto`: the oldest turns leave the model's context when it is full."""
     include: Annotated[None, TOLD] = None
@@ -344,7 +352,8 @@ class SessionSettings(Settings, frozen=True):
     """The additions of voiceloop to the protocol."""
 
     def response(self, overrides: ResponseChanges | None = None) -> ResponseSettings:
-        """Return the settings of a response, with the overrides of its `response.create` if any."""
+        """Return the settings of a response. `overrides`, from its `response.create`, replace those
+        of the session."""
         base = ResponseSettings(
             instructions=self.instructions,
             output_modalities=self.output_modalities,
@@ -368,7 +377,7 @@ class TranscriptionSession(Object, frozen=True):
     """The settings of a session of type `transcription`, as they are sent to the client.
 
     It has only these keys of the settings of a conversation. Changes of the others are refused,
-    except keys that only the server sets.
+    except changes of keys that only the server sets: these have no effect.
     """
 
     id: str
@@ -376,7 +385,7 @@ class TranscriptionSession(Object, frozen=True):
     audio: TranscriptionAudio
     """Settings of the user's audio."""
     voiceloop: Extensions
-    """The additions of voiceloop to the protocol. Those to responses have no effect here."""
+    """The additions of voiceloop to the protocol. Additions to responses have no effect here."""
     type: Literal["transcription"] = "transcription"
     """Always `transcription`."""
     object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
@@ -395,7 +404,7 @@ def as_told(settings: SessionSettings) -> SessionSettings | TranscriptionSession
 
 
 def only_transcribing(settings: SessionSettings, recogniser: str) -> SessionSettings:
-    """Return `settings` changed to those of a session of type `transcription`.
+    """Return a copy of `settings` for a session of type `transcription`.
 
     Transcripts are on, and nothing is answered. `recogniser` is the name of the recogniser.
     """

@@ -18,7 +18,7 @@ class AudioBytes(bytes):
 
     def __new__(cls, data: str | bytes) -> Self:
         """Decode `data` if it is text. Raises Mistake if that is not base64."""
-        # `memoryview` refuses a number, of which `bytes` would make that many zeros.
+        # Not `bytes(data)`: from a number n it would make n zeros. `memoryview` refuses a number.
         return super().__new__(cls, _decoded(data) if isinstance(data, str) else memoryview(data))
 
 
@@ -33,5 +33,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _encodes(data: bytes, text: str) -> bool:
-    """Return whether `data` encodes to `text`. Damage can hit bits that belong to no byte."""
+    """Return whether `data` encodes to `text`. This finds damage in the last bits of the text,
+    which belong to no byte."""
     return binascii.b2a_base64(data, newline=False) == text.encode()
