@@ -1,4 +1,4 @@
-"""Everything that voiceloop knows about single languages: a module for each, and `language`.
+"""Everything that voiceloop knows about single languages, with a module for each of them.
 
 A language without a module is `Language(code)`. Only silence ends its turns, and the synthesizer
 gets numbers and signs as they are written.
