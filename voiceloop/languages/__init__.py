@@ -20,7 +20,7 @@ __all__ = ["AUTO", "LANGUAGES", "Language", "language"]
 
 
 def language(code: str) -> Language:
-    """Return the language of a code such as `de`, `de-AT` or `en_us`. Any other text gives an
-    unknown language."""
+    """Return the language of a code such as `de`, `de-AT` or `en_us`. A code without a module, or
+    any other text, gives a language that voiceloop knows nothing about."""
     primary = code.replace("_", "-").partition("-")[0].lower()
     return LANGUAGES.get(primary) or Language(primary)

@@ -9,7 +9,7 @@ from typing import Literal
 
 What = Literal["timer", "alarm", "reminder"]
 GAINS = (-18.0, 12.0)
-"""Smallest and largest gain in decibels, relative to the voice."""
+"""Smallest and largest gain in decibels, relative to the configured voice."""
 GAIN_STEP = 6.0
 SPEEDS = (0.6, 1.8)
 """Smallest and largest speed, as a factor of the configured pace."""

@@ -60,8 +60,8 @@ def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
 
 
 def _moment(request: SkillRequest, now: datetime) -> datetime | None:
-    """Return when an alarm or reminder is due; None if that is past, too far ahead, or a day that
-    does not exist."""
+    """Return when an alarm or reminder is due; None if the time is past or too far ahead, or the
+    day does not exist."""
     time, day = request.values["time"], request.values.get("day")
     if half := request.values.get("q"):
         time = time.of(half)
@@ -189,8 +189,8 @@ def _selected(request: SkillRequest, known: SkillContext, phrases: Phrases) -> l
 
 
 def which(timer: Timer, phrases: Phrases) -> str:
-    """Return words that tell a timer from others: its name, its duration or the time when it is
-    due."""
+    """Return words that distinguish a timer from others: its name, its duration or the time when it
+    is due."""
     key = "named timer" if timer.what == "timer" and timer.name else timer.what
     whole, time = phrases.span(timer.seconds), phrases.time(timer.due)
     return phrases.says[key].format(name=timer.name, whole=whole, time=time)

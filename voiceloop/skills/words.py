@@ -41,8 +41,8 @@ class NumberWords:
 
     numbers: Numbers
     variants: Sequence[tuple[str, str]]
-    """Other ways to say numbers: pairs of a pattern and the text that replaces it in a number's
-    words, which are joined without spaces."""
+    """Other ways to say numbers. Each is a pattern and its replacement, for a number's words joined
+    without spaces."""
     more: Mapping[str, int]
     """Further words, with their numbers."""
     scales: Mapping[str, int]
@@ -109,7 +109,8 @@ def value(word: str, numbers: Numbers) -> Fraction | None:
 
 
 def _unglued(word: RequestWord, how: NumberWords) -> list[RequestWord]:
-    """Split a number such as `zweitausenddrei` into three words, all at its position."""
+    """Split a number that is written as one word: `zweitausenddrei` -> zwei, tausend, drei. All
+    parts get the position of the whole."""
     if not how.glued:
         return [word]
     for scale in how.scales:

@@ -46,9 +46,10 @@ class AlignedRange(NamedTuple):
 
 
 def groups_of(symbols: Sequence[str]) -> list[Group]:
-    """Find the groups in `symbols`, where an empty string is a symbol without a character.
+    """Return the groups in `symbols`, where an empty string stands for a symbol without a
+    character.
 
-    Marks inside a group, such as an apostrophe, belong to it. So do empty symbols at its edges.
+    A group includes the marks inside it, such as an apostrophe, and empty symbols at its edges.
     """
     found, begin = list[Group](), 0
     for end in [i for i, symbol in enumerate(symbols) if symbol.isspace()] + [len(symbols)]:
@@ -76,9 +77,9 @@ def _size(symbols: Sequence[str]) -> int:
 def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]:
     """Align words with groups, both given by their sizes, and return the matching blocks in order.
 
-    A block has one word and up to `MOST` groups, or one group and up to `MOST` words. The sum of
-    the differences in size, plus the costs `UNEQUAL`, is the smallest possible. If no such blocks
-    hold everything, the result is a single block.
+    A block has one word and up to `MOST` groups, or one group and up to `MOST` words. The blocks
+    minimise the sum of their differences in size, plus `UNEQUAL` for each word or group after the
+    first in a block. If no such division exists, the result is a single block.
     """
     scale = sum(groups) / sum(words)
     before_word = [scale * size for size in accumulate(words, initial=0.0)]

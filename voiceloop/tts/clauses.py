@@ -1,4 +1,4 @@
-"""Cutting of the reply into clauses while it is being written.
+"""Cuts a reply into clauses while it is being written.
 
 The first clause is cut as early as is safe, because the user waits for it. Then comes the rest of
 its sentence, then one sentence after another. Text is read character by character, so the clauses
@@ -138,9 +138,9 @@ class ClauseCutter:
             self._piece += char
 
     def _at_space(self) -> Iterator[Clause]:
-        """Cut the piece, which a space follows: after a mark at its end, or before its last word if
-        the first clause is long enough. If the sentence may end or go on, let the next word
-        decide."""
+        """Cut the piece, which a space follows: after a mark at its end, or before its last word,
+        if this is the first clause and long enough. If the sentence may end or go on, let the next
+        word decide."""
         end = len(self._piece)
         if not self._may_cut(self._piece):
             return
@@ -175,7 +175,8 @@ class ClauseCutter:
 
     @property
     def _shrinking(self) -> float:
-        """The factor by which the limits of a clause's length shrink, `YOUNGEST` to 1."""
+        """Factor of the limits `LONG_CHARS` and `LONGEST_CHARS` for this clause, from `YOUNGEST` to
+        1."""
         return min(max(self._start / YOUNG_CHARS, YOUNGEST), 1.0)
 
     def _at_mark(self, head: str) -> bool:

@@ -75,7 +75,7 @@ def trim(pcm: Pcm, rate: int) -> tuple[Pcm, int]:
 
 
 def pause(clause: Clause, rate: int, speed: float) -> Pcm:
-    """Return the silence after a clause that has sounded; none after the last one of a reply."""
+    """Return the silence that follows a clause; none after the last clause of a reply."""
     if clause.last:
         return silence(0)
     return silence(samples(PAUSE_MS.get(clause.spoken[-1:], 0) / speed, rate))

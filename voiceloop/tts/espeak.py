@@ -35,7 +35,8 @@ class Espeak:
     paces = True
 
     def __init__(self, voice: str, speed: float) -> None:
-        """Choose a language (`en-us`), a voice's name, or either with a variant (`en-us+f3`).
+        """Load the library. `voice` is a language (`en-us`) or the name of a voice, with or without
+        a variant (`en-us+f3`).
 
         Raises ConfigError for an unknown voice, and EngineError without a working library.
         """
@@ -82,10 +83,10 @@ def _word_times(
 ) -> tuple[SpokenWord, ...]:
     """Return when each span sounds in `pcm`.
 
-    `starts` holds the first character and the first sample of each word that the library reports.
-    It may report several words for one span (with a hyphen), or one word for several spans (a set
-    phrase). Spans that share a word share its time in proportion to their length. A word ends with
-    its last audible sample, before the pause that follows it.
+    `starts` holds the indexes of the first character and the first sample of each word that the
+    library reports. It may report several words for one span (with a hyphen), or one word for
+    several spans (a set phrase). Spans that share a word share its time in proportion to their
+    length. A word ends with its last audible sample, before the pause that follows it.
     """
     if not spans:
         return ()

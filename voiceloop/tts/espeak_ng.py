@@ -1,4 +1,4 @@
-"""espeak-ng in this process: its audio, its phonemes and its voices, through its C library.
+"""Uses the C library of espeak-ng in this process, for audio, phonemes and the list of voices.
 
 The library keeps its voice and its callback in globals, so there is one instance with a lock.
 """
@@ -103,7 +103,8 @@ class EspeakNg:
         return voice + plus + (_choose(variant, self._variants, "variant") if plus else "")
 
     def say(self, text: str, voice: str, pace: int) -> tuple[Pcm, list[tuple[int, int]]]:
-        """Return the audio of `text`, and the first character and first sample of each word.
+        """Return the audio of `text`, and the indexes of each word's first character and first
+        sample.
 
         `text` must have no control characters, because the library reads commands after them.
         `voice` is an identifier; `pace` is in words per minute.

@@ -61,7 +61,7 @@ class Opener:
         opened: Callable[[Path, str], Any] = session,
     ) -> None:
         """Choose the device; `auto` means a CUDA GPU if this onnxruntime can use one. Raises
-        EngineError for a device that it cannot use."""
+        EngineError for a device that onnxruntime cannot use."""
         usable = {"cuda": CUDA in providers(), "mps": False, "cpu": True}
         if device == "cuda" and not usable["cuda"]:
             raise EngineError(
@@ -76,7 +76,7 @@ class Opener:
         """Open the graph in `file`. If a GPU that `auto` chose fails, warn once and use the CPU
         from then on.
 
-        Raises what `session` raises, and EngineError if a GPU fails that the setting names.
+        Raises what `session` raises, and EngineError if the setting names a GPU and it fails.
         """
         if self._provider == CPU:
             return self._opened(file, CPU)

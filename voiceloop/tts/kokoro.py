@@ -32,7 +32,7 @@ from voiceloop.voices import KOKORO_LANGUAGES
 
 RATE = 24_000
 PREFERRED = "af_heart"
-"""The voice that the model's makers grade best."""
+"""The default voice, which the model's makers grade best."""
 STYLE = 256
 """Length of a style vector."""
 SYMBOLS = {
@@ -99,7 +99,7 @@ class Kokoro:
         self.check_voice(self.voice)
 
     def voices(self) -> Sequence[str]:
-        """Return the voices whose languages can be turned into phonemes."""
+        """Return the voices whose languages are in `KOKORO_LANGUAGES`."""
         return sorted(self._styles)
 
     def check_voice(self, name: str) -> None:
@@ -166,7 +166,7 @@ def kokoro(config: TtsConfig) -> Tts:
 
 
 def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the voice takes on a device of that type."""
+    """Yield the memory that the voice takes on `device`, a type such as `cpu`."""
     return voice_part(find(voice_model(config), "kokoro"), device)
 
 
@@ -183,12 +183,12 @@ def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
 
 
 def _with_phonemes(styles: Mapping[str, Style]) -> Mapping[str, Style]:
-    """Return the voices whose languages can be turned into phonemes."""
+    """Return the voices whose languages are in `KOKORO_LANGUAGES`."""
     return {voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES}
 
 
 def _find_model(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
-    """Return the file of the model, and the voices beside it."""
+    """Return the file of the model, and the tables of the voices beside it."""
     name = voice_model(config)
     folder = find(name, "kokoro")
     models = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
@@ -199,7 +199,8 @@ def _find_model(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
 
 
 def _styles(name: str, folder: Path) -> Mapping[str, Style]:
-    """Read the voices in a folder: one file with all of them, or one file for each in `voices/`."""
+    """Read the voices in a folder: one file with all of them, or a folder `voices` with one file
+    for each."""
     packed = [file for file in sorted(folder.glob("voices*")) if zipfile.is_zipfile(file)]
     try:
         if packed:

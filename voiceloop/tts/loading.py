@@ -133,8 +133,8 @@ def _fetch(name: str) -> tuple[Path, Path]:
 
 
 def _agree(name: str, licence: str, url: str, folder: Path) -> None:
-    """Ask the user to accept the licence of a voice. If they do, write the file that tells the
-    library.
+    """Ask the user to accept the licence of a voice. If they do, write the file in which the
+    library looks for that.
 
     Raises EngineError if the user does not accept it, or if nobody can be asked.
     """

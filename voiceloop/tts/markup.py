@@ -36,8 +36,8 @@ _COMMANDS = {
 
 
 def _raised(exponent: str) -> str:
-    """Return the plain form of a superscript, which is an exponent or the charge of an ion: `+` in
-    Na+."""
+    """Return the plain form of a superscript: ² or ³, the charge of an ion, or ^ and an
+    exponent."""
     if exponent in ("2", "3"):
         return "²³"[int(exponent) - 2]
     if exponent[-1] in "+-":
@@ -48,10 +48,11 @@ def _raised(exponent: str) -> str:
 _INLINE = "a|b|i|u|s|em|strong|code|span|sub|sup|small|mark|kbd|speak"
 """Tags that may stand inside words. All other tags separate words."""
 _TAG = r"(?:(?<![\w)])</?{name}\b[^<>\n]*>|</?{name}(?:\s[^<>\n]*=[^<>\n]*|\s*/?)>)"
-"""Pattern of a tag. Right after a word, it matches attributes only with values: `x<y and z>3`
-contains no tag."""
+"""Pattern of a tag. Right after a word, attributes must have values: `x<y and z>3` contains no
+tag."""
 _MATH_CHARS = 60
-"""Characters of the longest formula between dollar signs. A longer text may be about money."""
+"""Maximum number of characters in a formula between dollar signs. A longer text may be about
+money."""
 
 _LINK = (
     r"!?\[(?P<keep>[^\[\]\n]*)\]"
@@ -105,7 +106,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"(?<!:)([=+&@%^#<>/\\|])\1{2,}", " "),
         (r"(?<==)=", ""),
         (
-            # after a word it is a footnote, unless it is a negative exponent or an ion's charge
+            # a superscript after a word is a footnote, unless it is a negative exponent or charge
             r"(?<![A-Za-zÀ-ɏ]{2})(?<=[\w)])[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ⁺⁻]+"
             r"|(?<=[A-Za-z])⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]+|(?<=[A-Za-z])[¹²³⁴⁵⁶⁷]?[⁺⁻]",
             lambda match: _raised(unicodedata.normalize("NFKC", match[0]).replace("−", "-")),
@@ -122,7 +123,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
             r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});",
             lambda match: unescape(match[0]),
         ),
-        # text that only looks like words
+        # names of emoji, emoticons, hashes, letters that are repeated many times
         (r"(?<![\w:]):[a-z][a-z0-9_+-]{1,30}:(?![\w:])", ""),
         (r"(?<!\S)(?:[:;=]['-]?[()DPpO|\\/\[\]*]+|[xX]D)(?![^\s.,!?])", ""),
         (r"(?<!\b[a-zA-HJ-Z] )(?<!\S)<3(?=\s*(?:[.,!?\n]|$|(?:you|u|this|my|dich|te)\b))", ""),

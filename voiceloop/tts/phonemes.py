@@ -14,7 +14,7 @@ _MARKS = re.compile(r"([;:,.!?…—]+(?:\s+|$))")
 
 
 def phonemes(text: str, voice: str) -> str:
-    """Return the IPA phonemes of `text`, said by the espeak-ng voice of that name, such as `en-us`.
+    """Return the IPA phonemes of `text`, as the espeak-ng voice called `voice` (`en-us`) says it.
 
     Raises ConfigError for a voice that does not exist.
     """

@@ -102,7 +102,7 @@ def piper(config: TtsConfig) -> Tts:
 
 
 def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the voice takes on a device of that type."""
+    """Yield the memory that the voice takes on `device`, a type such as `cpu`."""
     return voice_part(find(voice_model(config), "piper"), device)
 
 

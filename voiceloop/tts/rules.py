@@ -57,7 +57,7 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
     return add
 
 
-# ---- the rules, in the order in which they are tried: addresses, then those of the language
+# ---- addresses, the rules that are tried first
 
 
 @_ADDRESSES.add(CODE)

@@ -73,7 +73,7 @@ def _symbols(spoken: SpeakingRules, noun: Noun) -> str:
 
 def _signs(signs: Iterable[str]) -> str:
     """Return a pattern of any of `signs`. If a sign begins or ends with a letter, no other letter
-    may stand next to that one."""
+    may stand next to it there."""
     longest_first = sorted(signs, key=len, reverse=True)
     return (
         "(?:"
@@ -88,7 +88,7 @@ def _signs(signs: Iterable[str]) -> str:
 
 
 def _behind_number(words: Iterable[str]) -> str:
-    """Return a pattern of the place right after a number that one of `words` follows."""
+    """Return a pattern of the place right after a number and its unit, which is one of `words`."""
     return (
         "(?:"
         + "|".join(rf"(?<=\d{space}{re.escape(word)})" for word in words for space in ("", " "))

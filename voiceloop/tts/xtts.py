@@ -269,7 +269,7 @@ def _is_recording(name: str) -> bool:
 def _from_recording(model: Any, path: Path) -> SpeakerLatents:
     """Make a voice from a recording; the model's settings decide how much of it is used.
 
-    Raises AudioError for a file that cannot be read, or holds too little.
+    Raises AudioError for a file that cannot be read, or that contains too little sound.
     """
     recordings = [_read_recording(path, rate) for rate in (GPT_RATE, ENCODER_RATE)]
     seconds = len(recordings[0]) / GPT_RATE

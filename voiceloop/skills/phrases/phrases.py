@@ -33,13 +33,13 @@ class Phrases(ABC):
     articles: frozenset[str]
     """Words that mean one before a counted noun."""
     fillers: frozenset[str]
-    """Words that mean nothing anywhere, except after a number."""
+    """Words that are ignored everywhere, except after a number."""
     leads: str
     """Template of words that people say before a request."""
     tails: str
     """Template of words that people say after a request."""
     named: Mapping[str, str]
-    """Templates that others call by name."""
+    """Templates by name, which other templates call."""
     rules: Mapping[str, Templates]
     """Templates of each kind of request."""
     times: Sequence[tuple[str, int, int]]
@@ -126,7 +126,7 @@ class Phrases(ABC):
         return self.months[month - 1].partition("|")[0]
 
     def span(self, seconds: int) -> str:
-        """Return a duration in hours, minutes and seconds."""
+        """Return a duration in words: hours, minutes and seconds."""
         whole = (
             ("hour", seconds // 3600),
             ("minute", seconds // 60 % 60),
