@@ -1,4 +1,4 @@
-"""Judges figures: whether a stage keeps up with speech, and which preset suits a machine.
+"""Judges measured figures: whether a stage keeps up with speech, and which preset suits a machine.
 
 This module measures nothing.
 """
@@ -19,14 +19,14 @@ SLOWEST = {
 }
 """The figure by which each stage is judged, and its limit for keeping up with speech.
 
-For `s_per_s`, the seconds of work for a second of sound, the limit is the most. For `tokens_per_s`
-it is the least: spoken English has about four tokens per second.
+`s_per_s` is the seconds of work for a second of sound; its limit is a maximum. `tokens_per_s` is
+the speed of a reply; its limit is a minimum, and spoken English has about four tokens per second.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ExaminedMachine:
-    """The resources of a machine that presets need."""
+    """The resources of a machine that decide which presets it can run."""
 
     cores: int
     memory: int | None
@@ -46,7 +46,8 @@ class ExaminedMachine:
 
 
 def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
-    """Return whether a stage is as fast as speech; True if its figure is not in `figures`."""
+    """Return whether a stage is as fast as speech; True if it has no limit, or no figure in
+    `figures`."""
     if check not in SLOWEST:
         return True
     name, limit = SLOWEST[check]
@@ -75,15 +76,16 @@ def machine_of(findings: Iterable[Finding]) -> ExaminedMachine:
 
 
 def suggest(machine: ExaminedMachine, configured: str, *, slow: bool) -> Preset:
-    """Return the best preset whose needs the machine meets; if the configured one was measured to
-    be too `slow`, the best one below it. The last preset needs nothing."""
+    """Return the best preset whose needs the machine meets. If the configured one was measured to
+    be too `slow`, only smaller ones are considered. If none is left, return the smallest preset."""
     names = [need.name for need in BEST_FIRST]
     first = names.index(configured) + 1 if slow else 0
     return next((need for need in BEST_FIRST[first:] if machine.meets(need)), BEST_FIRST[-1])
 
 
 def advice(findings: Iterable[Finding], configured: str) -> list[Finding]:
-    """Return two findings: a summary of what was measured, and the preset that suits."""
+    """Return two findings: a summary of what was measured, and the preset that suits the
+    machine."""
     found = list(findings)
     machine = machine_of(found)
     stages = [finding for finding in found if finding.check in SLOWEST and finding.figures]

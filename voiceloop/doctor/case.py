@@ -1,4 +1,5 @@
-"""The input of checks: the settings, and which of the models that they name are missing."""
+"""The input of checks: the settings, and the errors of models that they name but that are
+missing."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ class Case:
 
     config: Config
     refused: tuple[str, ...] = ()
-    """Message and hint of an error in the settings files, if there is one. `config` is then without
-    these files."""
+    """Message and hint of an error in the settings files, which `config` then ignores; empty if
+    there is no error."""
     file: Path | None = None
     """The file that --config names."""
     thorough: bool = False
-    """True if the checksums of models are compared, too."""
+    """True if the checksums of models are checked, too."""
 
     def absent(self, *kinds: Kind) -> list[VoiceloopError]:
-        """Return the errors of configured models of these kinds that are not ready to be loaded.
+        """Return an error for each configured model of these kinds that is not ready to be loaded.
 
         Nothing is downloaded or converted.
         """

@@ -23,4 +23,4 @@ CHECKS: Mapping[str, Check] = {
     "language model": stages.language_model,
     "synthesizer": stages.synthesizer,
 }
-"""The checks by the name that is shown if one fails."""
+"""The checks by name. The name is shown while a check runs, and if it fails."""

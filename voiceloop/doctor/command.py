@@ -1,6 +1,6 @@
 """The command `voiceloop doctor`: its options, and the private texts that it hides.
 
-Nothing heavy is imported before it runs, and the checks run in another process.
+Heavy modules are imported only when the command runs, and the checks run in another process.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def private(config: Config) -> Mapping[str, str]:
     """Map private texts of the user, the machine and the settings to what is shown instead."""
     host = socket.gethostname()
     found = {host: "HOST", host.partition(".")[0]: "HOST"}
-    with suppress(OSError, KeyError):  # a user without an entry, as in some containers
+    with suppress(OSError, KeyError):  # no entry for the user, as in some containers
         found[getpass.getuser()] = "USER"
     with suppress(ValueError):  # not a valid address
         parts = urlsplit(config.llm.base_url)

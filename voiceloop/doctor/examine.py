@@ -22,14 +22,15 @@ from voiceloop.processes import deaf_to_ctrl_c
 from voiceloop.startup import configure
 
 LIMIT_S = 180.0
-"""The longest time between two messages of the process. Loading a large model takes a minute."""
+"""Maximum time between two messages of the process, in seconds. Loading a large model takes a
+minute."""
 TAIL_S = 5.0
 """Seconds to wait for the exit status of a process that has closed its pipe."""
 BEGINNING = "process"
 """The name that is reported as broken if the process fails before its first check."""
 
 Check = Callable[[Case], Iterator[Finding | None]]
-"""Yields findings as it makes them; None means that the check is still at work."""
+"""A function that yields findings as it makes them, or None if it is still at work."""
 CheckEvent = str | Finding
 """A finding, or the name of the check that begins."""
 
@@ -37,7 +38,8 @@ CheckEvent = str | Finding
 def examine(
     case: Case, checks: Mapping[str, Check], limit_s: float = LIMIT_S
 ) -> Generator[CheckEvent, None, None]:
-    """Run `checks` in order; yield their names and findings. Closing this ends their process."""
+    """Run `checks` in order in another process. Yield the name of each check when it begins, and
+    its findings. Closing the generator ends the process."""
     left = dict(checks)
     while left:
         name = ""
@@ -62,7 +64,8 @@ def examine(
 
 @contextmanager
 def _process(case: Case, checks: Mapping[str, Check]) -> Iterator[tuple[SpawnProcess, Connection]]:
-    """Start a process that runs `checks`; yield it and the pipe on which it reports."""
+    """Start a process that runs `checks`; yield it and the pipe on which it reports. Kill it at the
+    end."""
     spawn = get_context("spawn")
     ours, theirs = spawn.Pipe(duplex=False)
     process = spawn.Process(target=_run, args=(case, checks, theirs), daemon=True)

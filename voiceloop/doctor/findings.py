@@ -1,6 +1,6 @@
-"""Findings of checks, also of those that failed, crashed or gave no answer.
+"""Findings of checks, including checks that failed, crashed or gave no answer.
 
-This module examines nothing: it only words what others have found.
+This module examines nothing; it only puts into words what others have found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from msgspec import Struct
 from voiceloop.errors import ModelCorrupt, VoiceloopError
 
 Mark = Literal["ok", "warning", "broken"]
-"""`warning`: something works less well, or is not needed; `broken`: the assistant cannot run."""
+"""`ok`: it works; `warning`: it works less well, or fails but is not needed; `broken`: it fails, so
+the assistant cannot run."""
 
 MEMORY = "this machine probably has too little memory: close programs, or choose a smaller preset"
 DEATHS = {
@@ -47,7 +48,8 @@ def works(findings: Iterable[Finding]) -> bool:
 
 
 def of_error(check: str, error: Exception) -> Finding:
-    """Return the finding of a check that raised `error`. Unexpected errors get only one line."""
+    """Return the finding of a check that raised `error`. Of an unexpected error it has only the
+    first line."""
     if isinstance(error, VoiceloopError):
         corrupt = isinstance(error, ModelCorrupt)
         hint = f"{VERIFY}; or {error.hint}" if corrupt else error.hint

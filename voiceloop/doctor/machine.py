@@ -1,6 +1,6 @@
 """Checks of the machine: Python, processor, memory and graphics card.
 
-Importing this imports nothing heavy; torch and CTranslate2 are imported by the checks.
+Importing this module imports nothing heavy: the checks import torch and CTranslate2 themselves.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ class Graphics:
     """The graphics cards, as the libraries see them."""
 
     names: tuple[str, ...]
-    """Names of the CUDA devices of torch."""
+    """Names of the CUDA devices that torch sees."""
     bytes: int
-    """Memory of the largest of them, in bytes."""
+    """Memory of the largest of these devices, in bytes."""
     torch_for_cuda: bool
     """True if torch was built for CUDA."""
     nvidia: bool
-    """True if CTranslate2 finds a GPU of NVIDIA's. It can use no others."""
+    """True if CTranslate2 finds an NVIDIA GPU, the only kind that it can use."""
     cublas: bool
     """True if CTranslate2 finds cuBLAS, its library for matrix products."""
     apple: bool

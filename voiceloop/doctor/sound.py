@@ -21,14 +21,15 @@ from voiceloop.errors import DeviceError
 LISTEN_S = 0.5
 """Seconds of sound that are read from a microphone, or written to a speaker."""
 PATIENCE_S = 3.0
-"""Seconds that a device has for `LISTEN_S` of sound. A slower device counts as not working."""
+"""Seconds within which a device must read or write `LISTEN_S` of sound. A slower one counts as not
+working."""
 POLL_S = 0.02
 OTHERS = "voiceloop talk --input list names the devices there are"
 ELSEWHERE = "voiceloop serve uses those of the browser"
 
 
 class Moved:
-    """The sound that has gone through a stream, whose callback is `take` or `give`."""
+    """Counts the sound that goes through a stream. The stream's callback is `take` or `give`."""
 
     def __init__(self) -> None:
         self.frames = 0

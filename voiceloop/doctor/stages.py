@@ -101,7 +101,7 @@ def language_model(case: Case) -> Iterator[Finding]:
     conversation = llm.conversation()
     begun = perf_counter()
     came: list[tuple[float, int]] = []
-    """When tokens came, in seconds, and how many came at once."""
+    """For each burst of tokens: the seconds after which it came, and the number of its tokens."""
     reply = conversation.reply(QUESTION, 0)
     for item in takewhile(lambda _: perf_counter() - begun < MOST_S, reply):
         if isinstance(item, TokenBurst):

@@ -2,8 +2,8 @@
 
 Messages of libraries and of the system may contain anything. So every text that is known to be
 private is replaced wherever it occurs. Secrets, paths and addresses in environment variables are
-replaced by the name of the variable. Passwords in addresses, and all that looks like a key, are
-replaced by an ellipsis.
+replaced by the name of the variable. Passwords in addresses, and everything that looks like a key,
+are replaced by an ellipsis.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from voiceloop.doctor.findings import Finding
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 """Matches the name of an environment variable whose value is a secret."""
 _SHORTEST = 4
-"""Fewest characters of a value that is hidden. Shorter ones reveal nothing and occur everywhere."""
+"""Minimum length of a value that is hidden. Shorter values reveal nothing and occur everywhere."""
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _KEY = re.compile(r"(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{24,}(?!\w)")
 _COMMON = {"", "/", "localhost", "127.0.0.1", "::1", "root", "user", "voiceloop"}
@@ -32,12 +32,12 @@ class Veil:
     """A filter that replaces what is private in texts."""
 
     _instead: Mapping[str, str]
-    """What is shown instead, by private text in lower case."""
+    """The replacements, by private text in lower case."""
     _private: re.Pattern[str]
 
     @classmethod
     def of(cls, environ: Mapping[str, str], known: Mapping[str, str]) -> Veil:
-        """Make a veil for `environ`. `known` maps other private texts to what is shown instead."""
+        """Make a veil for `environ`. `known` maps other private texts to their replacements."""
         found = {
             private: f"${name}"
             for name, value in environ.items()
@@ -53,12 +53,13 @@ class Veil:
         return cls(instead, re.compile(whole, re.IGNORECASE))
 
     def over(self, text: str) -> str:
-        """Return `text` without its private parts."""
+        """Return `text` with its private parts replaced."""
         shown = self._private.sub(lambda match: self._instead[match[0].lower()], text)
         return _KEY.sub("…", _PASSWORD.sub("…", shown))
 
     def over_all(self, finding: Finding) -> Finding:
-        """Return `finding` without private parts, and with each of its texts on one line."""
+        """Return `finding` with its private parts replaced, and with each of its texts on one
+        line."""
         text, cure = (" ".join(self.over(part).split()) for part in (finding.text, finding.cure))
         return replace(finding, text=text, cure=cure)
 

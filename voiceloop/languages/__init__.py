@@ -1,4 +1,4 @@
-"""Everything that voiceloop knows about single languages: a module for each, and `language`.
+"""Everything that voiceloop knows about single languages, with a module for each of them.
 
 A language without a module is `Language(code)`. Only silence ends its turns, and the synthesizer
 gets numbers and signs as they are written.
@@ -20,7 +20,7 @@ __all__ = ["AUTO", "LANGUAGES", "Language", "language"]
 
 
 def language(code: str) -> Language:
-    """Return the language of a code such as `de`, `de-AT` or `en_us`. Any other text gives an
-    unknown language."""
+    """Return the language of a code such as `de`, `de-AT` or `en_us`. A code without a module, or
+    any other text, gives a language that voiceloop knows nothing about."""
     primary = code.replace("_", "-").partition("-")[0].lower()
     return LANGUAGES.get(primary) or Language(primary)

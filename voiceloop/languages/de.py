@@ -1,8 +1,8 @@
 """The German language: endings of turns, and how written text is said.
 
-Verbs come last in subordinate clauses, and verbs leave their prefixes at the end of main clauses
-("Mach das Licht an", "Wann geht die Sonne unter?", "Weißt du, wie spät es ist?"). So verbs, and
-prepositions that are also prefixes, are unfinished endings only after certain words.
+Verbs come last in subordinate clauses, and in main clauses their prefixes come last ("Mach das
+Licht an", "Wann geht die Sonne unter?", "Weißt du, wie spät es ist?"). So verbs, and prepositions
+that are also prefixes, are unfinished endings only after certain words.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -48,7 +48,7 @@ _WORDS = frozenset(
     # conjunctions and question words
     "und oder aber sondern weil dass daß ob wenn als wie obwohl bevor nachdem falls sobald solange "
     "sodass indem entweder weder sowie beziehungsweise sowohl was wer wen wem wessen wo wann "
-    # requests that something must follow, sums, degrees, fillers
+    # requests that are incomplete, sums, degrees, fillers
     "stell stelle schalte schalt setz setze berechne nenn nenne gib erinnere füge buchstabiere "
     "übersetze plus minus geteilt multipliziert dividiert komma sehr ungefähr circa etwa ziemlich "
     "mindestens ich herr frau dr äh ähm öh öhm hm hmm".split()
@@ -56,14 +56,14 @@ _WORDS = frozenset(
 _SUBJECTS = "ich|du|er|sie|es|wir|ihr|man|das"
 _ASKING = "was|wer|wie|wo|wann|warum|woher|wohin|welcher|welche|welches"
 _PHRASES = endings(
-    # "das" and "ein" are often the last word, but not behind these
+    # "das" and "ein" are often the last word, but not after these words
     "in|auf|an|für|durch|über|um|ohne|gegen|hinter|neben das",
     "mach|mache|schalt|schalte|stell|stelle|dreh|drehe|spiel|spiele|öffne das",
     "ist|hat|wie|als|oder|und|so|noch|wiegt|in|für|auf|über|um|ohne|gegen|von|an|durch ein",
     "es|das|ich|du|er|man|wir|mir|uns|möchte|will|brauche|hätte|gern|gerne ein",
     "spiel|spiele|schreib|schreibe|mach|mache ein",
     "erstelle|erzähl|erzähle|such|suche|kennst|nimm|buche|plane ein",
-    # prefixes that are prepositions behind these
+    # prefixes of verbs that are prepositions after these words
     "erinnere|erinner mich an|um|daran",
     "denk|denke an",
     "heißt|ist|nennt|sagt|übersetze das|man|es auf",
@@ -153,7 +153,7 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
 
 class _GermanNumbers(Numbers):
     def agreeing(self, number: str, gender: Gender) -> str:
-        """Put `number` before a noun into words: ein Kilometer, eine Stunde."""
+        """Put `number` into words in its form before a noun: ein Kilometer, eine Stunde."""
         if number == "1":
             return "eine" if gender == "f" else "ein"
         return self.cardinal(number)
@@ -167,8 +167,8 @@ class _GermanNumbers(Numbers):
         return self.agreeing(number, "f" if re.match(feminine, after) else "m")
 
     def inflected(self, number: str, before: str, *, alone: str) -> str:
-        """Put `number`, after the text `before`, into words as an ordinal. It ends in `alone` if no
-        word there determines its ending."""
+        """Put `number` into words as an ordinal. The text `before` it decides its ending, which is
+        `alone` if no word there decides."""
         return self.ordinal(number) + _ending(before, alone)
 
 
@@ -197,7 +197,8 @@ _DETERMINERS = (
 
 
 def _ending(before: str, alone: str) -> str:
-    """Return the letter after an ordinal's -e, by the text `before`: n after `am`; else `alone`."""
+    """Return the letter after the -e of an ordinal that follows the text `before`: n after `am`, r
+    after `ein`, none after `der`. If no word decides, return `alone`."""
     before = before.rstrip() + " "
     if re.search(rf"(?i){_DATIVE}|\b(?:{_WEAK}|jede[nm]|diese[nm]|\w+em) $", before):
         return "n"

@@ -20,7 +20,7 @@ _WORDS = frozenset(
     "among toward towards upon via versus except near per than as "
     # conjunctions and question words
     "and or but nor if because so while although unless whether before after when where who how "
-    # verbs that something must follow, in their usual place
+    # auxiliaries, pronouns and requests that something usually follows
     "am be been being do does did have has had can could will would shall should "
     "might must don't doesn't didn't isn't aren't wasn't weren't couldn't wouldn't shouldn't "
     "i he we she they i'm i've i'll i'd you're you've you'll you'd he's she's it's we're we've "
@@ -90,7 +90,7 @@ _FINISHED = endings(
     "you been",
     "^ how have you been",
     "what|that's|all|not|how|do i need|want|think|mean",
-    # words that usually begin something, at the end of these phrases
+    # words that usually continue a sentence, but may end these phrases
     "guess|so|now|you what|who",
     "each|any|every other",
     "think|hope|say|guess|is that|why|said|told so|you so",

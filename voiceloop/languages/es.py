@@ -1,8 +1,8 @@
 """The Spanish language: endings of turns, and how written text is said.
 
 Prepositions, articles and the pronouns before a verb never end a sentence. Accents tell words apart
-("qué", "tú", "mí", "sé"), but recognisers leave some out. So an ending is finished without its
-accent too ("no se", "para tu").
+("qué", "tú", "mí", "sé"), but recognisers leave some out. So finished endings are listed without
+accents too ("no se", "para tu").
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -41,7 +41,7 @@ _WORDS = frozenset(
     "qué quién quiénes cuál cuáles dónde cuándo cómo adónde "
     # auxiliaries, and pronouns before a verb
     "ha he has han hemos había habían habré me te se le les nos os "
-    # requests that something must follow, sums, degrees, fillers
+    # requests that are incomplete, sums, degrees, fillers
     "dime dame pon ponme muéstrame enséñame recuérdame explícame cuéntame léeme tradúceme traduce "
     "calcula convierte añade agrega despiértame dividido multiplicado muy tan casi eh em ehm "
     "mmm".split()
@@ -98,18 +98,18 @@ _NO_NOUN = (
 
 class _SpanishNumbers(Numbers):
     def fractional(self, number: str) -> str:
-        """Put decimals into words: tres coma catorce, dos coma cero cinco."""
+        """Put decimals into words, pairs as one number: 14 -> catorce, but 05 -> cero cinco."""
         pair = len(number) == 2 and not number.startswith("0")
         return self.integer(number) if pair else self.digits(number)
 
     def agreeing(self, number: str, gender: Gender) -> str:
-        """Put `number` before a noun into words: veintiuna horas, veintiún euros."""
+        """Put `number` into words that agree with a noun: veintiuna horas, veintiún euros."""
         said = self.cardinal(number)
         if gender == "n" or self.marks[self.decimal] in said:
             return said
         if gender == "m":
             return re.sub(r"veintiuno$", "veintiún", re.sub(r"\buno$", "un", said))
-        # Only what is below a million agrees: doscientos millones de libras.
+        # Only the part below a million agrees with the noun: doscientos millones de libras.
         above, million, below = said.rpartition("illones ")
         below = re.sub(r"uno$", "una", below)
         return above + million + re.sub(r"(ciento|quinient|cient)os\b", r"\1as", below)
@@ -125,7 +125,7 @@ class _SpanishNumbers(Numbers):
         return re.sub(r"(illón|illones) (?!de )", r"\1 de ", said) if self.even(number) else said
 
     def even(self, number: str) -> bool:
-        """Return whether `number` is whole millions, which take de before a noun."""
+        """Return whether `number` is a whole number of millions, which takes "de" before a noun."""
         return bool(re.search(r"[1-9]0{6,}$", self.ungrouped(number)))
 
     def words(self, number: int, to: str = "cardinal") -> str:
@@ -308,7 +308,8 @@ def _hour_words(hour: int) -> str:
 
 
 def _half(letter: str | None, hour: int) -> str:
-    """Return the words for the part of the day that `letter` (`a` or `p`) stands for."""
+    """Return the words for the part of the day at `hour` with `letter` (`a` or `p`); empty without
+    a letter."""
     if not letter:
         return ""
     if letter == "a":

@@ -1,4 +1,4 @@
-"""The data of a language for conversations: words to compare with recognised ones, speaking rules.
+"""The data of a language: words to compare with recognised words, and rules for speaking.
 
 This is plain data with functions of text. This module and its neighbours know nothing of audio,
 models or turns.
@@ -14,7 +14,8 @@ from itertools import product
 from voiceloop.languages.spoken import SpeakingRules
 
 START, NUMBER = "^", "#"
-"""Symbols in endings: `START` is the beginning of a turn, `NUMBER` any number in digits."""
+"""Symbols in endings: `START` stands for the beginning of a turn, `NUMBER` for any number in
+digits."""
 
 _WORD = re.compile(r"[^\W_]+(?:['.,:-][^\W_]+)*")
 _TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly one is meant
@@ -34,13 +35,14 @@ class Language:
     code: str
     """Two letters of ISO 639-1."""
     unfinished: frozenset[str] = frozenset()
-    """Endings after which hardly anybody has finished; empty if the words tell nothing."""
+    """Endings after which hardly any user has finished; empty if the words tell nothing about
+    it."""
     finished: frozenset[str] = frozenset()
-    """Endings longer than the unfinished ones, after which people may well have finished."""
+    """Exceptions to `unfinished`: longer endings after which the user may well have finished."""
     backchannels: frozenset[str] = INTERNATIONAL
-    """Words that listeners say out of politeness, as `agreement.normalise` spells them."""
+    """Words that listeners say out of politeness, in the spelling of `asr.agreement.normalise`."""
     articles: frozenset[str] = frozenset()
-    """Words that recognisers write for a cough, spelled as those in `backchannels`."""
+    """Words that recognisers may write for a cough, in the spelling of `backchannels`."""
     sample: str = "Hello! This is how I sound."
     """Text that a voice says when somebody tries it out."""
     apology: str = ""
@@ -48,11 +50,12 @@ class Language:
     nothing: str = ""
     """Text that is said when a reply contains nothing to say; empty says nothing."""
     spoken: SpeakingRules | None = None
-    """How written text is said; None leaves that to the synthesizer."""
+    """How written text is said; None if that is left to the synthesizer."""
 
     def asks_for_more(self, text: str) -> bool:
-        """Return whether `text` does not end as something finished: its longest known ending
-        decides. Text without words is unfinished, unless the language has no endings."""
+        """Return whether more is likely to follow `text`. Its longest known ending decides; without
+        one the answer is no. If `text` has no words, the answer is yes, unless the language has no
+        endings."""
         said = ending(text)
         for length in range(len(said), 0, -1):
             tail = " ".join(said[-length:])
@@ -64,7 +67,7 @@ class Language:
 
 
 LONGEST = 6
-"""Words of the longest ending, including `START`."""
+"""Maximum number of words in an ending, including `START`."""
 
 
 def ending(text: str) -> Sequence[str]:
@@ -75,7 +78,7 @@ def ending(text: str) -> Sequence[str]:
 
 
 def endings(*patterns: str) -> frozenset[str]:
-    """Expand `patterns` into endings, with one of the words between `|` at each place.
+    """Expand `patterns` into all endings that have one of the words separated by `|` at each place.
 
     `who|where is` -> who is, where is
     """

@@ -1,4 +1,5 @@
-"""Numbers in words, by num2words, with the parts that languages do differently.
+"""Puts numbers into words with num2words. Subclasses of `Numbers` do what a language does
+differently.
 
 The rules of each language decide what a number means (a year, a price, a phone number).
 """
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 LONGEST = 15
-"""Digits of the longest number that is said as one. A longer one is said digit by digit."""
+"""Maximum number of digits in a number that is said as one. A longer one is said digit by digit."""
 
 Gender = Literal["m", "f", "n"]
 
@@ -19,8 +20,8 @@ YEAR = re.compile(r"(?:1[1-9]|20)\d\d")
 """Pattern of a number without groups that is most likely a year."""
 
 _SPACED = r"(?:\d{1,3}(?:[ \u202f]\d{3}){2,}|\d{1,3}\u202f\d{3}|\d{2,3} \d00|\d 000)"
-"""Pattern of a number with spaces between its groups. With a single space of the usual width it has
-to be a round number, because others may be two numbers."""
+"""Pattern of a number with spaces between its groups. With a single space of the usual width it
+must be a round number, because otherwise it may be two numbers."""
 
 ISO = (
     r"(?<![\w/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
@@ -47,20 +48,22 @@ class Noun:
     one: str
     many: str
     gender: Gender = "n"
-    """Decides how the number before the noun is said, in languages with genders."""
+    """The gender, which in some languages decides how the number before the noun is said."""
 
 
 def noun(forms: str, gender: Gender = "n") -> Noun:
-    """Make a noun from its forms: `minute minutes`. One form is both; `_` is a space."""
+    """Make a noun from its singular and plural: `minute minutes`. A single form serves as both; `_`
+    stands for a space."""
     one, _, many = forms.partition(" ")
     return Noun(one.replace("_", " "), (many or one).replace("_", " "), gender)
 
 
 Prefixed = Sequence[tuple[Mapping[str, str], Gender, Mapping[str, str]]]
-"""Tables of units: forms by symbol, their gender, and spoken prefixes by written prefix."""
+"""Tables of units: the forms by symbol, the gender of all, and the spoken prefixes by written
+prefix."""
 
 Others = Sequence[tuple[str, str, Gender]]
-"""Units without prefixes: symbols (spaces between them), their forms, and their gender."""
+"""Units without prefixes: symbols with spaces between them, the forms, and the gender."""
 
 
 def units(
@@ -68,7 +71,7 @@ def units(
     others: Others,
     joined: Callable[[str, str], str] = str.__add__,
 ) -> dict[str, Noun]:
-    """Return the nouns of units by symbol, from tables of forms as `noun` takes them.
+    """Return the nouns of units by symbol. The tables contain their forms as `noun` takes them.
 
     `joined` puts a spoken prefix before a form.
     """
@@ -115,7 +118,7 @@ class Numbers:
     def cardinal(self, number: str) -> str:
         """Put a number into words: `12.5` -> twelve point five; `007` digit by digit.
 
-        Marks are those of the language.
+        `number` is written with the marks of the language.
         """
         first, *rest = re.split(r"([.,])", self.ungrouped(number))
         said = [self.integer(first)]
@@ -124,7 +127,7 @@ class Numbers:
         return " ".join(said)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Put `number` into words, if its meaning shows only in the text around it."""
+        """Put `number` into words. The text `before` and `after` it may tell what it means."""
         return self.year(number) if YEAR.fullmatch(number) else self.cardinal(number)
 
     def integer(self, number: str) -> str:

@@ -15,9 +15,9 @@ from voiceloop.languages.numbers import Noun, Numbers
 Match = re.Match[str]
 
 KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭\u202f"  # noqa: RUF001 - a dash is no minus
-"""Signs outside ASCII that have words, or a meaning in the rules."""
+"""Signs outside ASCII for which rules have words or another use."""
 CODE = "\ue000"
-"""Character that stands in plain text for text that nobody reads aloud: code, JSON, a hash."""
+"""Character that replaces text that nobody reads aloud, such as code, JSON or a hash."""
 LETTER = rf"[^\s\d!-/:-@\[-`{{-~{re.escape(KNOWN)}{CODE}]"
 """Pattern of a character of a word."""
 APART = r"(?![^\W_])"
@@ -25,7 +25,8 @@ APART = r"(?![^\W_])"
 
 
 class Rule(NamedTuple):
-    """A pattern, and a function that returns the words for a match. Groups are numbered from 1."""
+    """A pattern, whose groups are numbered from 1, and a function that returns the words for a
+    match."""
 
     pattern: str
     say: Callable[[Match], str]
@@ -35,7 +36,8 @@ class Rules(dict[str, Rule]):
     """Rules by name, in the order in which they are tried."""
 
     def add(self, pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match], str]]:
-        """Return a decorator that adds a rule: a pattern, and the function that says it."""
+        """Return a decorator that adds a rule: `pattern`, and the function that puts a match into
+        words."""
 
         def decorated(say: Callable[[Match], str]) -> Callable[[Match], str]:
             self[f"own{say.__name__}"] = Rule(pattern, say)
@@ -50,7 +52,8 @@ class SpeakingRules:
 
     numbers: Numbers
     own: Rules
-    """The language's own rules. Only rules for addresses and pairs of numbers come before them."""
+    """The language's own rules. Only rules for addresses and pairs of numbers are tried before
+    them."""
     signs: Mapping[str, str]
     """Words for signs that may stand anywhere."""
     address_signs: Mapping[str, str]
@@ -66,13 +69,14 @@ class SpeakingRules:
     undotted: Mapping[str, str]
     """Words for abbreviations with or without a period."""
     asides: Mapping[str, str]
-    """Words for abbreviations with a period. A comma after it is dropped."""
+    """Words for abbreviations with a period. A comma after the period is dropped."""
     number_signs: tuple[str, ...]
     """Abbreviations before a number that are said as `number`."""
     calendar: Mapping[str, str]
     """Full names of days and months, by name and abbreviation."""
     ends: tuple[str, ...]
-    """Other words and signs that may follow the first number of a range."""
+    """Words and signs that may follow the first number of a range, besides units, currencies and
+    scales."""
     numbered: Mapping[str, str]
     """Words for abbreviations that are read only before a number."""
     dials: str
@@ -94,12 +98,12 @@ class SpeakingRules:
     foot: Noun
     inch: Noun
     determiners: str
-    """Pattern of words before a length that describes a thing: `a 6' wall`."""
+    """Pattern of words such as `a` before a length that describes a thing: `a 6' wall`."""
     compass: Mapping[str, str]
     number: str
     """The word for `#` before a number."""
     coins: str
-    """The word between a sum of money and its hundredths."""
+    """The word between the whole units of a sum of money and its hundredths."""
     per: str
     """The word for the slash in `km/h`."""
     to: str
@@ -122,7 +126,7 @@ class SpeakingRules:
     less: str
     greater: str
     below: str
-    """The words for `<` with nothing before it."""
+    """The words for `<` as a limit: `takes <5 minutes`."""
     above: str
     about: str
     """The word for `~` before a number."""
@@ -137,7 +141,8 @@ class SpeakingRules:
 
 
 def final(match: Match) -> str:
-    """Return a period if the match is an abbreviation with one at the end of the text."""
+    """Return a period if the match is an abbreviation whose period also ends the text, else an
+    empty string."""
     rest = match.string[match.end() :].lstrip("\"')]")
     return "." if match[0].endswith(".") and not rest.strip() else ""
 
@@ -149,5 +154,6 @@ def alternatives(words: Mapping[str, object] | tuple[str, ...]) -> str:
 
 
 def written(found: str) -> str:
-    """Return the key of a text that a pattern of `alternatives` has found."""
+    """Return the word of `alternatives` that has matched the text `found`: without spaces after
+    periods."""
     return re.sub(r"\.\s", ".", found)

@@ -1,4 +1,4 @@
-"""Answers that need no language model: rules understand a request for sure and answer it exactly.
+"""Answers without a language model: rules answer a request exactly, if they understand all of it.
 
 `understand` finds the request, and `answer` the reply to it. Both work on text and numbers: the
 time and the conversation so far are passed in.

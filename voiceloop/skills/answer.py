@@ -21,12 +21,13 @@ _BY_KIND: Mapping[str, Answers] = {
 
 
 def answer(text: str, code: str, known: SkillContext) -> Answer | None:
-    """Return the answer to `text`, said in the language `code`. None leaves it to the language
-    model."""
+    """Return the answer to `text`, said in the language `code`; None if the language model has to
+    answer."""
     request = understand(text, code)
     return None if request is None else reply_to(request, code, known)
 
 
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
-    """Return the answer to a request in the language `code`; None leaves it to the model."""
+    """Return the answer to a request in the language `code`; None if the language model has to
+    answer."""
     return _BY_KIND[request.kind](request, known, PHRASES[code])

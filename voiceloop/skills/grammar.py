@@ -15,9 +15,9 @@ from voiceloop.skills.values import Amount, Clock, Day
 from voiceloop.skills.words import counted, plain, spelled, table, value
 
 LONGEST_LABEL = 2
-"""Most words of a timer's name before the word `timer`."""
+"""Maximum number of words in a timer's name that stands before the word `timer`."""
 MOST_S = 3650 * 86_400
-"""Longest duration that is understood, in seconds."""
+"""Maximum duration that is understood, in seconds."""
 DURATION = ("second", "minute", "quarter hour", "three quarter hour", "hour", "day", "week")
 """Units that a duration may have."""
 _OFFSETS = {"today": 0, "tomorrow": 1, "after tomorrow": 2, "yesterday": -1, "before yesterday": -2}
@@ -71,7 +71,10 @@ class Grammar:
                 re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", words[0]) if len(words) == 1 else None
             )
             found = int(digits[1]) if digits else ordinals.get(phrases.stem("".join(words)))
-            if len(words) == 2 and words[0] in ("20", "30"):  # twenty, fourth
+            if len(words) == 2 and words[0] in (
+                "20",
+                "30",
+            ):  # "twenty fourth", with the first word in digits
                 found = int(words[0]) + ordinals.get(words[1], 99)
             return found if found and found <= 31 else None
 
@@ -140,7 +143,8 @@ class Grammar:
         return value(words[0], self.phrases.numbers) if len(words) == 1 else None
 
     def _number(self, words: tuple[str, ...]) -> Fraction | None:
-        """Read a number. An article means one, but is ignored before 100 or more."""
+        """Return the number that `words` mean, or None. An article alone means one; before a number
+        of 100 or more it is ignored."""
         if len(words) == 1 and words[0] in self.phrases.articles:
             return Fraction(1)
         if len(words) == 1 and (half := re.fullmatch(self.phrases.halved, words[0])):
@@ -290,6 +294,6 @@ def _written(words: tuple[str, ...]) -> int | None:
 
 
 def _dotted(words: tuple[str, ...]) -> tuple[int, int] | None:
-    """Convert `24.12` into the month and the day in it."""
+    """Convert a date such as `24.12` into its month and its day."""
     found = re.fullmatch(r"([0-3]?\d)\.([01]?\d)", words[0]) if len(words) == 1 else None
     return (int(found[2]), int(found[1])) if found else None

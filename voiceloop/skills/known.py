@@ -1,4 +1,4 @@
-"""The context of a request and the answer to it, which all skills share."""
+"""Types that all skills share: the context of a request, and the answer to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 What = Literal["timer", "alarm", "reminder"]
 GAINS = (-18.0, 12.0)
-"""Smallest and largest gain in decibels, relative to the voice."""
+"""Smallest and largest gain in decibels, relative to the configured voice."""
 GAIN_STEP = 6.0
 SPEEDS = (0.6, 1.8)
 """Smallest and largest speed, as a factor of the configured pace."""
@@ -21,7 +21,7 @@ class Timer:
     """A running timer, alarm or reminder."""
 
     number: int
-    """Number that identifies the timer."""
+    """Number that identifies the timer; 0 until it is started."""
     what: What
     due: datetime
     seconds: int
@@ -76,17 +76,17 @@ class SkillContext:
     asks_for_time: bool = False
     """True if the last reply asked how long a timer should run."""
     just_set: int | None = None
-    """Number of the timer that the last request set."""
+    """Number of the timer that the last request set; None if it set none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A text for a request, and effects, which follow once it is certain that the user made it."""
+    """A text for a request, and effects, which wait until the request is certain."""
 
     text: str
     """Text to say; empty says nothing."""
     sets: Timer | None = None
-    """A timer to start. Its number is not known yet."""
+    """A timer to start, which gets its number then; None starts none."""
     cancels: frozenset[int] = frozenset()
     """Numbers of timers to cancel."""
     voice: VoiceAdjustment | None = None

@@ -13,7 +13,7 @@ from voiceloop.skills.units import converted
 from voiceloop.skills.values import SkillRequest
 
 HUGE = 10**15
-"""A number of this size or more is said with a power of ten."""
+"""A number of this absolute value or more is said with a power of ten."""
 
 
 def _sum(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
@@ -37,7 +37,7 @@ def _number(value: Fraction, phrases: Phrases) -> str:
         return phrases.number(value)
     power = len(str(abs(round(value)))) - 1
     mantissa = round(value / 10**power, FEW_PLACES)
-    if abs(mantissa) >= 10:  # it was rounded up
+    if abs(mantissa) >= 10:  # it was rounded up to ten
         power, mantissa = power + 1, Fraction(1 if value > 0 else -1)
     number = phrases.number(mantissa, FEW_PLACES)
     said = phrases.says["huge"].format(value=number, power=power)

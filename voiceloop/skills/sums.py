@@ -1,4 +1,4 @@
-"""Sums in words, computed exactly: `half of 9 plus 3` is 7.5. Their grammar is:
+"""Sums in words, computed as fractions: `half of 9 plus 3` is 7.5. Their grammar is:
 
 sum     = product (+ product | - product)…
 product = power (* power | / power | % power | of power)…
@@ -19,11 +19,11 @@ from voiceloop.skills.template import Kind, Template, whole
 from voiceloop.skills.words import plain
 
 MOST_BITS = 4096
-"""Most bits that a power may have."""
+"""Maximum number of bits in the numerator and in the denominator of a power."""
 ROOT_PLACES = 30
 """Decimals of a root that is not exact."""
 _BINARY = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "%off": 2, "of": 2, "^": 3}
-"""Precedence of signs between two numbers."""
+"""Precedence of the signs between two numbers; signs with a higher one are computed first."""
 _BEFORE = {"-", "neg", "sqrt", "cbrt", "sq", "2*", "3*"}
 _BEHIND = {"^2": 2, "^3": 3}
 PERCENT = "pct"
@@ -52,7 +52,8 @@ def reader(
     compile: Callable[[str], Template],
     number: Callable[[tuple[str, ...]], Fraction | None],
 ) -> Kind:
-    """Return the kind of slot that reads the words of a sum in a language."""
+    """Return a kind of slot whose meaning is the sum that words say in the language of
+    `phrases`."""
     lexer = _Lexer(phrases, number)
     others = {sign: compile(text) for sign, text in phrases.sums.items()}
 
@@ -60,7 +61,7 @@ def reader(
         tokens = lexer.tokens(words) or _put_otherwise(words, others, lexer)
         signs = [token.sign for token in tokens if token.sign]
         if not signs or (signs == [tokens[0].sign] and signs[0] in ("-", "neg")):
-            return None  # a number alone is no sum
+            return None  # a number alone, even a negative one, is no sum
         try:
             value = _Parser(tokens).whole()
         except ZeroDivisionError:
@@ -117,7 +118,7 @@ class _Lexer:
         return _Token(self._phrases.operators[sign].partition("|")[0], sign)
 
     def tokens(self, words: tuple[str, ...]) -> list[_Token]:
-        """Return the tokens of all words; none if a word does not belong to a sum."""
+        """Return the tokens of all words; an empty list if a word does not belong to a sum."""
         found, at = list[_Token](), 0
         while at < len(words):
             token, at = self._next(words, at, found)
@@ -140,14 +141,16 @@ class _Lexer:
             if key in self._signs:
                 return self.sign(self._signs[key]), end
         if words[at] in self._of and [token.sign for token in found[-2:]] == ["/", ""]:
-            return _Token(words[at], "of"), at + 1  # three quarters, in digits
+            return _Token(words[at], "of"), at + 1  # 3/4 of
         follows = at + 1 < len(words) and words[at] in self._phrases.noise
         return (_Token(""), at + 1) if follows else (None, at)
 
     def _part(
         self, key: tuple[str, ...], end: int, words: tuple[str, ...], found: list[_Token]
     ) -> tuple[_Token | None, int]:
-        """Read `3 quarters of` or `half of`: append the number, and return the sign after it."""
+        """Read a part such as `3 quarters of` or `half of`: append its number to `found`, and
+        return the sign `of`. Return None as the sign if no word for `of` follows. The second result
+        is the next index."""
         below, name = self._parts[key]
         if end >= len(words) or words[end] not in self._of:
             return None, end
@@ -178,7 +181,7 @@ class _Parser:
         return self._tokens[self._at].sign if self._at < len(self._tokens) else ""
 
     def _expression(self, least: int) -> Fraction:
-        """Compute an expression whose signs have the precedence `least` or higher."""
+        """Compute the next tokens, as far as their signs have the precedence `least` or higher."""
         left = self._factor()
         while (sign := self._sign) and (_BINARY.get(sign, 0) >= least or sign in _BEHIND):
             self._at += 1
@@ -186,7 +189,7 @@ class _Parser:
                 left = power(left, Fraction(_BEHIND[sign]))
                 continue
             right = self._expression(_BINARY[sign] + (sign != "^"))
-            if self._sign == PERCENT:  # of the value before a plus or a minus
+            if self._sign == PERCENT:  # 50 + 10 % is 50 plus 10 % of 50
                 self._at += 1
                 right *= (left if sign in "+-" else 1) / Fraction(100)
             left = _binary(sign, left, right)
@@ -238,7 +241,8 @@ def _before(sign: str, value: Fraction) -> Fraction:
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """Return `base` ** `exponent`. Raises NotASum if that is no fraction, or too large."""
+    """Return `base` ** `exponent`. Raises NotASum if the result is too large, or if the exponent is
+    neither a whole number nor 1/2."""
     if exponent == Fraction(1, 2):
         return root(base, 2)
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())

@@ -1,8 +1,8 @@
 """Templates of requests, and how words are matched with them.
 
-    (turn it|turn the volume) up [a bit]      either of two; what is in [] may be left out
+    (turn it|turn the volume) up [a bit]      one of two; the words in [] may be left out
     set a timer for {duration}                a slot: words that mean a value of that kind
-    what is {a:number} plus {b:number}        two slots of one kind, by names of their own
+    what is {a:number} plus {b:number}        two slots of one kind, each with its own name
     remind me to {what:words}                 a slot of any words, whose value is their position
     <polite> stop                             another template, by name
     (stop )+                                  once or more
@@ -25,13 +25,14 @@ from voiceloop.skills.words import plain
 Values = Mapping[str, object]
 """Meanings of slots, by the slots' names."""
 Kind = Callable[[tuple[str, ...]], object]
-"""A function that returns the meaning of words, or None if they have none of this kind."""
+"""A kind of slot: a function that returns the meaning of words, or None if they have none of this
+kind."""
 LONGEST_SLOT = 16
-"""Most words in a slot, enough for a sum of five numbers."""
+"""Maximum number of words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
 PLACES = ("words", "label")
-"""Kinds of slots whose value is the position of their words, because the text there is said
-back."""
+"""Kinds of slots whose value is the position of their words, because answers repeat the text as it
+was written there."""
 NOTHING: Values = {}
 
 
@@ -52,7 +53,7 @@ class Template(Protocol):
 
 @lru_cache(maxsize=4096)
 def meaning(kind: Kind, words: tuple[str, ...]) -> object:
-    """Return the meaning of words from a cache, as templates often have the same slots."""
+    """Return `kind(words)` from a cache, because many templates try the same slots."""
     return kind(words)
 
 
@@ -143,7 +144,8 @@ class _Repeated:
 
 
 def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:
-    """Compile a template. It may call the `named` ones; `kinds` are the kinds of its slots."""
+    """Compile the template `text`. It may call the templates `named`; `kinds` are the kinds of
+    slots by name."""
     pieces = [piece[1] for piece in _PIECE.finditer(text)]
     assert re.sub(r"\s", "", "".join(pieces)) == re.sub(r"\s", "", text), f"not understood: {text}"
     template, end = _choices(pieces, 0, named, kinds)

@@ -12,11 +12,11 @@ from voiceloop.skills.phrases.phrases import Phrases
 from voiceloop.skills.values import Day, SkillRequest
 
 LONGEST_S = 86_400
-"""Seconds of the longest timer."""
+"""Maximum duration of a timer, in seconds."""
 FURTHEST_S = 7 * 86_400
-"""Most seconds from now until an alarm."""
+"""Maximum time from now until an alarm, or a reminder at a time of the day, in seconds."""
 MOST = 20
-"""Most timers at the same time."""
+"""Maximum number of timers, alarms and reminders at the same time."""
 
 
 def _timer(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
@@ -60,7 +60,8 @@ def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
 
 
 def _moment(request: SkillRequest, now: datetime) -> datetime | None:
-    """Return when an alarm is to ring; None if that is past, or too far ahead."""
+    """Return when an alarm or reminder is due; None if the time is past or too far ahead, or the
+    day does not exist."""
     time, day = request.values["time"], request.values.get("day")
     if half := request.values.get("q"):
         time = time.of(half)
@@ -78,7 +79,7 @@ def _until(at: datetime, now: datetime) -> int:
 
 
 def _on(at: datetime, key: str, now: datetime, phrases: Phrases) -> str:
-    """Return the text that something is set, with the day unless that is today."""
+    """Return the words that confirm a time, with the day unless it is today."""
     days = (at.date() - now.date()).days
     key = key if days == 0 else f"{key} tomorrow" if days == 1 else f"{key} on"
     weekday = phrases.weekday(at.weekday())
@@ -100,12 +101,12 @@ def _set(
 
 
 def timer(known: SkillContext, what: What, seconds: int, name: str, rings: str) -> Timer:
-    """Return a timer that starts now. Its number is 0 until it gets one."""
+    """Return a timer, alarm or reminder that starts now. Its number is 0 until it gets one."""
     return Timer(0, what, known.now + timedelta(seconds=seconds), seconds, name, rings)
 
 
 def _swapped(text: str, phrases: Phrases) -> str:
-    """Return `text` as it is said back: `my mother` -> your mother."""
+    """Return `text` as the assistant repeats it: `my mother` -> your mother."""
     return " ".join(phrases.swaps.get(word.lower(), word) for word in text.split())
 
 
@@ -134,7 +135,8 @@ def _remaining(request: SkillRequest, known: SkillContext, phrases: Phrases) -> 
 
 
 def _span(timer: Timer, known: SkillContext, phrases: Phrases) -> str:
-    """Return how long a timer still runs, in words; from ten minutes on in whole minutes."""
+    """Return in words how long a timer still runs: in whole minutes if it is ten minutes or
+    more."""
     seconds = max(0, round((timer.due - known.now).total_seconds()))
     unit = 60 if seconds >= 600 else 1
     return phrases.span(round(seconds / unit) * unit)
@@ -157,7 +159,7 @@ def _cancel_all(request: SkillRequest, known: SkillContext, phrases: Phrases) ->
 
 
 def _undo(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Cancel the timer that was just set. Without one, the user wants to hear no more."""
+    """Cancel the timer that was just set. Without one, say nothing."""
     found = [one for one in known.timers if one.number == known.just_set]
     return _canceled(found, phrases) if found else Answer("", aside=True)
 
@@ -173,7 +175,7 @@ def _selected(request: SkillRequest, known: SkillContext, phrases: Phrases) -> l
     """Return the timers that a request is about."""
     values, found = request.values, list(known.timers)
     if kind := values.get("what"):
-        # Whoever says timer may mean any of them.
+        # If no timer runs, "timer" may mean an alarm or a reminder.
         found = [one for one in found if one.what == kind] or (found if kind == "timer" else [])
     if "duration" in values:
         found = [one for one in found if one.seconds == values["duration"]]
@@ -187,7 +189,8 @@ def _selected(request: SkillRequest, known: SkillContext, phrases: Phrases) -> l
 
 
 def which(timer: Timer, phrases: Phrases) -> str:
-    """Return the name by which a timer is told from others."""
+    """Return words that distinguish a timer from others: its name, its duration or the time when it
+    is due."""
     key = "named timer" if timer.what == "timer" and timer.name else timer.what
     whole, time = phrases.span(timer.seconds), phrases.time(timer.due)
     return phrases.says[key].format(name=timer.name, whole=whole, time=time)

@@ -22,7 +22,8 @@ UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
 
 
 def _tool(tool: str, description: str, required: str = "", **given: str) -> Tool:
-    """Make a tool. `given` maps its arguments to types; `required` lists some of them."""
+    """Make a tool. `given` maps its arguments to their types; `required` names the necessary ones,
+    with spaces between them."""
     properties = {key: {"type": kind} for key, kind in given.items()}
     parameters = {"type": "object", "properties": properties, "required": required.split()}
     return Tool(tool, description, parameters)
@@ -104,7 +105,7 @@ def _cancel_timer(arguments: Mapping[str, object], known: SkillContext) -> Answe
 
 
 def _answer_by_rule(text: str, kind: str, known: SkillContext) -> Answer:
-    """Return a rule's answer to `text`, or an error if that is no request of `kind`."""
+    """Return the answer of the rules to `text`, or an error if `text` is no request of `kind`."""
     request = understand(text, "en")
     found = reply_to(request, "en", known) if request and request.kind == kind else None
     return _result(result=found.text) if found else _result(error="that cannot be computed")

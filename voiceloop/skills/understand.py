@@ -1,4 +1,5 @@
-"""Understanding of a request by rules, which are sure only if all words belong to that request."""
+"""Understands requests by rules. A rule is sure only if all words fit it, aside from fillers and
+from phrases such as "please" before and after the request."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from voiceloop.skills.values import SkillRequest
 from voiceloop.skills.words import RequestWord, counted, spelled
 
 MOST_WORDS = 30
-"""Most words of a request. A longer text makes more than one request."""
+"""Maximum number of words in a text with a request. A longer text probably contains more than
+one."""
 MOST_TRIMMED = 8
-"""Most words before or after a request that do not belong to it."""
+"""Maximum number of words after a request that do not belong to it. Before a request, it is the
+last index at which a phrase that does not belong to it may begin."""
 
 
 @cache
@@ -54,7 +57,8 @@ def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillReq
 
 
 def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[RequestWord]:
-    """Return the words without fillers, except after a number. If all are fillers, return all."""
+    """Return `words` without fillers, but keep a filler after a number. If all are fillers, return
+    all."""
     pairs = zip(words, [None, *words[:-1]], strict=True)
     kept = [
         word

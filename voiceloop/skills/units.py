@@ -48,7 +48,7 @@ UNITS = {
 
 
 class Converted(NamedTuple):
-    """Amounts, and their total in another unit."""
+    """Amounts as pairs of number and unit, and their total as `number` of another `unit`."""
 
     given: Sequence[tuple[Fraction, str]]
     number: Fraction
@@ -56,7 +56,7 @@ class Converted(NamedTuple):
 
 
 def converted(amounts: Sequence[Amount], targets: Sequence[str]) -> Converted | None:
-    """Convert the total of `amounts` into the first unit of `targets` that fits, or return None."""
+    """Return the total in the first of `targets` that is a new unit of their quantity, or None."""
     for target in targets:
         for units in product(*(one.units for one in amounts)):
             alike = all(UNITS[unit].measures == UNITS[target].measures for unit in units)

@@ -30,15 +30,18 @@ class Clock:
     minutes: int
     """Minutes since midnight."""
     sure: bool
-    """True if the same hour in the other half of the day cannot be meant."""
+    """False if the time twelve hours later may be meant as well, because the half of the day is
+    unknown."""
 
     def of(self, half: str) -> Clock:
-        """Return this time in the given half of the day, `am` or `pm`."""
+        """Return this time in the given half of the day, `am` or `pm`. A sure time does not
+        change."""
         return self if self.sure else Clock(self.minutes % NOON + NOON * (half == "pm"), sure=True)
 
     def next(self, now: datetime, *, wakes: bool = False) -> datetime:
-        """Return the first moment after `now` at this time. If the half of the day is not sure,
-        that is the earlier of two, or with `wakes` one in the morning."""
+        """Return the first moment after `now` at this time. If the half of the day is unknown,
+        return the earlier of the two moments, or with `wakes` the one in the morning, if there is
+        one."""
         moments = {self.minutes} if self.sure else {self.minutes, (self.minutes + NOON) % DAY}
         if wakes and not self.sure:
             moments = {one for one in moments if one // 60 in MORNING} or moments
@@ -71,7 +74,8 @@ class Day:
     weekday: int | None = None
     """Weekday; Monday is 0."""
     step: int = 0
-    """The last such weekday (-1), the next after today (1), or the next from today on (0)."""
+    """Which of these weekdays is meant: -1 is the last one before today, 0 the next one from today
+    on, 1 the next one after today."""
     day: int | None = None
     month: int | None = None
     year: int | None = None
@@ -79,9 +83,9 @@ class Day:
     """A feast whose date changes from year to year."""
 
     def date(self, today: date, *, past: bool = False) -> date | None:
-        """Return the date; without a year the next one, or the last one if `past`.
+        """Return the date; None for a day that does not exist.
 
-        None for a day that does not exist.
+        Without a year it is the next such date, or with `past` the last one.
         """
         if self.offset is not None:
             return _moved(today, self.months, self.offset)
@@ -141,7 +145,7 @@ def thanksgiving(year: int) -> date:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number of a unit. There are several `units` if they share the name that was said."""
+    """A number with its unit. `units` has several entries if they share the name that was said."""
 
     number: Fraction
     units: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Words in a form that can be compared: lower case, no accents or marks, and numbers in digits.
 
-The form does not depend on how the recogniser or the user wrote them. Numbers are recognised by the
-words that the language itself has for them.
+The form does not depend on how the recogniser or the user wrote them. Numbers are recognised by
+comparison with the words that the language's `Numbers` gives.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from voiceloop.languages.numbers import Numbers
 
 LONGEST_NUMBER = 7
-"""Most words of a number under a thousand. `nine hundred and ninety nine` has five."""
+"""Maximum number of words in a number under a thousand. `nine hundred and ninety nine` has five."""
 _TOKEN = re.compile(
     r"\d+(?:st|nd|rd|th)\b|\d+(?:[.,:]\d+)*|\b[ap]\.\s?m\b\.?|[^\W\d_]+(?:['’][^\W\d_]+)*|[-+*/^%°√×÷·−–²³]",  # noqa: RUF001
     re.IGNORECASE,
@@ -41,7 +41,8 @@ class NumberWords:
 
     numbers: Numbers
     variants: Sequence[tuple[str, str]]
-    """Other words of numbers: a pattern in a number's words without spaces, its replacement."""
+    """Other ways to say numbers. Each is a pattern and its replacement, for a number's words joined
+    without spaces."""
     more: Mapping[str, int]
     """Further words, with their numbers."""
     scales: Mapping[str, int]
@@ -96,7 +97,8 @@ def counted(words: Sequence[RequestWord], how: NumberWords) -> list[RequestWord]
 
 
 def value(word: str, numbers: Numbers) -> Fraction | None:
-    """Return the number that a word of digits means, in the language's marks; or None."""
+    """Return the number that `word` writes in digits, with the language's marks; None if it is not
+    one."""
     if not re.fullmatch(r"\d+(?:[.,]\d+)*", word):
         return None
     group = re.escape(numbers.group)
@@ -107,7 +109,8 @@ def value(word: str, numbers: Numbers) -> Fraction | None:
 
 
 def _unglued(word: RequestWord, how: NumberWords) -> list[RequestWord]:
-    """Split a number such as `zweitausenddrei` into three words, all at its position."""
+    """Split a number that is written as one word: `zweitausenddrei` -> zwei, tausend, drei. All
+    parts get the position of the whole."""
     if not how.glued:
         return [word]
     for scale in how.scales:
@@ -120,7 +123,8 @@ def _unglued(word: RequestWord, how: NumberWords) -> list[RequestWord]:
 
 
 def _number(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[int | None, int]:
-    """Read the number whose words begin at `at`. Return it, or None, and the index after it."""
+    """Read the number whose words begin at `at`. Return the number and the index after it, or None
+    and `at` if no number is there."""
     total, end = 0, at
     while True:
         part, after = _small(words, end, how)
@@ -136,8 +140,8 @@ def _number(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[in
 
 
 def _small(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[int | None, int]:
-    """Read a number under a thousand at `at`. Return it, or None, and the index after it. Digits
-    count only if a scale follows."""
+    """Read a number under a thousand at `at`. Return the number and the index after it, or None and
+    `at` if none is there. Digits count only if a word such as `thousand` follows."""
     if at < len(words) and (digits := _digits(words[at])):
         scaled = at + 1 < len(words) and words[at + 1].text in how.scales
         return (int(digits), at + 1) if scaled else (None, at)
@@ -156,7 +160,8 @@ def _digits(word: RequestWord) -> str:
 def _with_decimals(
     number: int, words: Sequence[RequestWord], at: int, how: NumberWords
 ) -> tuple[str, int]:
-    """Read the decimals after `number`; its point would be at `at`. Return text and end index."""
+    """Read the decimals of `number`, if the word at `at` is a point. Return the whole number in
+    digits, with its decimals, and the index after it."""
     digits, end = "", at + 1
     while at < end < len(words) and words[at].text in how.point:
         part, after = _small(words, end, how)

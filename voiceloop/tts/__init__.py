@@ -1,1 +1,1 @@
-"""Speech synthesis: cutting a reply into clauses, their text as it is spoken, and synthesizers."""
+"""Speech synthesis: cuts replies into clauses, puts their text into spoken words, and speaks."""

@@ -1,10 +1,11 @@
-"""Times of the words of a clause, from the durations that a model gives to its symbols.
+"""Computes when the words of a clause sound, from the durations that a model gives to its symbols.
 
 Symbols are letters or phonemes, with spaces between groups of them. Mostly a group is one spoken
 word. But a phonemizer says some phrases as one group ("of the"), and a text cleaner splits some
 words (at a hyphen). So words and groups are aligned first. Words that share a group share its time
-in proportion to their letters. Where no alignment makes sense, as for a script without spaces, all
-words share the clause in that way. This module knows neither audio nor models.
+in proportion to their letters. Where words and groups cannot be aligned, as in a script without
+spaces, all words share the time of the whole clause in proportion to their letters. For a model
+that gives no durations, the times are estimated. This module knows neither audio nor models.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from typing import NamedTuple
 from voiceloop.types import Span, SpokenWord
 
 MOST = 4
-"""Most words that one group may say, and most groups that one word may become."""
+"""Maximum number of words in one group, and of groups for one word."""
 UNEQUAL = 3.0
-"""Cost, in symbols, of each word or group after the first in a block. It was found by trial: 99 in
-100 words of English prose get the group in which espeak-ng says them."""
+"""Cost of an alignment, in symbols, for each word or group after the first in a block. It was found
+by trial: with it, 99 in 100 words of English prose get the group in which espeak-ng says them."""
 
 LETTERS_PER_S = 12.0
-"""Letters that people say per second; rather few, so that no word counts as heard too soon."""
+"""Estimated pace of speech, in letters per second. It is rather slow, so that no word counts as
+heard too soon."""
 
 
 class Group(NamedTuple):
-    """A group of symbols between spaces, without the punctuation marks around them."""
+    """A group of symbols between spaces, without the punctuation marks around it."""
 
     first: int
     """Index of the group's first symbol."""
@@ -36,16 +38,18 @@ class Group(NamedTuple):
 
 
 class AlignedRange(NamedTuple):
-    """A range of words and the range of groups that say them, as (start, end) without end."""
+    """A range of words, and the range of groups in which they are said. Each range is (start, end);
+    `end` is not included."""
 
     words: tuple[int, int]
     groups: tuple[int, int]
 
 
 def groups_of(symbols: Sequence[str]) -> list[Group]:
-    """Find the groups in `symbols`, where an empty string is a symbol without a character.
+    """Return the groups in `symbols`, where an empty string stands for a symbol without a
+    character.
 
-    Marks inside a group, such as an apostrophe, belong to it. So do empty symbols at its edges.
+    A group includes the marks inside it, such as an apostrophe, and empty symbols at its edges.
     """
     found, begin = list[Group](), 0
     for end in [i for i, symbol in enumerate(symbols) if symbol.isspace()] + [len(symbols)]:
@@ -71,9 +75,11 @@ def _size(symbols: Sequence[str]) -> int:
 
 
 def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]:
-    """Divide words and groups, given by their sizes, into matching blocks whose sizes differ least.
+    """Align words with groups, both given by their sizes, and return the matching blocks in order.
 
-    A block has one word or one group. If that is impossible, one block holds everything.
+    A block has one word and up to `MOST` groups, or one group and up to `MOST` words. The blocks
+    minimise the sum of their differences in size, plus `UNEQUAL` for each word or group after the
+    first in a block. If no such division exists, the result is a single block.
     """
     scale = sum(groups) / sum(words)
     before_word = [scale * size for size in accumulate(words, initial=0.0)]
@@ -105,7 +111,8 @@ def align(words: Sequence[float], groups: Sequence[float]) -> list[AlignedRange]
 
 
 def _origins(i: int, j: int) -> Iterator[tuple[int, int]]:
-    """Yield the positions (word, group) at which a block may begin that ends before `i` and `j`."""
+    """Yield the positions (word, group) at which a block may begin if it ends before word `i` and
+    group `j`."""
     yield i - 1, j - 1
     for more in range(2, MOST + 1):
         yield i - more, j - 1
@@ -139,14 +146,15 @@ class TimedWords:
     """A list of words whose times are known. It reports each word once it has sounded."""
 
     def __init__(self, words: Sequence[SpokenWord]) -> None:
-        """Take words that are timed in samples of the audio before its start is trimmed."""
+        """Take words whose times count samples from the start of the untrimmed audio."""
         self._words = list(words)
 
     def ended_words(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
-        """Return the words that have ended and were not returned before.
+        """Return the words that have ended by now, without those of earlier calls.
 
-        `cut` samples were trimmed at the start, and `sounded` followed. With `last`, all other
-        words are returned, and end at `sounded` at the latest.
+        `cut` samples were trimmed from the start of the clause, and `sounded` samples after them
+        have been delivered. With `last`, all remaining words are returned. Times count from the
+        trimmed start and are at most `sounded`.
         """
         ended = [word for word in self._words if last or word.end - cut <= sounded]
         self._words = self._words[len(ended) :]
@@ -158,14 +166,14 @@ class TimedWords:
 
 
 class PacedWords:
-    """A list of words without times, which are estimated from the pace at which people say letters.
+    """A list of words whose times are estimated from a pace in letters per second.
 
-    While a clause sounds, its length is not known, so the times are a guess. At its end the
+    While a clause is synthesised, its length is not known, so the times are a guess. At its end the
     remaining words share the remaining sound in proportion to their letters.
     """
 
     def __init__(self, spoken: str, spans: Sequence[Span], rate: int, speed: float) -> None:
-        """Set the pace to `LETTERS_PER_S` times `speed`, with `rate` samples per second."""
+        """Set the pace to `LETTERS_PER_S` times `speed`. `rate` is the sample rate in hertz."""
         self._letters = _letters(spoken, spans)
         self._pace = rate / (LETTERS_PER_S * speed)
         self._returned = 0
@@ -173,13 +181,14 @@ class PacedWords:
         self._sounded = 0
 
     def ended_words(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
-        """Return the words that have ended by `sounded` and were not returned before; with `last`,
-        all others. Times start after the trimmed samples, so `cut` is not used."""
+        """Return the words that have probably ended by sample `sounded`, without those of earlier
+        calls; with `last`, all that remain. Times count from the trimmed start, so `cut` is not
+        used."""
         del cut
         waiting = self._letters[self._returned :]
         base, pace = self._end, self._pace
         if last:
-            base = max(base, self._sounded)  # other words have not ended before
+            base = max(base, self._sounded)  # what remains had not ended at the last call
             pace = (sounded - base) / max(1, sum(waiting))
         ends = [base + round(pace * letters) for letters in accumulate(waiting)]
         words = list[SpokenWord]()
@@ -193,5 +202,5 @@ class PacedWords:
 
 
 def _letters(spoken: str, spans: Sequence[Span]) -> list[int]:
-    """Count the letters and digits in each span, at least 1 for each."""
+    """Return the number of letters and digits in each span, but at least 1."""
     return [max(1, sum(map(str.isalnum, spoken[span.start : span.end]))) for span in spans]

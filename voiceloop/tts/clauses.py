@@ -1,12 +1,12 @@
-"""Cutting of the reply into clauses while it is being written.
+"""Cuts a reply into clauses while it is being written.
 
 The first clause is cut as early as is safe, because the user waits for it. Then comes the rest of
-its sentence, then one sentence after another. Text is read character by character, and cut at the
-first character after which no continuation can make the cut wrong. After a comma, that is the next
-space. After the end of a sentence, it is the next space if the sentence splitter sees an end
-whatever word comes next, and otherwise the space after the next word. A line break cuts at once. So
-the clauses do not depend on the pieces in which the text arrives. This module does not know how a
-clause is spoken, nor how fast text comes.
+its sentence, then one sentence after another. Text is read character by character, so the clauses
+do not depend on the pieces in which it arrives. It is cut as soon as no continuation can make the
+cut wrong. After a comma, this is known at the next space. After the end of a sentence, it is known
+at the next space if the sentence splitter sees an end before each of `PROBES`, and otherwise at the
+space after the next word. A line break cuts at once. This module does not know how a clause is
+spoken, nor how fast text comes.
 """
 
 from __future__ import annotations
@@ -30,19 +30,24 @@ FIRST_WORDS, FIRST_CHARS = 3, 12
 """The first clause has at least this many words or this many characters, unless its line is
 shorter. A shorter clause would be over before the next one is ready."""
 FORCED_WORDS, FORCED_ANYWHERE = 6, 8
-"""Words without a mark after which the first clause ends: `FORCED_WORDS` between a longer word and
-a short one, which mostly opens a phrase; `FORCED_ANYWHERE` between any two."""
+"""Numbers of words from which the first clause ends even without a mark. From `FORCED_WORDS` on, it
+ends between a longer word and a short one, which mostly begins a phrase. From `FORCED_ANYWHERE` on,
+it ends between any two words."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
-"""A later clause ends at any mark from `LONG_CHARS` characters on, and at any word from
-`LONGEST_CHARS` on."""
+"""Lengths in characters at which a clause after the first ends before its sentence does. From
+`LONG_CHARS` on, it ends at the next mark such as a comma; from `LONGEST_CHARS` on, after the next
+word."""
 YOUNG_CHARS, YOUNGEST = 50, 0.25
-"""While earlier clauses have fewer than `YOUNG_CHARS` characters, `LONG_CHARS` and `LONGEST_CHARS`
-are smaller in proportion, down to the share `YOUNGEST`. Otherwise a clause like "Dear Grandmother,"
-would be over before a whole long sentence is written."""
+"""While all earlier clauses together have fewer than `YOUNG_CHARS` characters, `LONG_CHARS` and
+`LONGEST_CHARS` shrink in proportion, but not below the share `YOUNGEST`. Otherwise a short first
+clause like "Dear Grandmother," would have been spoken before a long sentence after it is
+written."""
 CONTEXT = 200
-"""Characters kept before a clause. The sentence splitter sees those of the same sentence."""
+"""Maximum number of characters that are kept from earlier clauses: of the same sentence for the
+sentence splitter, of any sentence for the spoken form of the next clause."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
-"""Trial words after a possible sentence end: a beginning, a continuation, a name, a number."""
+"""Words that are tried after a possible end of a sentence: the beginning of another one, a
+continuation, a name, a number."""
 
 _CLOSERS = r"[\"'”’»)\]}*_`]*"  # noqa: RUF001
 _SENTENCE_END = re.compile(rf"[.!?…]({_CLOSERS})$")
@@ -92,9 +97,10 @@ class ClauseCutter:
         self._before = ""
         """The part of the current sentence that is in earlier clauses."""
         self._context = ""
-        """The end of the text of all earlier clauses."""
+        """The end of the text of all earlier clauses, at most `CONTEXT` characters."""
         self._undecided: int | None = None
-        """Index in the piece at which a sentence may have ended; the next word decides."""
+        """Index in the piece at which a sentence may have ended, so that the next word decides;
+        else None."""
         self._start = 0
         """Number of the reply's characters before the piece."""
         self._tokens = TokenCount()
@@ -132,7 +138,9 @@ class ClauseCutter:
             self._piece += char
 
     def _at_space(self) -> Iterator[Clause]:
-        """Cut the piece, which a space follows, if a mark at its end allows that."""
+        """Cut the piece, which a space follows: after a mark at its end, or before its last word,
+        if this is the first clause and long enough. If the sentence may end or go on, let the next
+        word decide."""
         end = len(self._piece)
         if not self._may_cut(self._piece):
             return
@@ -151,7 +159,7 @@ class ClauseCutter:
                 yield self._cut(len(head), ends_sentence=False)
 
     def _ends_before(self, char: str, spaced: bool) -> bool:
-        """Return whether the piece ends as a clause before `char`, which follows it."""
+        """Return whether to cut the piece before `char`, the next character."""
         head = self._piece.rstrip()
         if not spaced:
             return head.endswith("—") and char.isalpha() and self._at_mark(head)
@@ -167,7 +175,8 @@ class ClauseCutter:
 
     @property
     def _shrinking(self) -> float:
-        """The factor by which the limits of a clause's length shrink, `YOUNGEST` to 1."""
+        """Factor of the limits `LONG_CHARS` and `LONGEST_CHARS` for this clause, from `YOUNGEST` to
+        1."""
         return min(max(self._start / YOUNG_CHARS, YOUNGEST), 1.0)
 
     def _at_mark(self, head: str) -> bool:
@@ -175,7 +184,8 @@ class ClauseCutter:
         return allowed and bool(_CLAUSE_END.search(head)) and self._may_cut(head)
 
     def _may_cut(self, head: str, line: bool = False) -> bool:
-        """Return whether `head` can stand alone. The end of a `line` closes inline markup."""
+        """Return whether `head` may be a clause. `line` is true at a line break, which closes
+        inline markup."""
         behind = behind_blocks(head)
         if behind is None or not _SAYABLE.search(head) or _ENTITY.search(head):
             return False
@@ -233,7 +243,8 @@ def _never_ending(spoken: SpeakingRules) -> re.Pattern[str]:
 
 
 def _inside_markup(head: str) -> bool:
-    """Return whether code, strong text, emphasis or a link is open at the end of `head`."""
+    """Return whether inline markup is open at the end of `head`: code, strong text, emphasis, a
+    link or a formula."""
     line = head[head.rfind("\n") + 1 :]
     outside = re.sub(r"`[^`]*`", "", line)
     if "`" in outside or outside.count("**") % 2 or outside.count("__") % 2:

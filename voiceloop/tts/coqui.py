@@ -35,7 +35,8 @@ SINGLE = "default"
 
 
 class _Tap(torch.nn.Module):
-    """A module that replaces a decoder. It keeps the condition and returns the latent."""
+    """A module in place of the decoder, which runs later, in windows. It keeps the speaker
+    condition and returns the latent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +67,7 @@ class Coqui:
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
-        """Take over `model`, a `Vits`, and change it. `voice` is a speaker; empty means the first.
+        """Use `model`, a `Vits`, which is changed. `voice` is a speaker; empty means the first.
 
         Raises ConfigError for a speaker that does not exist.
         """
@@ -140,7 +141,7 @@ class Coqui:
             given = {"speaker_ids": self._speaker_ids(voice)}
             outputs = self._model.inference(torch.tensor([ids], device=self._device), given)
         latent = outputs["model_outputs"]
-        # A voice may be encoded at a lower rate than it is decoded at.
+        # The encoder of a voice may have a lower sample rate than its decoder.
         hop = self._vocoder.hop * outputs["y_mask"].shape[-1] / outputs["alignments"].shape[-1]
         ends = outputs["durations"].flatten().cumsum(0) * hop
         words = word_times(clause.spoken, clause.spans, symbols, ends.tolist())
@@ -152,7 +153,7 @@ class Coqui:
         return None if speaker is None else torch.tensor([speaker], device=self._device)
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
-        """Return the character of each token; empty for tokens between and around the text."""
+        """Return the character of each token; empty for blanks and for the tokens at both ends."""
         known = self._model.tokenizer.characters
         silent = {known.blank_id, known.bos_id, known.eos_id}
         return ["" if token in silent else known.id_to_char(token) for token in ids]
@@ -161,12 +162,12 @@ class Coqui:
 def coqui(config: TtsConfig) -> Tts:
     """Load a voice of Coqui TTS. This is an entry point of `voiceloop.tts`.
 
-    `config.model` is a folder or a name in Coqui TTS. `config.voice` is a speaker if the model has
-    several. Raises what `load_voice` raises, ConfigError for a speaker that does not exist, and
-    EngineError for a device that is missing.
+    `config.model` is a folder, or the name of a voice in Coqui TTS. `config.voice` is a speaker if
+    the model has several. Raises what `load_voice` raises, ConfigError for a speaker that does not
+    exist, and EngineError for a device that is missing.
     """
     name = config.model or DEFAULT
-    # Apple's GPU has to be named: nobody has tested whether the voices run there.
+    # Nobody has tested whether the voices run on Apple's GPU, so `auto` does not choose it.
     device = torch_device("tts.device", config.device, auto=("cuda", "cpu"))
     own_stream(device)
     model = load_voice(name)

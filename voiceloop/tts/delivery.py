@@ -30,7 +30,8 @@ def deliver(
     rate: int,
     speed: float,
 ) -> Steps[SpeechChunk]:
-    """Yield the chunks of a clause. Each of `pieces` is one step; its flag marks the last."""
+    """Yield the chunks of a clause. Each of `pieces` takes one step; its flag is true for the last
+    one. A step that completes no sound yields None."""
     trimmer, sounded = Trimmer(rate), 0
     for made, last in pieces:
         pcm = trimmer.feed(made)

@@ -1,8 +1,8 @@
 """The edges of a clause's sound: trimming silence, fading the ends, and the pause after its mark.
 
-Synthesizers add some silence at the beginning and the end. Here it is cut to a few milliseconds, so
-that a reply sounds at once and the pause between clauses depends on their marks alone. Audio may
-come in any pieces. This module does not know what is said.
+Synthesizers add some silence at the beginning and the end of a clause. It is cut to a few
+milliseconds here, so that a reply sounds at once and the pauses between clauses depend on their
+marks alone. This module does not know what is said.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class Trimmer:
     """A trimmer of one clause while it is synthesised: `feed` it pieces in order, then `finish` it
     once.
 
-    Its joined output does not depend on the pieces. It holds back quiet audio, which may be the
-    end, and before that as much audio as the fade-out takes.
+    Its joined output does not depend on how the audio is divided into pieces. It holds back the
+    quiet audio after the last audible sample, where the clause may end, and before it as much audio
+    as the fade-out takes.
     """
 
     def __init__(self, rate: int) -> None:
@@ -37,7 +38,7 @@ class Trimmer:
         self._held = silence(0)
 
     def feed(self, pcm: Pcm) -> Pcm:
-        """Add the clause's next samples and return those that are certain by now."""
+        """Add the clause's next samples and return those that later ones cannot change."""
         held = np.concatenate((self._held, pcm))
         loud = np.flatnonzero(np.abs(held) >= AUDIBLE)
         if not self._begun:
@@ -74,7 +75,7 @@ def trim(pcm: Pcm, rate: int) -> tuple[Pcm, int]:
 
 
 def pause(clause: Clause, rate: int, speed: float) -> Pcm:
-    """Return the silence after a clause that has sounded; none after the last one of a reply."""
+    """Return the silence that follows a clause; none after the last clause of a reply."""
     if clause.last:
         return silence(0)
     return silence(samples(PAUSE_MS.get(clause.spoken[-1:], 0) / speed, rate))

@@ -2,8 +2,8 @@
 
 The library returns audio in pieces, but one step is enough: a clause of four seconds takes about
 ten milliseconds on one slow core. So a clause is one step and one chunk. The library's pitch
-flutter continues from clause to clause, so the same clause varies a little within a process. This
-module does not know what was written, only what is to be said.
+flutter continues from clause to clause, so the same clause sounds slightly different each time
+within a process. This module sees only the words to say, not the text that was written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Espeak:
     paces = True
 
     def __init__(self, voice: str, speed: float) -> None:
-        """Choose a language (`en-us`), a voice's name, or either with a variant (`en-us+f3`).
+        """Load the library. `voice` is a language (`en-us`) or the name of a voice, with or without
+        a variant (`en-us+f3`).
 
         Raises ConfigError for an unknown voice, and EngineError without a working library.
         """
@@ -80,11 +81,12 @@ class Espeak:
 def _word_times(
     spans: Sequence[Span], starts: Sequence[tuple[int, int]], pcm: Pcm
 ) -> tuple[SpokenWord, ...]:
-    """Return when each span sounds in `pcm`, from the first sample of each word of the library.
+    """Return when each span sounds in `pcm`.
 
-    The library reports several words for one span (a hyphen), or one word for several (a set
-    phrase). Spans that share a word share its time in proportion to their length. A word ends with
-    its last audible sample, before the pause that follows it.
+    `starts` holds the indexes of the first character and the first sample of each word that the
+    library reports. It may report several words for one span (with a hyphen), or one word for
+    several spans (a set phrase). Spans that share a word share its time in proportion to their
+    length. A word ends with its last audible sample, before the pause that follows it.
     """
     if not spans:
         return ()

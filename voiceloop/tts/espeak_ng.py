@@ -1,7 +1,6 @@
-"""espeak-ng in this process: its audio, its phonemes and its voices, through its C library.
+"""Uses the C library of espeak-ng in this process, for audio, phonemes and the list of voices.
 
-The library keeps its voice and its callback in globals, so there is one instance with a lock. This
-module does not know what is said with it.
+The library keeps its voice and its callback in globals, so there is one instance with a lock.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _RATE, _PITCH, _RANGE = 1, 3, 4
 _OWN = 50
 """The value that makes the library use a voice's own pitch, or its own range of pitch."""
 _SWITCH = re.compile(r"\([^()]*\)")
-"""Pattern of the marks that the library puts around phonemes of another language."""
+"""Pattern of the marks, such as (en), that the library puts around phonemes of another language."""
 
 
 class _Event(ctypes.Structure):
@@ -104,7 +103,8 @@ class EspeakNg:
         return voice + plus + (_choose(variant, self._variants, "variant") if plus else "")
 
     def say(self, text: str, voice: str, pace: int) -> tuple[Pcm, list[tuple[int, int]]]:
-        """Return the audio of `text`, and the first character and first sample of each word.
+        """Return the audio of `text`, and the indexes of each word's first character and first
+        sample.
 
         `text` must have no control characters, because the library reads commands after them.
         `voice` is an identifier; `pace` is in words per minute.
@@ -113,7 +113,7 @@ class EspeakNg:
             return self._say(text, voice, pace)
 
     def phonemes(self, text: str, voice: str) -> str:
-        """Return the IPA phonemes of `text`, a text without marks, with a space between words.
+        """Return the IPA phonemes of `text`, with spaces between words. `text` has no punctuation;
         `voice` is an identifier."""
         with self._lock:
             return self._phonemes(text, voice)
@@ -161,7 +161,8 @@ class EspeakNg:
         return 0
 
     def _list_voices(self) -> dict[str, str]:
-        """Map all names to identifiers. A name that voices share is the preferred voice's."""
+        """Map each name in lower case to a voice's identifier, and fill `languages`. If several
+        voices have a name, their priorities in the library decide."""
         ranked = dict[str, tuple[int, str]]()
         for voice in self._list(None):
             identifier = voice.identifier.decode()

@@ -1,8 +1,9 @@
 """The rules for text with digits, in the order in which they are tried.
 
-They cover telephone numbers and codes, dates, money, measures, ranges, arithmetic, and last any
-number. The form of a number, or the words before it, decide whether it is a telephone number or a
-code, never the text after it: more than the next word may not have been written yet.
+They cover telephone numbers and codes, dates, money, measures, ranges, arithmetic, and at the end
+any other number. Whether a number is a telephone number or a code is decided by its form and the
+words before it. Of the text after it only the next word counts, because the rest may not be written
+yet.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -17,12 +18,13 @@ from voiceloop.languages.spoken import Match, SpeakingRules, final, written
 from voiceloop.tts.shared import Shared
 
 PAIRS = Shared()
-"""Rules that are tried before those of a language, which would read these pairs as fractions."""
+"""Rules for pairs of numbers such as 24/7. They are tried before a language's own rules, which
+would read the pairs as fractions."""
 FIGURES = Shared()
-"""Rules that are tried after those of a language."""
+"""Rules that are tried after a language's own rules."""
 
 NEAR = 100
-"""Characters before a number in which words may show what it is."""
+"""Number of characters before a number that are searched for words that show what it is."""
 _SHARES = "|".join(f"{share}/{100 - share}" for share in range(10, 91))
 
 
@@ -77,7 +79,8 @@ def _telephone(spoken: SpeakingRules, match: Match) -> str:
     rf"|{_ALONE}\d+(?:-\d+){{2,}}(?![\w-])"
 )
 def _grouped(spoken: SpeakingRules, match: Match) -> str:
-    """Put groups that form no single number into words; short ones, and years, as a list."""
+    """Put groups of digits that are not one number into words: as a list of numbers if all are
+    short or years, else digit by digit."""
     groups = re.findall(r"\d+", match[0])
     if all(len(group) < 3 or YEAR.fullmatch(group) for group in groups):
         return ", ".join(spoken.numbers.standing(group, "", "") for group in groups)
@@ -163,7 +166,7 @@ def _angle(spoken: SpeakingRules, match: Match) -> str:
     r"(?<![^\W\d_])({NUMBER})'(?:\s?(\d{1,2}(?:\.\d+)?)(?:\"|(?!\w)))?(?![\w'])|({NUMBER})\"(?!\w)"
 )
 def _length(spoken: SpeakingRules, match: Match) -> str:
-    """Put feet and inches into words, unless the sign closes a quotation."""
+    """Put feet and inches into words. If the sign closes a quotation, the number alone is said."""
     before, (feet, inches, alone) = match.string[: match.start()], match.groups()
     if _quoted(before, '"' if alone else "'"):
         return spoken.numbers.standing(alone or feet, before, "")
@@ -256,8 +259,8 @@ def _calendar(spoken: SpeakingRules, match: Match) -> str:
     r"|(?<=\d)\s?[-–]\s?(?=(?:{CALENDAR})\.?\s\d)|(?=\s[-–]\s\d){NAMED}\s[-–]\s"
 )
 def _span(spoken: SpeakingRules, match: Match) -> str:
-    """Put a dash between two amounts into words: a range if the second is larger, else a minus.
-    Before an equals sign it is a minus too."""
+    """Return the word for a dash between two amounts. It is a minus if an equals sign follows, or
+    if the second amount is not larger and the first is no time; otherwise it marks a range."""
     before, after = match.string[: match.start()], match.string[match.end() :]
     if " - " in match[0] and re.match(r"[^,;.!?\n]{0,40}=", after):
         return spoken.minus
@@ -332,7 +335,8 @@ def _power(spoken: SpeakingRules, match: Match) -> str:
     r"|(?<=[\w)%°²³])\s?([<>])\s?(?=[-+]?{CURRENCY}?[\w(.])"
 )
 def _comparison(spoken: SpeakingRules, match: Match) -> str:
-    """Put a comparison of two things into words, or a limit as in `takes <5 minutes`."""
+    """Return the words for `<` or `>`: a comparison of two things, or a limit as in `takes <5
+    minutes`."""
     below, limit = "<" in match[0], match[1] or match[2]
     if limit:
         return spoken.below if below else spoken.above
@@ -368,7 +372,7 @@ def _number(spoken: SpeakingRules, match: Match) -> str:
 
 
 def _coded(spoken: SpeakingRules, number: str, before: str, after: str) -> bool:
-    """Return whether the text around a number shows that it is dialled or typed."""
+    """Return whether the text around a number shows that people dial or type it, digit by digit."""
     dialled, dialled_is, typed, typed_is = _contexts(spoken)
     before = before[-NEAR:]
     if not number.isdecimal() or (len(number) < 3 and not re.search(r"\d-$", before)):
@@ -384,8 +388,9 @@ def _coded(spoken: SpeakingRules, number: str, before: str, after: str) -> bool:
 
 @cache
 def _contexts(spoken: SpeakingRules) -> tuple[re.Pattern[str], ...]:
-    """Compile four patterns of text before a number: two if it is dialled ("call", "my number is"),
-    two if it is typed ("PIN", "the code is")."""
+    """Compile four patterns for the text before a number: two for numbers that people dial (after
+    "call" and after "my number is"), two for numbers that they type (after "PIN" and after "the
+    code is")."""
     tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
     return (
         re.compile(rf"\b(?:{spoken.dials})\b(?:[\s:,]+(?:{spoken.links})\b)*{tail}"),

@@ -1,7 +1,7 @@
-"""Opening of the graphs of voices for onnxruntime, on the CPU or a CUDA GPU.
+"""Opens the graphs of voices in onnxruntime, on the CPU or a CUDA GPU.
 
-A GPU needs the build `onnxruntime-gpu`. It runs a session in a stream of its own, which waits for
-no other.
+A GPU needs the build `onnxruntime-gpu`, which runs each session in its own CUDA stream. This stream
+waits for no other.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 _CUDA_OPTIONS = {"cudnn_conv_algo_search": "HEURISTIC"}
 INSTALL = "install onnxruntime-gpu in place of onnxruntime"
 SYNTHESIS = 60_000_000
-"""Bytes that a voice needs to compute a clause, as measured."""
+"""Bytes of memory that a voice needs to compute a clause, as measured, without its weights."""
 
 
 def session(file: Path, provider: str = CPU) -> onnxruntime.InferenceSession:
     """Open a graph. Raises onnxruntime's errors for a damaged file or a provider that fails."""
     options = onnxruntime.SessionOptions()
-    # onnxruntime does not read this limit itself; with 0 it counts the cores.
+    # onnxruntime does not read this variable itself. With 0 it counts the cores.
     options.intra_op_num_threads = int(os.environ.get(VARIABLE, "0"))
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    # Spinning between two windows would block a core that others need.
+    # A thread that spins between two windows would block a core that others need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     providers: list[Any] = [CPU] if provider == CPU else [(CUDA, _CUDA_OPTIONS), CPU]
     return onnxruntime.InferenceSession(
@@ -52,7 +52,7 @@ def voice_part(folder: Path, device: str) -> Iterator[MemoryPart]:
 
 
 class Opener:
-    """An opener of graphs on the device that `tts.device` names."""
+    """Opens graphs on the device that the setting `tts.device` names."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Opener:
         opened: Callable[[Path, str], Any] = session,
     ) -> None:
         """Choose the device; `auto` means a CUDA GPU if this onnxruntime can use one. Raises
-        EngineError for a device that it cannot use."""
+        EngineError for a device that onnxruntime cannot use."""
         usable = {"cuda": CUDA in providers(), "mps": False, "cpu": True}
         if device == "cuda" and not usable["cuda"]:
             raise EngineError(
@@ -73,10 +73,10 @@ class Opener:
         self._opened = opened
 
     def __call__(self, file: Path) -> Any:
-        """Open a session on that device. If `auto` chose a GPU that fails, warn once and use the
-        CPU.
+        """Open the graph in `file`. If a GPU that `auto` chose fails, warn once and use the CPU
+        from then on.
 
-        Raises what `session` raises, and EngineError if a GPU that was named does not work.
+        Raises what `session` raises, and EngineError if the setting names a GPU and it fails.
         """
         if self._provider == CPU:
             return self._opened(file, CPU)

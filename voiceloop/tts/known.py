@@ -1,4 +1,4 @@
-"""A check of the configured voice by its files alone, before anything large is loaded."""
+"""Checks the configured voice by its files alone, before anything large is loaded."""
 
 from __future__ import annotations
 

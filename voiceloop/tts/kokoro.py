@@ -1,7 +1,7 @@
 """Speech by Kokoro-82M on the CPU: a small model, and one of the best of its size.
 
-It makes the sound of a whole text at once. So a clause is one step and one chunk, unless it is
-longer than the model reads. A voice is a table of styles, one for each length of text. This module
+It makes the sound of a whole text at once. So a clause is one step and one chunk, unless it is too
+long for the model. A voice is a table of style vectors, one for each number of tokens. This module
 does not know how text becomes phonemes.
 """
 
@@ -32,7 +32,7 @@ from voiceloop.voices import KOKORO_LANGUAGES
 
 RATE = 24_000
 PREFERRED = "af_heart"
-"""The voice that the model's makers grade best."""
+"""The default voice, which the model's makers grade best."""
 STYLE = 256
 """Length of a style vector."""
 SYMBOLS = {
@@ -70,13 +70,14 @@ SYMBOLS = {
 """The model's symbols. A key is the token id of its string's first symbol; the others follow."""
 TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
 _NEAREST = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
-"""IPA letters that the model does not know, with the nearest that it does, or None."""
+"""IPA letters that the model does not know, mapped to the nearest letter that it knows, or to None
+if they are left out."""
 
 Style = npt.NDArray[np.float32]
 
 
 class Kokoro:
-    """Kokoro as an `engines.Tts`. A step is a text that the model reads at once."""
+    """Kokoro as an `engines.Tts`. In each step the model speaks a text that it reads at once."""
 
     rate = RATE
     paces = True
@@ -84,7 +85,8 @@ class Kokoro:
     def __init__(
         self, name: str, session: Any, styles: Mapping[str, Style], voice: str, speed: float
     ) -> None:
-        """Use a loaded model with `styles` [lengths, 256] by voice. `voice` may be empty.
+        """Use a loaded model. `styles` maps each voice to its table [lengths, 256]. An empty
+        `voice` means `PREFERRED`, or the first one by name if that is missing.
 
         Raises ConfigError for a voice that does not exist.
         """
@@ -97,7 +99,7 @@ class Kokoro:
         self.check_voice(self.voice)
 
     def voices(self) -> Sequence[str]:
-        """Return the voices for whose languages phonemes are known."""
+        """Return the voices whose languages are in `KOKORO_LANGUAGES`."""
         return sorted(self._styles)
 
     def check_voice(self, name: str) -> None:
@@ -164,7 +166,7 @@ def kokoro(config: TtsConfig) -> Tts:
 
 
 def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the voice takes on a device of that type."""
+    """Yield the memory that the voice takes on `device`, a type such as `cpu`."""
     return voice_part(find(voice_model(config), "kokoro"), device)
 
 
@@ -181,12 +183,12 @@ def _check(model: str, voice: str, styles: Mapping[str, Style]) -> None:
 
 
 def _with_phonemes(styles: Mapping[str, Style]) -> Mapping[str, Style]:
-    """Return the voices for whose languages phonemes are known."""
+    """Return the voices whose languages are in `KOKORO_LANGUAGES`."""
     return {voice: style for voice, style in styles.items() if voice[0] in KOKORO_LANGUAGES}
 
 
 def _find_model(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
-    """Return the file of the model, and the voices beside it."""
+    """Return the file of the model, and the tables of the voices beside it."""
     name = voice_model(config)
     folder = find(name, "kokoro")
     models = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
@@ -197,7 +199,8 @@ def _find_model(config: TtsConfig) -> tuple[Path, Mapping[str, Style]]:
 
 
 def _styles(name: str, folder: Path) -> Mapping[str, Style]:
-    """Read the voices in a folder: one file with all of them, or a file for each in `voices`."""
+    """Read the voices in a folder: one file with all of them, or a folder `voices` with one file
+    for each."""
     packed = [file for file in sorted(folder.glob("voices*")) if zipfile.is_zipfile(file)]
     try:
         if packed:

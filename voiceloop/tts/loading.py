@@ -1,9 +1,10 @@
 # pyright: reportMissingImports=false
-"""Loading of a Coqui TTS voice from a folder or by its name, with errors that say what is missing.
+"""Loads a Coqui TTS voice from a folder or by its name, with errors that say what is missing.
 
-This module knows which voices can be used here: XTTS, or VITS with one language and speakers by
-name; with complete files and an accepted licence. It does not know how they are made to speak.
-Coqui TTS is imported where it is used, because that takes seconds and it may not be installed.
+Voices of XTTS can be used, and voices of VITS that have one language, and one speaker or speakers
+by name. The files must be complete, and the licence accepted. This module does not know how voices
+speak. Coqui TTS is imported where it is used, because that takes seconds and it may not be
+installed.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from voiceloop.status import ask
 
 DEFAULT = "tts_models/en/ljspeech/vits"
 CHECKPOINTS = ("model_file.pth", "model.pth", "best_model.pth")
-"""Usual file names of a voice's weights. Any other name will do if there is only one file."""
+"""Usual names of the file of weights, the preferred one first. Without any of them, another `.pth`
+file is used if there is only one."""
 OTHER_FILES = (
     *("speakers.pth", "speaker_ids.pth", "model_se.pth"),
     *("speakers_xtts.pth", "dvae.pth", "mel_stats.pth"),
 )
 """Files that end in `.pth` and are not weights."""
 SPEAKER = ("gpt_cond_latent", "speaker_embedding")
-"""Keys of each speaker in XTTS's file of speakers."""
+"""Keys of the two tensors that XTTS's file of speakers has for each speaker."""
 ACCEPTED = "COQUI_TOS_AGREED"
 """Environment variable of Coqui TTS; if it is 1, all of Coqui's licences count as accepted."""
 AUDIO_PACKAGES = ("torchaudio", "torchcodec")
@@ -44,7 +46,7 @@ FIT_TORCH = (
 
 
 def load_voice(name: str) -> Any:
-    """Load the `Vits` or `Xtts` in the folder `name`, or with that name in Coqui TTS, on the CPU.
+    """Load a `Vits` or `Xtts` on the CPU. `name` is a folder, or the name of a voice in Coqui TTS.
 
     Raises MissingExtra, ModelNotFound, ModelCorrupt and OutOfMemory. Raises EngineError for a voice
     that cannot be used here, for a licence that nobody has accepted, and if something else that the
@@ -66,7 +68,7 @@ def is_xtts(model: Any) -> bool:
 
 
 def _import_library() -> None:
-    # The library warns of its guesses and omissions, and the user can mend none of them.
+    # The library warns about its own guesses and omissions, which the user cannot change.
     logging.getLogger("TTS").setLevel(logging.ERROR)
     try:
         import TTS.tts.models.vits  # noqa: F401
@@ -98,7 +100,8 @@ def _find(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def _fetch(name: str) -> tuple[Path, Path]:
-    """Return the weights and the configuration of a voice of Coqui TTS; downloaded once."""
+    """Return the files of the weights and the configuration of a voice of Coqui TTS. They are
+    downloaded if they are missing."""
     from TTS.utils.manage import LICENSE_URLS, ModelManager
 
     manager = ModelManager(progress_bar=True)
@@ -130,7 +133,8 @@ def _fetch(name: str) -> tuple[Path, Path]:
 
 
 def _agree(name: str, licence: str, url: str, folder: Path) -> None:
-    """Ask the user to accept the licence of a voice, and write the file that tells the library so.
+    """Ask the user to accept the licence of a voice. If they do, write the file in which the
+    library looks for that.
 
     Raises EngineError if the user does not accept it, or if nobody can be asked.
     """
@@ -165,7 +169,7 @@ def _vits(name: str, config: Any, checkpoint: Path, folder: Path) -> Any:
 
     _check(name, config)
     for owner in (config, config.model_args):
-        # The path is that of the training machine; here the file lies beside the weights.
+        # The path is from the training machine; here the file lies beside the weights.
         path = Path(owner.get("speakers_file") or "")
         if path.name and not path.is_file():
             owner.speakers_file = str(folder / path.name)

@@ -1,8 +1,9 @@
 """Markup in written text: how it is recognised, and which parts of it are said.
 
-Blocks are code, JSON and comments, which nobody reads aloud. They may have any length, so a clause
-is never cut inside one. All other markup lies within one line; `MARKUP` removes it step by step,
-and the order matters. This module does not record where the remaining characters came from.
+Blocks are code, JSON and comments, which nobody reads aloud. A clause is never cut inside one,
+however long it is. All other markup lies within one line. The patterns of `MARKUP` remove it one
+after the other, and their order matters. This module does not record where the remaining characters
+came from.
 """
 
 # ruff: noqa: RUF001 - the look-alikes are the subject
@@ -35,7 +36,8 @@ _COMMANDS = {
 
 
 def _raised(exponent: str) -> str:
-    """Return a superscript in plain characters: an exponent, or the charge of an ion."""
+    """Return the plain form of a superscript: ² or ³, the charge of an ion, or ^ and an
+    exponent."""
     if exponent in ("2", "3"):
         return "²³"[int(exponent) - 2]
     if exponent[-1] in "+-":
@@ -46,9 +48,11 @@ def _raised(exponent: str) -> str:
 _INLINE = "a|b|i|u|s|em|strong|code|span|sub|sup|small|mark|kbd|speak"
 """Tags that may stand inside words. All other tags separate words."""
 _TAG = r"(?:(?<![\w)])</?{name}\b[^<>\n]*>|</?{name}(?:\s[^<>\n]*=[^<>\n]*|\s*/?)>)"
-"""Pattern of a tag. Right after a word its attributes need values: `x<y and z>3` is none."""
+"""Pattern of a tag. Right after a word, attributes must have values: `x<y and z>3` contains no
+tag."""
 _MATH_CHARS = 60
-"""Characters of the longest formula between dollar signs. A longer text may be about money."""
+"""Maximum number of characters in a formula between dollar signs. A longer text may be about
+money."""
 
 _LINK = (
     r"!?\[(?P<keep>[^\[\]\n]*)\]"
@@ -102,7 +106,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"(?<!:)([=+&@%^#<>/\\|])\1{2,}", " "),
         (r"(?<==)=", ""),
         (
-            # after a word it is a footnote, unless it is a negative exponent or an ion's charge
+            # a superscript after a word is a footnote, unless it is a negative exponent or charge
             r"(?<![A-Za-zÀ-ɏ]{2})(?<=[\w)])[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ⁺⁻]+"
             r"|(?<=[A-Za-z])⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]+|(?<=[A-Za-z])[¹²³⁴⁵⁶⁷]?[⁺⁻]",
             lambda match: _raised(unicodedata.normalize("NFKC", match[0]).replace("−", "-")),
@@ -119,7 +123,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
             r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});",
             lambda match: unescape(match[0]),
         ),
-        # text that only looks like words
+        # names of emoji, emoticons, hashes, letters that are repeated many times
         (r"(?<![\w:]):[a-z][a-z0-9_+-]{1,30}:(?![\w:])", ""),
         (r"(?<!\S)(?:[:;=]['-]?[()DPpO|\\/\[\]*]+|[xX]D)(?![^\s.,!?])", ""),
         (r"(?<!\b[a-zA-HJ-Z] )(?<!\S)<3(?=\s*(?:[.,!?\n]|$|(?:you|u|this|my|dich|te)\b))", ""),
@@ -132,7 +136,8 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"([A-Za-zÀ-ɏ]{40})[A-Za-zÀ-ɏ]{24,}", lambda match: match[1]),
     )
 )
-"""Patterns and fillers. A filler replaces a match; an empty one leaves the group `keep`, if any."""
+"""Patterns, each with the filler that replaces its matches. If the filler is empty and the pattern
+has a group `keep`, the text of that group stays."""
 
 _BLOCK = re.compile(rf"`{{3,}}|~{{3,}}|<!--|<(script|style)\b|(?P<json>{JSON.pattern})")
 
@@ -142,9 +147,9 @@ class SkippedText(NamedTuple):
 
     start: int
     end: int | None
-    """None while the stretch goes on."""
+    """Index after the stretch; None if its end has not been written yet."""
     is_code: bool
-    """True if the stretch shows something: it is not empty and not a comment."""
+    """False for a comment or an empty stretch, which need not be mentioned."""
 
 
 def blocks(written: str) -> Iterator[SkippedText]:

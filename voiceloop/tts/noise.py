@@ -1,4 +1,4 @@
-"""Random draws of a voice, which are the same for the same text."""
+"""Random numbers of a voice, which are the same for the same text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import torch
 
 
 class ClauseNoise:
-    """The random state of one clause, seeded by its text, in torch's global generators.
+    """The random state of one clause, seeded by its text.
 
-    Libraries draw from these generators. Other clauses may be spoken between the steps of this one;
-    they and all others who draw from the generators are not affected.
+    Libraries draw from torch's global generators. `drawing` sets them to this state for one step
+    and restores them afterwards, so other clauses and other users of the generators are not
+    affected.
     """
 
     def __init__(self, text: str, device: torch.device) -> None:
@@ -23,7 +24,8 @@ class ClauseNoise:
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """Continue the draws of the last step, while the context lasts."""
+        """Within the context, continue from the random state in which this clause's last step
+        ended."""
         with torch.random.fork_rng(self._cuda):
             if self._left:
                 torch.set_rng_state(self._left[0])

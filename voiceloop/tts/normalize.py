@@ -1,10 +1,10 @@
-"""Text normalisation: numbers, signs, abbreviations, addresses, units and times in words.
+"""Text normalisation: puts numbers, signs, abbreviations, addresses, units and times into words.
 
 There is one pass over the plain text, so nothing is expanded twice. At each place the first of the
-`rules` that matches takes its piece. Every spoken word records how much of the written text has
-been said with it. If a piece becomes several words, it counts with the last of them. `clauses`
-never cuts inside a piece, so a clause is said as it would be within the whole reply. This module
-knows nothing of tokens and synthesizers.
+`rules` that matches replaces a piece of the text. Every spoken word records how much of the written
+text has been said once the word has been said. A piece that becomes several words counts as said
+after the last of them. `clauses` never cuts inside a piece, so a clause is said as it would be
+within the whole reply. This module knows nothing of tokens and synthesizers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SaidWord(NamedTuple):
 
 
 class SpokenText(NamedTuple):
-    """A text as it is said."""
+    """The spoken form of a text."""
 
     text: str
     """Words separated by single spaces, with marks only at the ends of words."""
@@ -44,9 +44,9 @@ class SpokenText(NamedTuple):
 def normalize(
     written: str, language: Language, *, before: str = "", code_said: bool = False
 ) -> SpokenText:
-    """Return how `written`, a clause of a reply, is said in `language`; empty if nothing can be
-    said. The text `before` the clause helps to interpret it. A sentence about code replaces the
-    first code, unless `code_said`."""
+    """Return the spoken form of `written`, a clause of a reply in `language`; empty if nothing can
+    be said. The text `before` the clause helps to interpret it. A sentence about code replaces the
+    first code, and all other code is left out; with `code_said`, so is the first."""
     return _join(plain(before).text, plain(written), _compiled(language), code_said)
 
 
@@ -99,8 +99,8 @@ def _spoken_text(words: list[str], written: list[int], code: bool) -> SpokenText
 
 
 def _mark_word(words: list[str], mark: str) -> None:
-    """Put `mark` after the last word, unless a stronger one is there. A line break becomes a period
-    if there is no mark."""
+    """Add `mark` to the last word, or let it replace a weaker mark there. A line break adds a
+    period if the word has no mark."""
     word = words[-1]
     if word[-1] not in MARKS:
         words[-1] += "." if mark == "\n" else mark

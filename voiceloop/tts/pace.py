@@ -1,4 +1,4 @@
-"""Pacing of synthesis ahead of playback: how much audio to queue, how much text to say at once.
+"""Paces synthesis ahead of playback: how much audio to queue, and how much text to say at once.
 
 The first clause and the rest of its sentence are spoken as soon as they are written. Once enough
 audio is queued, there is time to say several sentences at once, which sounds better and costs less.
@@ -13,14 +13,14 @@ from dataclasses import replace
 from voiceloop.types import Clause, Span
 
 AMPLE_S = 1.5
-"""Seconds of queued audio that leave time for more than one sentence."""
+"""With at least this many seconds of queued audio, several sentences are synthesised at once."""
 LONG_CHARS = 150
-"""A clause of this many characters is not joined with another. An interruption would throw away
-more, and some engines lose their way in long texts."""
+"""A clause of this many characters or more is not joined with the next one. An interruption would
+throw away more, and some engines lose their way in long texts."""
 COMFORTABLE = 0.8
 """Real-time factor up to which no audio has to be queued before playback begins."""
 REPLY_S = 6.0
-"""Seconds of a reply that has to sound without a gap if synthesis is slower than speech."""
+"""Seconds of a reply that must play without a gap, even if synthesis is slower than speech."""
 RECENT = 8
 
 

@@ -1,7 +1,7 @@
 """Phonemes of a text by espeak-ng, in IPA letters, with the punctuation marks where they were.
 
-The library drops marks and splits the text at them, so the text is cut there first. This module
-does not know what the phonemes are for.
+The library drops marks. So the text is cut at them first, and they are put back between the
+phonemes. This module does not know what the phonemes are for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MARKS = re.compile(r"([;:,.!?…—]+(?:\s+|$))")
 
 
 def phonemes(text: str, voice: str) -> str:
-    """Return the IPA phonemes of `text`, said by the espeak-ng voice of that name, such as `en-us`.
+    """Return the IPA phonemes of `text`, as the espeak-ng voice called `voice` (`en-us`) says it.
 
     Raises ConfigError for a voice that does not exist.
     """

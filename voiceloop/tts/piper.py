@@ -1,7 +1,7 @@
-"""Speech by Piper's voices, through onnxruntime: the first samples come before the last.
+"""Speech by Piper's voices in onnxruntime: the first samples come before the last are computed.
 
 A clause is encoded in one step. Its latent is decoded in growing windows, one step each. All pulled
-voices can be chosen, and each is loaded when it first speaks.
+voices with the same sample rate can be chosen, and each is loaded when it first speaks.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ class Piper:
         speed: float,
         opened: Callable[[Path], Any],
     ) -> None:
-        """Load the model `own`. `voice` is one of its voices or speakers; empty means its first.
+        """Load the model `own`. `voice` is a voice, or a speaker in `own`; empty means the first
+        voice of `own`.
 
-        Those of the `others` that have the same sample rate can be chosen too. `opened` opens a
-        graph of a model. Raises ConfigError for a voice that does not exist, and ModelCorrupt.
+        The voices of `others` can be chosen too, if they have the same sample rate as `own`.
+        `opened` opens a graph of a model. Raises ConfigError for a voice that does not exist, and
+        ModelCorrupt.
         """
         self.name = f"piper {own.name}"
         self.rate = own.rate
@@ -55,7 +57,8 @@ class Piper:
         self._loaded: dict[str, PiperVoice] = {own.name: PiperVoice(own, opened)}
 
     def voices(self) -> Sequence[str]:
-        """Return the name of each model, or of its speakers if it has several."""
+        """Return the names of all voices: of each model, or of each speaker if a model has
+        several."""
         return sorted(self._models)
 
     def check_voice(self, name: str) -> None:
@@ -69,7 +72,7 @@ class Piper:
     def synthesize(
         self, clause: Clause, voice: str | None = None, speed: float = 1.0
     ) -> Steps[SpeechChunk]:
-        """Speak a clause in chunks. Without anything to say it gives one chunk without audio.
+        """Speak a clause in chunks. A clause with nothing to say gives one chunk without audio.
         Raises ModelCorrupt."""
         chosen = self.voice if voice is None else voice
         model = self._models[chosen]
@@ -99,7 +102,7 @@ def piper(config: TtsConfig) -> Tts:
 
 
 def footprint(config: TtsConfig, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the voice takes on a device of that type."""
+    """Yield the memory that the voice takes on `device`, a type such as `cpu`."""
     return voice_part(find(voice_model(config), "piper"), device)
 
 
@@ -116,7 +119,8 @@ def _check(voice: str, own: Description, models: Mapping[str, Description]) -> N
 
 
 def _named(own: Description, voice: str) -> str:
-    """Return the full name of `voice`, which may be a speaker in `own`, or empty for its first."""
+    """Return the full name of `voice`: `model/speaker` for a speaker in `own`, the first voice of
+    `own` if `voice` is empty or the model's name, else `voice` itself."""
     if voice in own.speakers:
         return f"{own.name}/{voice}"
     return own.voices[0] if voice in ("", own.name) else voice

@@ -28,9 +28,10 @@ from voiceloop.tts.windows import windows
 from voiceloop.types import Clause, Pcm, SpokenWord
 
 BEGIN, END, PAD = "^", "$", "_"
-"""Symbols at the beginning and the end of a text, and between any two of its symbols."""
+"""Symbols that stand at the beginning of a text, at its end, and between its other symbols."""
 NOISE_FRAMES = 1024
-"""Frames of noise that a voice has. Each clause reads them as a ring, from its own offset."""
+"""Frames of noise that are drawn once for a voice. Each clause reads them as a ring buffer, from an
+offset that its text decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Description:
     folder: Path
     rate: int
     language: str
-    """espeak-ng's voice (`en-us`); the language code if the voice reads letters."""
+    """Name of the espeak-ng voice (`en-us`), or the language code if the voice reads letters."""
     phonemes: bool
     """True if the voice reads phonemes, False if it reads letters."""
     ids: Mapping[str, Sequence[int]]
@@ -54,7 +55,7 @@ class Description:
 
     @property
     def voices(self) -> list[str]:
-        """The voice's name, or a name for each speaker in it."""
+        """The name of the only voice, or `name/speaker` for each speaker."""
         return [f"{self.name}/{speaker}" for speaker in self.speakers] or [self.name]
 
 
@@ -120,7 +121,7 @@ class PiperVoice:
         self._noise = draw.standard_normal((1, channels, NOISE_FRAMES), np.float32)
 
     def encode(self, clause: Clause, text: str, speaker: str, speed: float) -> Encoded | None:
-        """Return the vocoder's input for `text`, the clause's text; None if nothing can be said.
+        """Return the vocoder's input for `text`, from `sayable`; None if nothing can be said.
 
         Raises ModelCorrupt.
         """
@@ -165,7 +166,8 @@ class PiperVoice:
         return {"sid": np.array([speakers[name]], np.int64)} if speakers else {}
 
     def _read(self, text: str) -> tuple[list[int], list[str]]:
-        """Return the token ids of `text`, and the character of each; empty for silent ids."""
+        """Return the token ids of `text`, and the character of each id, which is empty for silent
+        ids."""
         known = self.described.ids
         ids, symbols = [*known[BEGIN]], [""] * len(known[BEGIN])
         for symbol in ("", *self._symbols(text)):

@@ -21,7 +21,8 @@ class PlainText(NamedTuple):
 
     text: str
     at: list[int]
-    """For each character, the index in the written text after the characters that it stands for."""
+    """For each character, the index in the written text after the last character that it stands
+    for."""
 
 
 _UNIFIED = {
@@ -82,14 +83,16 @@ def _unify(source: PlainText) -> PlainText:
         if text and unicodedata.combining(char):
             # A separate accent joins its letter if the two make one character.
             joined = unicodedata.normalize("NFC", text[-1] + char)
-            if "\u0300" <= char <= "\u036f":  # other accents of Latin letters are not said
+            if (
+                "\u0300" <= char <= "\u036f"
+            ):  # such accents are dropped if they make no character with the letter
                 joined = joined[0]
             text[-1:] = joined
             at[-1:] = [end] * len(joined)
             continue
         new = _plain_form(char, bool(text) and text[-1].isdigit())
         if new in (" ", "\n") and text and text[-1].isspace():
-            text[-1] = "\n" if "\n" in text[-1] + new else " "  # a line break stays one
+            text[-1] = "\n" if "\n" in text[-1] + new else " "  # a line break is not lost
             at[-1] = end
             continue
         text += new
@@ -98,7 +101,8 @@ def _unify(source: PlainText) -> PlainText:
 
 
 def _plain_form(char: str, after_digit: bool) -> str:
-    """Return the plain form of a character; empty for one that only changes how others look."""
+    """Return the plain form of a character: empty if it only changes how others look, a space if
+    there is nothing to say."""
     if " " <= char <= "~" or char in KNOWN or char == CODE:
         return char
     if char in _UNIFIED:
@@ -110,7 +114,7 @@ def _plain_form(char: str, after_digit: bool) -> str:
         return " " * after_digit + unicodedata.normalize("NFKC", char).replace("⁄", "/")
     if kind[0] in "LMN":
         return "".join(c for c in unicodedata.normalize("NFKC", char) if c.isalnum() or c in " '-")
-    if kind[0] == "P":  # wide forms have a plain one
+    if kind[0] == "P":  # a wide form of an ASCII mark
         form = unicodedata.normalize("NFKC", char)
         return form if form.isascii() else " "
     return unicodedata.normalize("NFKC", char) if char in "℃℉" else " "

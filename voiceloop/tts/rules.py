@@ -1,11 +1,12 @@
-"""The rules for saying written text: each is a pattern, and a function that says what it matches.
+"""The rules for saying written text: each is a pattern, and a function that puts a match into
+words.
 
-Order matters: at each place the first rule that matches takes its piece. The last rule takes any
-character and says nothing. A rule may look at the text around its piece but takes no more than the
-piece. A result that is only a mark goes to the word before it; a line break becomes a period if
-there is no mark. This module has the rules for addresses, words and marks, and `figures` those for
+Order matters: at each place the first rule that matches is used. The last rule matches any
+character and says nothing. A rule may look at the text around its match, but replaces only the
+match. A result of marks alone is added to the word before. A line break adds a period if that word
+has no mark. This module has the rules for addresses, words and marks; `figures` has the rules for
 numbers. The languages' own words and rules come from `languages`. This module does not know where
-the pieces come from.
+the text comes from.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -30,7 +31,7 @@ from voiceloop.tts.figures import FIGURES, PAIRS
 from voiceloop.tts.shared import Shared
 
 MARKS = ",;:.!?"
-"""Marks from the weakest to the strongest. Where several meet, the strongest is kept."""
+"""Marks from the weakest to the strongest. Of several in a row, only the strongest is kept."""
 
 _ADDRESSES = Shared()
 _WORDS = Shared()
@@ -56,7 +57,7 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
     return add
 
 
-# ---- the rules, in the order in which they are tried: addresses, then those of the language
+# ---- addresses, the rules that are tried first
 
 
 @_ADDRESSES.add(CODE)
@@ -82,7 +83,8 @@ def _link(spoken: SpeakingRules, match: Match) -> str:
 
 
 def _place(match: Match) -> str:
-    """Return the host of a web address, with its path if it has no `https://` and no `www.`."""
+    """Return the part of a web address that is said: its host, and its path too if it begins with
+    neither a scheme such as `https://` nor `www.`."""
     scheme, _, address = match[0].rpartition("://")
     whole = not scheme and not address.startswith("www.")
     address = re.sub(r"^[^/?#]*@|^www\.|[?#].*$|/+$", "", address, flags=re.DOTALL)
@@ -144,7 +146,7 @@ def _as_written(match: Match) -> str:
 _AS_WRITTEN = Rule(
     rf"[^\W_]+(?:['.,:@/_-]+[^\W_]+)*|[%&@#+=<>$*/^~{re.escape(KNOWN[2:])}]", _as_written
 )
-"""The rule for a language without words of its own: text stays as it is written."""
+"""The rule for a language whose `spoken` is None: text stays as it is written."""
 
 
 @_plain(r"(?<![\w.])(?:{LETTER}\.){2,}")
@@ -168,7 +170,7 @@ def _word(match: Match) -> str:
 @_plain(r"[.,;:!?]+")
 def _mark(match: Match) -> str:
     mark = max(match[0], key=MARKS.index)
-    # Three dots within a sentence are a pause. They end it only if something new begins.
+    # Several dots before a small letter are a pause. Elsewhere they end the sentence.
     goes_on = re.match(r"\s+([^\W\d_])", match.string[match.end() :])
     trails = mark == "." and len(match[0]) > 1 and goes_on and goes_on[1].islower()
     return "," if trails else mark

@@ -15,10 +15,12 @@ _PLACEHOLDER = re.compile(r"\{([A-Z_]+)\}")
 
 
 class Shared(dict[str, tuple[str, Say]]):
-    """Rules by name, in the order of trial, with placeholders for a language's words."""
+    """Rules by name, in the order in which they are tried. Their patterns contain placeholders such
+    as {UNIT} for the words of a language."""
 
     def add(self, pattern: str) -> Callable[[Say], Say]:
-        """Return a decorator that adds a rule: a pattern, and the function that says it."""
+        """Return a decorator that adds a rule: `pattern`, and the function that puts a match into
+        words."""
 
         def decorated(say: Say) -> Say:
             self[say.__name__] = (pattern, say)
@@ -70,7 +72,8 @@ def _symbols(spoken: SpeakingRules, noun: Noun) -> str:
 
 
 def _signs(signs: Iterable[str]) -> str:
-    """Return a pattern of any of `signs`. No other letter may touch a letter at a sign's end."""
+    """Return a pattern of any of `signs`. If a sign begins or ends with a letter, no other letter
+    may stand next to it there."""
     longest_first = sorted(signs, key=len, reverse=True)
     return (
         "(?:"
@@ -85,7 +88,7 @@ def _signs(signs: Iterable[str]) -> str:
 
 
 def _behind_number(words: Iterable[str]) -> str:
-    """Return a pattern of the place right after a number and one of `words`."""
+    """Return a pattern of the place right after a number and its unit, which is one of `words`."""
     return (
         "(?:"
         + "|".join(rf"(?<=\d{space}{re.escape(word)})" for word in words for space in ("", " "))

@@ -1,4 +1,4 @@
-"""The stage between thinking and speaking: tokens in, clauses out.
+"""The stage between language model and synthesizer: tokens in, clauses out.
 
 It is a plain generator without queue, task or clock. Its caller decides what runs at the same time,
 and closes the stream that it passed in.

@@ -14,8 +14,8 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 def sayable(clause: Clause) -> str:
     """Return the text of a clause for a synthesizer; empty if it has no letters or digits.
 
-    Characters keep their positions. A clause that goes on without a mark gets a comma, or it would
-    sound like the end of the sentence.
+    Characters keep their positions. If the reply goes on after a clause without a mark, the clause
+    gets a comma. Otherwise it would sound like the end of a sentence.
     """
     text = _UNSAFE.sub(" ", clause.spoken).rstrip()
     if not any(map(str.isalnum, text)):
@@ -24,7 +24,8 @@ def sayable(clause: Clause) -> str:
 
 
 def middle(text: str) -> int:
-    """Return where to split `text`: near its middle, after a mark or else after a word."""
+    """Return the index at which to split `text`: near its middle, after a mark if possible, else
+    after a word."""
     middle = len(text) // 2
     gaps = [i for i, char in enumerate(text) if char.isspace() and 0 < i]
     marks = [i for i in gaps if text[i - 1] in PAUSE_MS and abs(i - middle) < middle / 2]

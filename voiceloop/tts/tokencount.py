@@ -1,4 +1,4 @@
-"""The number of a reply's tokens that have been heard with the first characters of its text."""
+"""Counts how many tokens of a reply have been heard when a part of its text has been heard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class TokenCount:
     def __init__(self) -> None:
         self.total = 0
         self._length = 0
-        """Number of characters so far."""
+        """Number of characters of the text so far."""
         self._ends: list[int] = []
         """For each token that is not only space, the number of characters up to its end."""
         self._counts: list[int] = []

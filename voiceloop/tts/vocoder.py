@@ -1,10 +1,10 @@
-"""A HiFi-GAN decoder that runs in windows. The joined output equals that of one run over the whole.
+"""A HiFi-GAN decoder that runs in windows. The joined samples are the same as from one run.
 
 The decoder (Kong et al. 2020, "HiFi-GAN", section 2.2) is a chain of convolutions with zero padding
 at both ends. So a sample depends on a fixed number of latent frames around its own. Each window is
 decoded with that many more frames on each side, and the samples of these frames are dropped. At the
-ends of the latent there are no more frames, and the padding is that of one run over the whole. This
-module does not know where the latent comes from.
+ends of the latent there are no more frames, and the decoder's padding is the same as in one run
+over the whole latent. This module does not know where the latent comes from.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Upsampling:
     stride: int
     padding: int
     reach: int
-    """Samples on each side that the widest of the blocks sees."""
+    """Number of samples that the widest of the blocks sees on each side of the current one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Geometry:
     """The sizes of a decoder that decide which frames a sample depends on."""
 
     before: int
-    """Frames on each side that the first convolution sees."""
+    """Number of frames that the first convolution sees on each side of the current one."""
     upsamplings: tuple[Upsampling, ...]
     after: int
-    """Samples on each side that the last convolution sees."""
+    """Number of samples that the last convolution sees on each side of the current one."""
 
     @property
     def hop(self) -> int:
@@ -50,7 +50,7 @@ class Geometry:
         return prod(upsampling.stride for upsampling in self.upsamplings)
 
     def context(self) -> tuple[int, int]:
-        """Return how many frames before and after a frame its samples depend on."""
+        """Return on how many frames before it, and after it, the samples of a frame depend."""
         first, last = -self.after, self.hop - 1 + self.after
         for up in reversed(self.upsamplings):
             # Sample n of a transposed convolution is made of the inputs m for which
@@ -77,7 +77,7 @@ def geometry(decoder: Any) -> Geometry:
 
 
 def _reach(chain: torch.nn.Module) -> int:
-    """Return the samples on each side that a chain of convolutions sees."""
+    """Return how many samples a chain of convolutions sees on each side of the current one."""
     return sum(
         conv.dilation[0] * (conv.kernel_size[0] - 1) // 2
         for conv in chain.modules()
@@ -88,15 +88,16 @@ def _reach(chain: torch.nn.Module) -> int:
 LENGTHS = {"cuda": (40, 72, 112, 192, 272)}
 """Lengths in frames to which a decoder's inputs are padded, by type of device. A GPU plans each
 convolution anew for every new length. A CPU plans nothing, and would only compute more. The lengths
-fit the windows of `windows`."""
+fit the windows of the module `windows`."""
 
 
 def padding(given: int, lengths: Sequence[int], *, first: bool, last: bool) -> tuple[int, int]:
     """Return how many frames to add before and after `given` frames to reach one of the `lengths`.
 
-    Frames are added on a side where no wanted sample depends on them. They are never added at an
-    end of the latent (`first`, `last`), where the decoder's own zero padding counts. Without such a
-    side, or such a length, none are added.
+    `first` and `last` tell whether the given frames begin and end the latent. At such an end none
+    are added, because there the decoder's own zero padding counts. So frames are added after the
+    given ones if possible, else before them, else nowhere. None are added either if no length is
+    large enough.
     """
     more = next((length for length in lengths if length >= given), given) - given
     if not last:
@@ -141,7 +142,8 @@ class Vocoder:
         return pcm[(start - begin + left) * self.hop : stop].float().cpu().numpy()
 
     def _plan(self, latent: Tensor, condition: Tensor | None) -> None:
-        """Run all `lengths` before the first window. Plans are kept by thread."""
+        """Run the decoder with inputs of all `lengths` before the first window, so that no window
+        waits for a plan. Plans are kept by thread, so this runs in the thread of the windows."""
         if not self._planned:
             for length in self._lengths:
                 self._decoder(latent.new_zeros(1, latent.shape[1], length), g=condition)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 FIRST, LARGEST = 20, 160
-"""Frames of the first window and of the largest; each has twice the frames of the one before. A
-short window sounds sooner. A long one costs less for its context, but a step should not take longer
-than `LARGEST`."""
+"""Frames in the first window, and the maximum in any other. Each window has twice as many as the
+one before. A short window sounds sooner. A long one needs less work for its context, but a step of
+more than `LARGEST` frames would take too long."""
 
 
 def windows(
     frames: int, *, first: int = FIRST, largest: int = LARGEST
 ) -> Iterator[tuple[int, int]]:
-    """Divide `frames` into growing windows (start, end). The last may be longer by up to half."""
+    """Divide `frames` into growing windows (start, end). The last one may be longer by up to half,
+    so that no short rest is left."""
     start, size = 0, first
     while start < frames:
         end = start + size if frames - start >= 1.5 * size else frames

@@ -36,13 +36,15 @@ from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk
 
 STEP = 10
-"""Most tokens that one step generates. A token stands for about 46 ms of sound."""
+"""Maximum number of tokens that one step generates. A token stands for about 46 ms of sound."""
 FIRST, LARGEST = 10, 40
-"""Tokens of the first window and of the largest; each has twice those of the one before."""
+"""Tokens in the first window, and in the largest. Each window has twice as many as the one
+before."""
 LANGUAGE = "en"
 """Language of a voice whose name has none."""
 LEAST_S, MOST_S = 3.0, 30.0
-"""Least and most seconds of a recording that are used to make a voice."""
+"""Minimum length of a recording from which a voice is made, and maximum length that is used of it,
+in seconds."""
 GPT_RATE, ENCODER_RATE = 22_050, 16_000
 """Sample rates in hertz at which the GPT and the speaker encoder take a recording."""
 SOUND_FILES = (".wav", ".flac", ".ogg", ".mp3")
@@ -59,7 +61,8 @@ class SpeakerLatents:
 
 
 class Xtts:
-    """XTTS as an `engines.Tts`. A step is ten tokens, and the window that they complete.
+    """XTTS as an `engines.Tts`. A step generates ten tokens, and decodes the window that they
+    complete, if there is one.
 
     A voice is a speaker of the model, and may have a language after it: `Claribel Dervla@de`.
     """
@@ -69,7 +72,8 @@ class Xtts:
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
-        """Take over `model`, an `Xtts`, and change it. `voice` is a speaker, a recording or empty.
+        """Use `model`, an `Xtts`, which is changed. `voice` is a speaker or the path of a
+        recording; empty means the first speaker.
 
         Raises ConfigError for a voice that does not exist, AudioError for a recording that is of no
         use, and EngineError for a language that needs another package.
@@ -164,9 +168,9 @@ class Xtts:
             try:
                 ids = self._tokenizer.encode(text.lower(), lang=language)
             except (ArithmeticError, NotImplementedError, ValueError):
-                ids = None  # a number without words
+                ids = None  # for example a number that the library cannot put into words
         if ids is not None and len(ids) < self._most:
-            # The first one is the language.
+            # The first token is the language.
             if any(map(str.isalnum, self._tokenizer.decode(ids[1:]))):
                 yield ids
         elif len(text) > 1:
@@ -177,7 +181,8 @@ class Xtts:
     def _pieces(
         self, ids: list[int], speaker: SpeakerLatents, noise: ClauseNoise, *, final: bool
     ) -> Iterator[tuple[Pcm, bool]]:
-        """Yield samples of a part once they are certain, with a flag for the clause's last."""
+        """Yield samples of a part once no later token can change them, each time with a flag that
+        marks the clause's last samples. `final` is true for the clause's last part."""
         generated, prefix = self._generate(ids, speaker)
         latents: list[Tensor] = []
         size, decoded, start, over = FIRST, 0, 0, False
@@ -264,7 +269,7 @@ def _is_recording(name: str) -> bool:
 def _from_recording(model: Any, path: Path) -> SpeakerLatents:
     """Make a voice from a recording; the model's settings decide how much of it is used.
 
-    Raises AudioError for a file that cannot be read, or holds too little.
+    Raises AudioError for a file that cannot be read, or that contains too little sound.
     """
     recordings = [_read_recording(path, rate) for rate in (GPT_RATE, ENCODER_RATE)]
     seconds = len(recordings[0]) / GPT_RATE

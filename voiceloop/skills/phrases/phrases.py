@@ -16,9 +16,9 @@ from voiceloop.skills.words import NumberWords
 
 Templates = str | Sequence[str]
 MOST_PLACES = 6
-"""Most decimals of a number that is said exactly."""
+"""Maximum number of decimals in a number that is said exactly."""
 FEW_PLACES = 3
-"""Decimals of a rounded number, unless it is small."""
+"""Decimals of a rounded number. A number near zero gets more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +33,22 @@ class Phrases(ABC):
     articles: frozenset[str]
     """Words that mean one before a counted noun."""
     fillers: frozenset[str]
-    """Words that mean nothing anywhere, except after a number."""
+    """Words that are ignored everywhere, except after a number."""
     leads: str
     """Template of words that people say before a request."""
     tails: str
     """Template of words that people say after a request."""
     named: Mapping[str, str]
-    """Templates that others call by name."""
+    """Templates by name, which other templates call."""
     rules: Mapping[str, Templates]
     """Templates of each kind of request."""
     times: Sequence[tuple[str, int, int]]
     """Templates of times of the day, with {h:hour}, {m:minute}, {t:written} and {p:half}. Each has
-    the minutes to add, and the factor of {m}."""
+    the minutes to add, and the factor of {m}: 1 for past, -1 for to, 0 if {m} is missing."""
     halves: Mapping[str, str]
     """Templates of the halves of the day, `am` and `pm`."""
     weekdays: Sequence[str]
-    """Names of the weekdays from Monday. Other names of a day follow it after `|`."""
+    """Names of the weekdays from Monday on. Other names of the same day follow after `|`."""
     months: Sequence[str]
     days: Mapping[str, str]
     """Templates of days, by kinds such as `today`, `later` and `weekday`."""
@@ -61,7 +61,7 @@ class Phrases(ABC):
     halved: str
     """Pattern of a word that means a number and a half."""
     units: Mapping[str, str]
-    """Names of each of `units.UNITS`: singular and plural, then others after `|`."""
+    """Names of each of `units.UNITS`: singular and plural, then other names after `|`."""
     operators: Mapping[str, str]
     """Words for each sign of `sums`. Answers use the first."""
     sums: Mapping[str, str]
@@ -69,7 +69,7 @@ class Phrases(ABC):
     parts: Mapping[int, str]
     """Names of a half, a third and so on, singular and plural."""
     of: str
-    """Words that may follow a part, such as of in half of; `|` separates them."""
+    """Words that may follow a part, such as `of` in `half of`; `|` separates them."""
     noise: frozenset[str]
     """Articles that may stand in a sum and mean nothing."""
     cities: Mapping[str, str]
@@ -79,7 +79,7 @@ class Phrases(ABC):
     no_label: frozenset[str]
     """Words that are never the name of a timer."""
     swaps: Mapping[str, str]
-    """Words that change when they are said back, as my becomes your."""
+    """Words that change when the assistant repeats them: `my` becomes `your`."""
     says: Mapping[str, str]
     """Texts of answers, by name."""
 
@@ -126,7 +126,7 @@ class Phrases(ABC):
         return self.months[month - 1].partition("|")[0]
 
     def span(self, seconds: int) -> str:
-        """Return a duration in hours, minutes and seconds."""
+        """Return a duration in words: hours, minutes and seconds."""
         whole = (
             ("hour", seconds // 3600),
             ("minute", seconds // 60 % 60),
@@ -141,7 +141,7 @@ class Phrases(ABC):
         return f"{self.number(Fraction(number))} {self.unit(unit, one=number == 1)}"
 
     def part(self, below: int) -> str:
-        """Return the words for one part of `below` equal parts."""
+        """Return the words for 1/`below`, such as `a third`."""
         return (
             self.says["half"] if below == 2 else f"{self.says['a']} {self.parts[below].split()[0]}"
         )
@@ -159,7 +159,8 @@ class Phrases(ABC):
 
 
 def written_number(value: Fraction, places: int) -> tuple[bool, str]:
-    """Return whether `value` is exact with `places` decimals, and its digits with a point."""
+    """Return whether `value` needs at most `places` decimals, and its digits with a point. If it
+    needs more, the digits are rounded."""
     exact = round(value, places) == value
     if not exact:
         places = FEW_PLACES
