@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin
 from msgspec import NODEFAULT, UNSET
 
 from voiceloop import schema
+from voiceloop.config import ServerConfig
 from voiceloop.wire import (
     client_events,
     extensions,
@@ -62,7 +63,7 @@ item's id, {ids.LENGTH} characters of ASCII, and
 - A session of type `transcription`, as at `/v1/realtime?intent=transcription`, reports only the
   user's words: it has the events of the input audio and of its items. `response.create` is refused,
   and the language model has no work. `semantic_vad` uses the words alone there.
-- A conversation has at most {ledger.MAX_ITEMS:,} items and {ledger.MAX_BYTES // 2**20} MiB. \
+- A conversation has at most {ledger.MAX_ITEMS:,} items and {ServerConfig().conversation_bytes // 2**20} MiB. \
 Beyond that the oldest audio is
   dropped, and then the oldest items, each with a `conversation.item.deleted`.
 - `rate_limits.updated` is never sent, but messages are limited: see [limits](server.md#limits).

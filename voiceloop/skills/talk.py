@@ -19,7 +19,7 @@ def _recall(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
         return Answer(phrases.says["asked nothing"], aside=True)
     said = known.asked[0 if request.kind == "recall_first" else -1].strip()
     key = "asked" if said.endswith("?") else "said"
-    said = said if said[-1] in ENDS else f"{said}."
+    said = said if said.endswith(tuple(ENDS)) else f"{said}."
     return Answer(phrases.says[key].format(said=said), aside=True)
 
 

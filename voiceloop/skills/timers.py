@@ -50,6 +50,8 @@ def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
     name = _swapped(request.values["name"], phrases)
     if "duration" in request.values:
         seconds = request.values["duration"]
+        if seconds > FURTHEST_S:
+            return None
         text = phrases.says["reminder set"].format(span=phrases.span(seconds), name=name)
     elif at := _moment(request, known.now):
         seconds, text = _until(at, known.now), _on(at, "reminder set at", known.now, phrases)
