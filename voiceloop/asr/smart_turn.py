@@ -1,9 +1,9 @@
-"""The turn model smart-turn 3.2 of Pipecat, which judges by the sound of a voice whether its turn
-is over.
+"""The turn model smart-turn 3.2 of Pipecat, which judges by the sound of a voice whether the
+speaker has finished.
 
-The model is an encoder like Whisper's. It takes the last eight seconds, with the speech at their
-end, and was trained on turns that are followed by 0.2 s of silence. This module knows no words.
-Source: https://github.com/pipecat-ai/smart-turn.
+The model is an encoder like Whisper's. It takes the last eight seconds of a turn; silence is put
+before a shorter turn. It was trained on turns that are followed by 0.2 s of silence. This module
+knows no words. Source: https://github.com/pipecat-ai/smart-turn.
 """
 
 from __future__ import annotations
