@@ -87,8 +87,8 @@ def open_stream(
     make = {"input": sounddevice.InputStream, "output": sounddevice.OutputStream}[kind]
     refusal = ""
     counts = range(1, min(2, device[f"max_{kind}_channels"]) + 1)
-    # Input is opened with two channels if possible. If one inverts the other, the sound server would
-    # mix both to nothing.
+    # Input is opened with two channels if possible. If one inverts the other, the sound server
+    # would mix both to nothing.
     for channels in reversed(counts) if kind == "input" else counts:
         try:
             with _hushed():

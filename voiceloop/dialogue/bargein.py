@@ -14,12 +14,12 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.languages import Language
 
 DECIDE_MS = 480.0
-"""Most milliseconds from the sound to the decision, unless recognition takes longer: half a second,
-less the frame in which the sound is noticed."""
+"""Maximum time in milliseconds from the sound to the decision, unless recognition takes longer. It
+is half a second minus the frame in which the sound is noticed."""
 CLEAR = 2
-"""Number of words that are an interruption at once. Backchannels are not counted."""
+"""Number of words from which a sound is an interruption at once. Backchannels are not counted."""
 ECHO = 2
-"""Number of consecutive words of the reply that nobody would say by chance."""
+"""Number of words in a row from which the user's words and the reply's are not equal by chance."""
 
 
 class Verdict(Enum):
@@ -39,11 +39,11 @@ def judge(
     waited_ms: float,
     spoken: Sequence[str],
 ) -> Verdict:
-    """Judge by the `words`, of `language`, whether a sound interrupts the reply that paused
+    """Judge by the user's `words` in `language` whether a sound interrupts the reply, which paused
     `waited_ms` ago.
 
-    `speaking` says that the voice goes on, and `final` that no more words come. `spoken` are the
-    words of the reply that sounded before it paused.
+    `speaking` says whether the user's voice goes on, and `final` whether no more words come.
+    `spoken` are the words of the reply that sounded before it paused.
     """
     said = [word for word in map(normalise, words) if word]
     meant = [word for word in said if word not in language.backchannels]
@@ -61,7 +61,8 @@ def judge(
 
 
 def _echo(said: Sequence[str], spoken: Sequence[str]) -> bool:
-    """Return whether all of `said` is a stretch of `spoken` that is too long for chance."""
+    """Return whether `spoken` contains all of `said` in a row, and `said` is too long for
+    chance."""
     n = len(said)
     return n >= ECHO and any(
         list(spoken[at : at + n]) == list(said) for at in range(len(spoken) - n + 1)

@@ -22,7 +22,8 @@ class Observer:
     """An observer of one conversation.
 
     Steps change a conversation on the thread of its model, so the event loop must not read it. It
-    reads `standing` instead, which is replaced after each step, before the loop gets its item.
+    reads `standing` instead, which is replaced after each step, before the step's item reaches the
+    loop.
     """
 
     def __init__(self, conversation: Conversation) -> None:
