@@ -100,7 +100,7 @@ class LocalAgreement:
 
         If a hypothesis spells them differently, the prefix with the least edit distance to them
         matches. Of several, a prefix that ends with the same word is taken, and then the one whose
-        length is nearest to theirs.
+        length is nearest to the number of committed words.
         """
         said = [normalise(word.text) for word in self.committed]
         if said == list(keys[: len(said)]):

@@ -152,7 +152,7 @@ def own_encoder(folder: Path, model: WhisperModel) -> WhisperEncoder | None:
     """Make our own encoder from the weights in `folder`. Logs a warning and returns None if they
     cannot be read, or do not give the states that `model` gives."""
     from voiceloop.asr.whisper_encoder import (
-        read_encoder,  # imports torch, which models for windows of any length do without
+        read_encoder,  # imports torch, which models for windows of any length do not need
     )
 
     try:

@@ -14,7 +14,7 @@ from voiceloop.languages import AUTO
 from voiceloop.placement import chosen_device
 
 MULTILINGUAL = 51_865
-"""Least number of tokens of a multilingual Whisper model. CTranslate2 uses the same limit."""
+"""Minimum number of tokens of a multilingual Whisper model. CTranslate2 uses the same limit."""
 
 
 def check_recogniser(config: AsrConfig) -> None:

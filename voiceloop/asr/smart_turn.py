@@ -55,7 +55,7 @@ class SmartTurn:
 
 
 def footprint(config: TurnConfig, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the model takes on `device`. It runs on the CPU alone."""
+    """Yield the memory that the model takes on `device`. The model runs only on the CPU."""
     del config
     if device == "cpu":
         files = find(NAME, "turn").rglob("*.onnx")
@@ -67,7 +67,7 @@ def smart_turn(config: TurnConfig) -> TurnModel:
 
     Raises ModelCorrupt, and the errors of `catalog.names.find`.
     """
-    del config  # it says how long silences are, which the model does not decide
+    del config  # it sets lengths of silence, which the model does not decide
     path = find(NAME, "turn") / FILE
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

@@ -59,7 +59,8 @@ class StreamingAsr(Asr):
 
     @abstractmethod
     def open(self, language: str | None) -> AsrStream:
-        """Begin to hear a turn, on the model's thread. `language` None is the configured one."""
+        """Begin to hear a turn, on the model's thread. If `language` is None, the configured one is
+        used."""
 
     def session(self, turn: AsrTurn, config: AsrConfig) -> StreamingSession:
         """Begin to recognise a turn."""

@@ -262,7 +262,7 @@ class TurnDetector(SpeechDetector):
 
 
 class Commitment:
-    """A detector for a client that says itself when the user begins and ends.
+    """A detector for a client that decides itself when the user begins and ends.
 
     A turn begins with the first frame after the end of the last turn, and has all audio until
     `end`.

@@ -21,7 +21,7 @@ class Understood:
         self._settled: tuple[Word, ...] = ()
         """Frozen words, in the form of their last decode."""
         self._unsettled: tuple[Word, ...] = ()
-        """Words after the frozen ones, as the decode had them from which words were last frozen."""
+        """Words that followed the frozen ones in their decode, when words were last frozen."""
         self._within_sentence = False
         """Whether the window begins within a sentence. The decoder writes its first word with a
         capital even then."""
@@ -63,8 +63,8 @@ class Understood:
         return common_prefix(_keys(self.committed), _keys(final))
 
     def let_stand(self, hypothesis: Sequence[Word], *, ends: bool) -> None:
-        """Freeze all words. Later audio is decoded alone. It may continue the last sentence, unless
-        `ends` says that this is over."""
+        """Freeze all words. Later audio is decoded alone. `ends` says whether the last sentence is
+        over; otherwise later audio may continue it."""
         self._frozen += self._agreement.commit(len(hypothesis)).committed
         self._settled += tuple(hypothesis)
         self._agreement, self._unsettled = LocalAgreement(), ()

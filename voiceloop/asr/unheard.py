@@ -101,8 +101,9 @@ class WindowSound:
 
 
 def gone(settled: Sequence[str], said: Sequence[str]) -> int:
-    """Return how many of the `settled` words are missing in `said`. At one place, words that stand
-    there instead are subtracted; then fewer than `RUN` missing words do not count."""
+    """Return how many of the `settled` words are missing in `said`. At each place where words are
+    missing, the number of words that stand there instead is subtracted. Places with a difference
+    below `RUN` do not count."""
     before, after = (
         [key for word in words if (key := normalise(word))] for words in (settled, said)
     )

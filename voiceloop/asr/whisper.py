@@ -40,8 +40,8 @@ from voiceloop.types import Pcm, Word
 QUIETEST = 1e-4
 """Peak amplitude below which a window holds nothing to hear."""
 LOOKS = 2
-"""Maximum number of times that a window with missing words is divided, each time in two. Of three
-sentences, two may be missing."""
+"""Maximum depth of division: a window with missing words is divided in two, and each part may be
+divided again. Of three sentences, two may be missing."""
 CAREFUL_BEAMS = 5
 SURE = 0.6
 """Mean probability from which the words of a part are trusted. A part may hold nothing but
@@ -206,8 +206,8 @@ class Whisper(WindowedAsr):
 def _read(
     decoder: WhisperDecoder, found: Hypothesis, sound: WindowSound, *, timed: bool
 ) -> _Reading:
-    """Return the words of a decode: loops are cut, and words that are probably no speech are left
-    out. With `timed`, the words get exact times."""
+    """Return the words of a decode without loops, or no words if there is probably no speech. With
+    `timed`, the words get exact times."""
     words = found.spoken
     if not words:
         return _Reading(found, (), ())
@@ -252,7 +252,7 @@ def footprint(config: AsrConfig, device: str) -> Iterator[MemoryPart]:
     """Yield the memory that the recogniser takes on `device`: its weights and its working
     memory."""
     from voiceloop.asr.whisper_encoder import (
-        encoder_bytes,  # imports torch, which models for windows of any length do without
+        encoder_bytes,  # imports torch, which models for windows of any length do not need
     )
 
     if whisper_device(config.device) != device:

@@ -56,7 +56,7 @@ class Hypothesis:
     """The result of one decode of a window."""
 
     states: ctranslate2.StorageView
-    """The encoder's states that were decoded."""
+    """The encoder's states from which the words were decoded."""
     tokens: list[int]
     """Text tokens, without special ones."""
     words: Sequence[Spelling]
@@ -111,7 +111,7 @@ class WhisperDecoder:
         return Hypothesis(states, tokens, words, mean, result.no_speech_prob, ended)
 
     def _spell(self, tokens: list[int]) -> list[Spelling]:
-        """Join tokens to words at the spaces between them."""
+        """Join tokens into words, which begin where a token begins with a space."""
         words: list[Spelling] = []
         pieces, groups = self._tokenizer.split_to_word_tokens(tokens)
         last = 0

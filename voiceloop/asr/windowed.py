@@ -34,9 +34,9 @@ with these edges."""
 RECORDED_EDGE_MS = 200
 """Milliseconds that are decoded at each end of a silence if no partials are wanted. Of 634 words of
 people, tiny.en had 39 wrong with 64 ms, 18 with this value, and 16 with the whole silence. With
-synthetic voices, the starter model mishears the words behind a silence."""
+synthetic voices, the starter model mishears the words after a silence."""
 MIN_CUT = 0.25
-"""Least share of the engine's longest window that a cut removes."""
+"""Minimum share of the engine's longest window that a cut removes."""
 UNSAFE_S = 1.0
 """Seconds at the end of a window whose words may be wrong, because the window breaks off while the
 user speaks."""
@@ -53,9 +53,10 @@ SURE = 0.6
 """Mean probability of its words from which a partial decode may stand for the final one. If they
 are less likely, a final decode may find better ones."""
 MUCH_S, REST_MS = 4.0, 250
-"""Seconds of speech after which a pause of `REST_MS` milliseconds freezes the words before it.
-Later decodes begin after the pause. In five recordings of people, cut at their own pauses, tiny.en
-and base recognise pieces of some seconds as well as the whole, and pieces of one second worse."""
+"""After `MUCH_S` seconds of speech, a pause of `REST_MS` milliseconds freezes the words before it,
+and later decodes begin after the pause. In five recordings of people, cut at their own pauses,
+tiny.en and base recognise pieces of some seconds as well as the whole, and pieces of one second
+worse."""
 SEARCH_S = 0.1
 """Seconds on either side of a word boundary in which a cut is searched. The word times of human
 speech may be off by more."""
@@ -132,7 +133,7 @@ class WindowedSession:
 
     def __init__(self, asr: WindowedAsr, turn: AsrTurn, config: AsrConfig) -> None:
         self.ended = False
-        """Whether the turn is over. Its final decode may still be wanted."""
+        """Whether the turn is over. Its final decode may still have to run."""
         self.retracted = 0
         self._asr = asr
         self._turn = turn
@@ -278,8 +279,8 @@ class WindowedSession:
         return final
 
     def _let_stand(self, until: int, *, ends: bool) -> None:
-        """Freeze all words, and forget the audio before sample `until`. `ends` says that their
-        sentence is over."""
+        """Freeze all words, and forget the audio before sample `until`. `ends` says whether their
+        last sentence is over."""
         assert self._newest is not None, "there is a guess"
         self._understood.let_stand(self._newest.words, ends=ends)
         self._window.drop(until)

@@ -139,7 +139,7 @@ class PacedSpeaker:
         self._since = 0.0
         self._count = 0
         self._lag = 0.0
-        """Seconds by which all audio sounds later than the number of samples before it says."""
+        """Seconds to add to the time at which audio would sound by the count of samples alone."""
 
     @property
     def _end(self) -> float:

@@ -144,8 +144,8 @@ Channels = npt.NDArray[np.float32]
 
 
 class Mixer:
-    """Mixes the channels of a stream into one: their mean, or the louder one of two that cancel
-    each other. Some microphones and recordings have one of two channels inverted.
+    """Mixes the channels of a stream into one: usually their mean. If two channels cancel each
+    other, it is the louder one. Some microphones and recordings have one of two channels inverted.
 
     The choice is made every `STEP_MS` from the audio before, so nothing is held back and chunking
     makes no difference.
@@ -224,16 +224,16 @@ class HighPass:
         keep = math.exp(-2 * math.pi * self.CORNER_HZ / rate)
         self._share = 1 - keep
         self._kept = keep ** np.arange(1, rate // int(self.CORNER_HZ) + 1)
-        """For each sample of a block, the share of the mean from the block's beginning that is left
-        after it."""
+        """Share of a block's initial mean that is left after each of its samples."""
         self._mean = 0.0
-        """Running mean, divided by its decay since the block began."""
+        """Running mean after the newest sample, divided by that sample's factor in `_kept`."""
         self._begun = False
         self._at = 0
         """Samples of the present block that have been fed."""
 
     def feed(self, pcm: Pcm) -> Pcm:
-        """Subtract the running mean: y[t] = x[t] - m[t], with m[t] = (1 - a) m[t-1] + a x[t]."""
+        """Subtract the running mean: y[t] = x[t] - m[t], with m[t] = (1 - a) m[t-1] + a x[t]. Here
+        a is `_share`, and m begins as the first sample."""
         if not self._begun and len(pcm):
             self._mean, self._begun = float(pcm[0]), True  # as if all audio before had this offset
         size = len(self._kept)
@@ -375,7 +375,7 @@ class Ring:
         """Keep the oldest `keep` samples, faded to silence, and forget all later ones.
 
         Returns how many were forgotten. The samples that are appended next take over the indices of
-        these.
+        the forgotten ones.
         """
         start, waiting = self.take_all()
         kept = waiting[:keep]

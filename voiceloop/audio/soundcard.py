@@ -31,8 +31,8 @@ BACKLOG_S = 5.0
 """Maximum seconds of recorded audio that wait for a busy event loop. Beyond that the oldest audio
 is lost."""
 TAIL_S = 0.15
-"""Seconds for which the room and the sound card still sound after a reply. So long the microphone
-stays deaf."""
+"""Seconds for which the room and the sound card still sound after a reply. The microphone stays
+deaf during that time."""
 STALL_S = 5.0
 """Seconds after which a microphone that gives no audio, or a speaker that takes none, counts as
 failed."""

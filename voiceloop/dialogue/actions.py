@@ -37,7 +37,7 @@ class JudgeSound:
 @dataclass(frozen=True, slots=True)
 class ReadWords:
     """Have the language model read the user's words, and report the probability that the turn ends
-    there."""
+    after them."""
 
     turn: int
     text: str

@@ -1,8 +1,8 @@
 """Judges whether a user who makes a sound while a reply plays wants to interrupt it.
 
-The reply pauses at once, and this rule decides what becomes of it. A cough, a "yes, yes" or the
-reply's own echo lets it go on. Words, or a voice that goes on for half a second, end it. The rule
-has no state, audio or clock.
+The reply pauses at once, and this rule decides what becomes of it. After a cough, a "yes, yes" or
+an echo of the reply itself, the reply goes on. Words, or a voice that goes on for half a second,
+end the reply. The rule has no state, audio or clock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ is half a second minus the frame in which the sound is noticed."""
 CLEAR = 2
 """Number of words from which a sound is an interruption at once. Backchannels are not counted."""
 ECHO = 2
-"""Number of words in a row from which the user's words and the reply's are not equal by chance."""
+"""Minimum number of words that are an echo of the reply if they occur in it in the same order.
+Fewer may be equal by chance."""
 
 
 class Verdict(Enum):

@@ -47,10 +47,11 @@ def hangover_ms(
     """Return the milliseconds of silence that end a turn in which `text` was said so far, in
     `language`.
 
-    `probability` is the language model's that a turn ends after `text` without its final
-    punctuation, made `comparable`. It is None if it is not known. `calibration` says what the
-    probability means; without one it is not used. `sound` is the turn model's probability that the
-    turn is over, or None if it has not judged that. With `sound`, the odds of both are multiplied.
+    `probability` is the language model's probability that a turn ends after `text` without its
+    final punctuation, made `comparable`. It is None while it is not known. `calibration` says what
+    the probability means; without one it is not used. `sound` is the turn model's probability that
+    the turn is over, or None if it has not judged that. With `sound`, the odds of both are
+    multiplied.
     """
     match config.endpoint:
         case "fixed":

@@ -20,7 +20,7 @@ Returned = tuple[ToolCall, str]
 
 
 class Phase(Enum):
-    """How far the answer to a turn is. A turn that is done is kept no more."""
+    """How far the answer to a turn is. A turn that is done is not kept."""
 
     HEARING = "hearing"
     """No reply runs yet."""
@@ -86,7 +86,7 @@ class EndProbability:
 
 @dataclass(frozen=True, slots=True)
 class SoundJudgement:
-    """The turn model's probability that a turn is over, by the sound before a silence."""
+    """The turn model's probability that a turn is over, judged by the sound before a silence."""
 
     since: int
     """Sample at which the silence began."""
@@ -191,8 +191,7 @@ class Turn:
     ended: bool = False
     """Whether the user has finished: the endpoint has been decided."""
     resumes: bool = False
-    """Whether the user had only paused before this turn, although the pause ended the turn
-    before."""
+    """Whether this turn began so soon after the last one that the user had only paused."""
     carried: str = ""
     """What the user said in an earlier turn, if they went on before it was answered."""
     returned: Sequence[Returned] = ()
@@ -218,14 +217,14 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """What the user has said, as far as it is settled."""
+        """What the user has said, as far as it is settled, after the words of `carried`."""
         whole = self.words.whole
         newest = self.words.newest.committed_text if self.words.newest else ""
         return f"{self.carried} {whole.text if whole else newest}".strip()
 
     @property
     def hypothesis(self) -> str:
-        """What the user seems to have said so far, settled or not."""
+        """What the user seems to have said so far, settled or not, after the words of `carried`."""
         return f"{self.carried} {self.words.hypothesis}".strip()
 
     @property

@@ -17,7 +17,7 @@ class Gate:
         self._ahead_s = 0.0
         self.priority = Priority(FIRST if urgent else LATER)
         """Priority of the reply's steps. After the endpoint, a reply without audio goes before
-        replies that have some seconds of audio to play."""
+        replies that have a second or more of audio to play."""
         self.scope = anyio.CancelScope()
         """Cancel scope around all work of the reply."""
         self._committed = anyio.Event()

@@ -27,7 +27,7 @@ class History:
 
     def __init__(self, resources: Resources) -> None:
         self._next = Priority(LATER)
-        """Priority of the next turn. The history that is read before it has the same one."""
+        """Priority of the next turn, and of the reading before that turn begins."""
         self._runner = resources.engines.llm_runner
         self._conversation, self._observer = resources.conversation, resources.observer
         self._player = resources.player

@@ -10,7 +10,8 @@ from voiceloop.engines import Conversation, Steps, T
 
 @dataclass(frozen=True, slots=True)
 class ConversationStanding:
-    """What is known of a conversation after one of its steps; the fields are its properties."""
+    """The state of a conversation after one of its steps. The fields hold what the conversation
+    said of itself then."""
 
     exchanges: int
     tokens_read: int

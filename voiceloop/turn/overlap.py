@@ -40,4 +40,4 @@ OVERLAPS: Mapping[str, Overlap] = {
     for part in fields(Overlap)
     if part.name != "stages"
 }
-"""Overlaps by the name of the mode, or of the part that is left out."""
+"""Overlaps, each by the name of its mode, or by `no-` and the name of the part that is left out."""

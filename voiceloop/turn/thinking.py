@@ -58,8 +58,8 @@ class Thinking:
         """Whether the reply was ended because it reached the requested maximum of tokens."""
         self._limited = False
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
-        """Newest tool calls, each with its result; None if it has none yet or a client runs the
-        tool."""
+        """Newest tool calls, each with its result. The result is None if it is not known yet, or if
+        a client runs the tool."""
         self.counts: Counter[str] = Counter()
         self.answer = answer
         self._request = request
