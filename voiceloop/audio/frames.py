@@ -99,7 +99,7 @@ class LiveResampler:
     """Resamples a live stream: nothing is held back, however the input is chunked.
 
     The sound is delayed by `DELAY_S`. The polyphase filter has linear phase and needs no later
-    samples. It has a Kaiser window (Kaiser 1974) and attenuates by 80 dB.
+    samples. It has a Kaiser window (Kaiser 1974), which attenuates the stop band by 80 dB.
     """
 
     DELAY_S = 0.002

@@ -66,8 +66,8 @@ class History:
         self._scope.cancel()
 
     def begin(self) -> Priority:
-        """Begin the next turn, and return its priority. The history that is still being read for it
-        gets the same priority, which is no longer idle."""
+        """Begin the next turn, and return its priority. If the history is still being read, the
+        reading gets the same priority and is no longer idle."""
         priority, self._next = self._next, Priority(LATER)
         priority.level = LATER
         return priority

@@ -10,8 +10,8 @@ from voiceloop.engines import Conversation, Steps, T
 
 @dataclass(frozen=True, slots=True)
 class ConversationStanding:
-    """The state of a conversation after one of its steps. The fields hold what the conversation
-    said of itself then."""
+    """The state of a conversation after one of its steps. The fields hold values of `Conversation`
+    as they were then."""
 
     exchanges: int
     tokens_read: int
