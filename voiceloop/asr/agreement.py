@@ -2,8 +2,8 @@
 
 Source: Liu, Niehues et al. 2020 (arXiv 2005.11185) and Macháček et al. 2023 (arXiv 2307.14743).
 Here words are compared in normalised form, so that a comma or a capital does not delay a commit. A
-hypothesis is all the words of one growing audio window. This module knows nothing of audio, time or
-decoders.
+hypothesis is all the words that one decode gives for a growing audio window. This module knows
+nothing of audio, time or decoders.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ def normalise(text: str) -> str:
 
 
 def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return the number of equal items at the beginning of both sequences."""
+    """Return the length of the longest prefix that both sequences share."""
     pairs = zip(left, right, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
 def repeats(words: Sequence[str]) -> bool:
-    """Return whether a phrase of three or more words is repeated directly, or a phrase of two words
-    at the end. People do so now and then, and decoders in a loop do it again and again."""
+    """Return whether a phrase of three or more words is said twice in a row, or whether `words` end
+    with a phrase of two words said twice. People do so now and then, and decoders in a loop do it
+    again and again."""
     said = [key for word in words if (key := normalise(word))]
     return any(
         said[at - length : at] == said[at : at + length]
@@ -53,7 +54,8 @@ class DividedWords:
 
 
 class LocalAgreement:
-    """The committed words of one window. Words are only added, until `freeze` takes some out."""
+    """The committed words of one window. Words are added at their end, and only `freeze` takes some
+    out."""
 
     def __init__(self) -> None:
         self.committed: tuple[Word, ...] = ()
@@ -71,7 +73,8 @@ class LocalAgreement:
         return self.commit(agreed)
 
     def commit(self, count: int) -> DividedWords:
-        """Commit the first `count` words of the newest hypothesis, agreed on or not."""
+        """Commit the first `count` words of the newest hypothesis, even if two hypotheses do not
+        agree on them."""
         position = self._position(self._keys)
         if count > position:
             self.committed += self._hypothesis[position:count]
@@ -96,8 +99,8 @@ class LocalAgreement:
         """Return the length of the prefix of `keys` that matches the committed words.
 
         If a hypothesis spells them differently, the prefix with the least edit distance to them
-        matches. Ties go to a prefix that ends with the same word, and then to the one of the
-        nearest length.
+        matches. Of several, a prefix that ends with the same word is taken, and then the one whose
+        length is nearest to the number of committed words.
         """
         said = [normalise(word.text) for word in self.committed]
         if said == list(keys[: len(said)]):

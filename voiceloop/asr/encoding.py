@@ -1,7 +1,8 @@
 """Turns audio into the states that Whisper's decoder reads, window by window.
 
-CTranslate2 encodes each window as a whole. On a CPU that takes most of a decode's time, so there
-voiceloop's own encoder is used, which does less work for short windows. This module knows no words.
+CTranslate2 encodes each window as a whole. On a CPU that takes most of a decode's time. So
+voiceloop has its own encoder for CPUs, which does less work for short audio. This module knows no
+words.
 """
 
 from __future__ import annotations
@@ -34,24 +35,23 @@ FULL_WINDOW_S = 30.0
 """Length in seconds of the windows that Whisper was trained on, the longest that its encoder
 takes."""
 SHORTEST_S = 0.5
-"""Length in seconds of the shortest window for a model that was trained on windows of any
-length."""
+"""Minimum length in seconds of a window, for a model that was trained on windows of any length."""
 QUIET = -0.75
-"""Value of the features of silence after speech at a usual level. Features are relative to the
-loudest sound."""
+"""Value of the features of silence that follows speech of a usual level. It depends on the speech,
+because features are relative to the loudest sound."""
 FRAMES_PER_STEP = 20
-"""Feature frames in a step of 0.2 s; windows have lengths of whole steps. The encoder's
-convolutions compile, and keep for good, a kernel of some 0.3 MB for each length."""
+"""Feature frames in a step of 0.2 s. Windows have lengths of whole steps, because the encoder's
+convolutions compile a kernel of some 0.3 MB for each length, and keep it for good."""
 REACH_S = 0.04
-"""Seconds after the last sample in which states still depend on it, because features and
-convolutions look around."""
+"""Seconds after the end of the audio in which states still depend on the audio, because each
+feature and each convolution covers a stretch of time."""
 STATE_S = FRAMES_PER_STATE * HOP / SPEECH_RATE
 """Seconds from one state of the encoder to the next."""
 SAME = 0.5
-"""Greatest root mean square difference between our states and CTranslate2's, relative to the
-standard deviation of CTranslate2's, at which both are of one network. States of two networks are
-1.4 apart. With weights of eight bits tiny.en, base and the starter model give 0.02 to 0.07; larger
-models have not been tried."""
+"""Maximum difference between the states of our encoder and of CTranslate2's, if both are the same
+network: the root mean square difference, divided by the standard deviation of CTranslate2's states.
+Two different networks give 1.4. With weights of eight bits tiny.en, base and the starter model give
+0.02 to 0.07; larger models have not been tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Windows:
     longest_s: float = FULL_WINDOW_S
     """Longest window, in seconds."""
     any_length: bool = False
-    """Whether the model was trained on windows as long as their speech, without silence after
-    it."""
+    """Whether the model was trained on windows that are as long as their speech. Otherwise silence
+    fills each window to `FULL_WINDOW_S`."""
 
     def frames(self, seconds: float) -> int:
         """Return the length of the window for `seconds` of audio, in feature frames."""
@@ -99,8 +99,8 @@ class Encoding:
         encoder: WhisperEncoder | None,
         pad_s: float | None,
     ) -> None:
-        """Use our own `encoder`, or CTranslate2's if it is None. `pad_s` seconds of the silence are
-        encoded with the speech; None encodes all of it."""
+        """Use our own `encoder`, or CTranslate2's if it is None. Our own encodes only `pad_s`
+        seconds of the silence after the audio, or all of it if `pad_s` is None."""
         self.windows = windows
         self._model = model
         self._mels = len(model.feature_extractor.mel_filters)
@@ -114,7 +114,8 @@ class Encoding:
             self._short = ShortEncoder(encoder, QUIET)
 
     def shortens(self, pcm: Pcm) -> bool:
-        """Return whether the states of `pcm` are approximated by a short window."""
+        """Return whether only a short window is encoded for `pcm`, which gives approximate
+        states."""
         return self._short is not None and self._heard(pcm, self._short) <= self.windows.frames(0)
 
     def _heard(self, pcm: Pcm, short: ShortEncoder) -> int:
@@ -129,8 +130,8 @@ class Encoding:
         """
         frames = self.windows.frames(len(pcm) / SPEECH_RATE)
         if self._encoder is None:
-            # CTranslate2 takes states for features if there are as many as mel bands, and encodes
-            # them once more. Speech of just 1.6 s would be lost, so the window is made longer.
+            # CTranslate2 takes states for features if there are as many states as mel bands, and
+            # encodes them once more. Speech of just 1.6 s would be lost, so its window is longer.
             frames += FRAMES_PER_STATE * (frames == self._mels * FRAMES_PER_STATE)
             return self._model.encode(self._log_mel(pcm, frames))
         short = self._short if self.shortens(pcm) and not whole else None
@@ -141,16 +142,17 @@ class Encoding:
 
 
 def is_ours(device: str, windows: Windows) -> bool:
-    """Return whether our own encoder is used on `device`. A GPU encodes a full window in some
-    milliseconds, and windows of any length need no silence."""
+    """Return whether our own encoder is used on `device`. A GPU does not need it, since it encodes
+    a full window in some milliseconds. Models for windows of any length do not either, since they
+    encode no silence."""
     return device == "cpu" and not windows.any_length
 
 
 def own_encoder(folder: Path, model: WhisperModel) -> WhisperEncoder | None:
-    """Read our own encoder of `model`. Returns None, with a warning, if its states are not those of
-    the model."""
+    """Make our own encoder from the weights in `folder`. Logs a warning and returns None if they
+    cannot be read, or do not give the states that `model` gives."""
     from voiceloop.asr.whisper_encoder import (
-        read_encoder,  # imports torch, which models for windows of any length do without
+        read_encoder,  # imports torch, which models for windows of any length do not need
     )
 
     try:

@@ -1,4 +1,4 @@
-"""Whisper's log-mel features, as faster-whisper's extractor gives them, computed many times faster.
+"""Computes the log-mel features of faster-whisper's extractor for Whisper, many times faster.
 
 The features of silence after the audio are filled in and not computed, so padding a short utterance
 to a long window takes no time. This module knows nothing of models.
@@ -17,8 +17,8 @@ HOP = 160
 WIDTH = 400
 """Samples in the window of one frame."""
 RANGE = 8.0
-"""Range of the logarithm below its greatest value. Lower values are raised to the bottom of the
-range."""
+"""Range of log10(power), counted down from its maximum in the audio. Lower values are raised to the
+bottom of the range."""
 FLOOR = -10.0
 BLOCK = 32
 """Frames transformed at a time, few enough to fit into the processor's cache."""

@@ -1,10 +1,10 @@
 """Hearing: turns a microphone's frames into events of the user's turns.
 
-It cuts the stream into the windows that voice activity detection takes. The detector judges each
-window, and the part of the next one that has arrived. Hearing also keeps the audio that a turn may
-begin with, and the time at which each sample was recorded. A frame is first judged: only this step
-runs a model, and it may run on another thread. Then the frame is fed; before that it has no effect.
-This module knows nothing of words.
+It cuts the stream into the windows that voice activity detection takes. The detector gets each
+window, and the part of the next one that has arrived. Hearing also keeps the audio with which a
+turn may begin, and the time at which each sample was recorded. Each frame takes two steps. `judge`
+runs the model, perhaps on another thread, and reports nothing. `feed` passes the result to the
+detector and yields the events. This module knows nothing of words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class JudgedFrame:
     windows: tuple[tuple[AudioFrame, float], ...]
     """Windows, each with the probability that it is speech."""
     rest: AudioFrame
-    """Beginning of the next window."""
+    """Samples of the next window that have arrived."""
 
 
 class Hearing:
@@ -46,7 +46,7 @@ class Hearing:
         self.policy = policy
         """Settings by which turns are found and ended."""
         self.recent = SampleBuffer()
-        """Newest samples: at least those with which a turn that begins now would begin."""
+        """Newest samples, at least as many as a turn that begins now includes."""
         self._vad = vad
         self._detector = detector
         self._framer = Framer(size=vad.frame)
@@ -72,9 +72,9 @@ class Hearing:
         return JudgedFrame(frame, windows, self._framer.rest)
 
     def feed(self, judged: JudgedFrame, arrived: float) -> Iterator[TurnEvent]:
-        """Yield the events of a judged frame that `arrived` at that time, in seconds of the loop's
-        clock. Each event must be handled before the next is requested, since the handler may call
-        `end`. Pauses and silences do not wait for a whole window."""
+        """Yield the events of a judged frame. `arrived` is when it arrived, in seconds of the
+        loop's clock. Each event must be handled before the next is requested, since the handler may
+        call `end`. Pauses and silences are found even before a window is complete."""
         self._arrivals.append((judged.frame.end, arrived))
         self.recent.append(judged.frame.pcm)
         for window, probability in judged.windows:
@@ -88,8 +88,8 @@ class Hearing:
         return self._detector.end()
 
     def when(self, sample: int) -> float:
-        """Return the time at which `sample` was recorded. Frames arrive as their last sample is
-        recorded."""
+        """Return the time at which `sample` was recorded. A frame is assumed to arrive when its
+        last sample is recorded."""
         when = self._arrivals[-1][1]
         for end, arrival in reversed(self._arrivals):
             if end < sample:
@@ -98,7 +98,7 @@ class Hearing:
         return when
 
     def _begun(self, event: SpeechStarted) -> SpeechStarted:
-        # If the pre-roll was shorter until now, less audio has been kept than is wanted.
+        # If new settings have a longer pre-roll, less audio may have been kept than that.
         start = max(event.start, self.recent.start, self._forgotten)
         return replace(event, start=start, speech_start=max(start, event.speech_start))
 

@@ -1,5 +1,5 @@
-"""Checks of a recogniser's settings that need no model. They read small files and look for devices,
-before anything large is loaded."""
+"""Checks a recogniser's settings before its model is loaded: reads small files and looks for
+devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from voiceloop.languages import AUTO
 from voiceloop.placement import chosen_device
 
 MULTILINGUAL = 51_865
-"""Least number of tokens of a multilingual Whisper model. CTranslate2 uses the same limit."""
+"""Minimum number of tokens of a multilingual Whisper model. CTranslate2 uses the same limit."""
 
 
 def check_recogniser(config: AsrConfig) -> None:
@@ -47,7 +47,7 @@ def unknown_language(config: AsrConfig) -> ConfigError:
 
 
 def _tokens(folder: Path) -> frozenset[str]:
-    """Return the tokens that the model knows; none if its files cannot be read."""
+    """Return the tokens of the model's vocabulary, or an empty set if its file cannot be read."""
     try:
         if (listed := folder / "vocabulary.json").exists():
             return frozenset(json.loads(listed.read_bytes()))

@@ -18,14 +18,14 @@ FLOOR_MS = 400
 FLOOR_SHARE = 0.1
 """Quantile of the recent levels that is taken as the background level."""
 HUSH_MS = 24
-"""Milliseconds of quiet after which a pause is guessed."""
+"""Milliseconds of quiet that count as the beginning of a pause."""
 ABOVE_FLOOR_DB = 5.0
 BELOW_PEAK_DB = 40.0
-"""Decibels. Speech is louder than the background plus `ABOVE_FLOOR_DB`, and louder than its own
-peak minus `BELOW_PEAK_DB`."""
+"""Limits in decibels. Speech is louder than the background plus `ABOVE_FLOOR_DB`, and louder than
+its own peak minus `BELOW_PEAK_DB`."""
 PAUSE_BELOW_PEAK_DB = 10.0
-"""Decibels by which a pause is below the peak, so that a constant sound does not count as
-background."""
+"""Minimum distance in decibels between a pause and the peak of the speech. Without it, a constant
+sound would count as background, and so as a pause."""
 
 
 class Loudness:
@@ -33,7 +33,7 @@ class Loudness:
 
     def __init__(self) -> None:
         self._levels = np.zeros(0)
-        """Levels in dB of the newest steps before the windows in `_quiet`."""
+        """Levels in dBFS of the newest steps, without those of the windows in `_quiet`."""
         self._quiet = deque[Pcm]()
         """Newest windows outside of any turn. Their levels are computed only when a turn follows,
         since most streams are silent most of the time."""
@@ -60,8 +60,8 @@ class Loudness:
         self._peak = SILENCE_DBFS
 
     def hushed(self, rest: Pcm | None = None) -> bool:
-        """Return whether the last `HUSH_MS` are as quiet as a pause. `rest` is audio after the last
-        window."""
+        """Return whether the last `HUSH_MS` are as quiet as a pause. `rest` is audio that has
+        arrived after the last window."""
         heard: npt.NDArray[np.float64] = self._levels
         if rest is not None:
             heard = np.concatenate((heard, levels(rest[: len(rest) // STEP * STEP], STEP)))
@@ -69,8 +69,8 @@ class Loudness:
         return loudest <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
 
     def last_loud(self, seen: int, first: int, last: int) -> int | None:
-        """Return the end of the last step between samples `first` and `last` that is as loud as
-        speech, or None if there is none. The levels reach up to sample `seen`."""
+        """Return the end, in samples, of the last loud step between samples `first` and `last`, or
+        None if none is as loud as speech. The levels reach up to sample `seen`."""
         begun = seen - len(self._levels) * STEP
         first, last = max(begun, first), min(seen, last)
         near = self._levels[(first - begun) // STEP : (last - begun) // STEP]

@@ -22,8 +22,8 @@ from voiceloop.types import AudioFrame, Pcm, Transcript
 
 REST_MS = 2000
 """Milliseconds of silence that end a piece of a recording. Of 634 words in 28 recordings with
-pauses, tiny.en had 37, 16 and 15 wrong with 1, 2 and 3 s of it, and 44 when they were heard as
-conversations."""
+pauses, tiny.en had 37, 16 and 15 wrong with silences of 1, 2 and 3 s, and 44 when the recordings
+were transcribed turn by turn."""
 NO_LIMIT_S = 1e6
 
 
@@ -36,8 +36,8 @@ def transcribe_live(
     *,
     partials: bool = True,
 ) -> Iterator[Transcript]:
-    """Yield the transcripts of a stream at 16 kHz as in a live conversation; each is decoded on the
-    spot.
+    """Yield the transcripts of a stream at 16 kHz as in a live conversation. Each decode ends
+    before more audio is taken.
 
     `blocks` may have any size. Without `partials`, a windowed recogniser decodes each turn once,
     when it has ended or fills the longest window.
@@ -79,8 +79,8 @@ def transcribe_recording(
     """Yield the transcripts of a recording at 16 kHz. All speech between two long silences gets one
     final transcript.
 
-    Nobody waits for an answer, so speech after a pause is decoded with the speech before it, in
-    windows as long as the engine takes.
+    Nobody waits for an answer, so speech after a short pause is decoded together with the speech
+    before it, in windows as long as the engine takes.
     """
     turns = replace(turns, hangover_ms=max(REST_MS, turns.hangover_ms), max_turn_s=NO_LIMIT_S)
     return transcribe_live(blocks, vad, asr, config, turns, partials=False)
@@ -89,7 +89,7 @@ def transcribe_recording(
 def _heard(
     blocks: Iterable[Pcm], vad: Vad, turns: TurnConfig
 ) -> Iterator[tuple[AudioFrame, list[TurnEvent]]]:
-    """Yield each window with the events that it causes, and at last an empty window with the events
+    """Yield each window with the events that it causes, and finally an empty window with the events
     that the end of the stream causes."""
     detector = TurnDetector(turns)
     framer = Framer(SPEECH_RATE, vad.frame)

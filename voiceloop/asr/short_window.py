@@ -6,11 +6,11 @@ on the speech. So the states of a silent window are computed once, when the mode
 window with speech, the encoder computes only the speech and some positions of the silence, the
 pivots P. In each layer, the change d of the pivots' keys and values against those of the silent
 window is interpolated to all other positions of the silence. Speech and pivots then attend to a
-whole window. Usually the silence is cut off instead. Then the decoder reads states that it was not
-trained on, and says the last phrase again.
+whole window. The usual way is to cut off the silence instead. But then the decoder reads states
+that it was not trained on, and says the last phrase again.
 
-The interpolation is regression by a Gaussian process. With the states s of the silent window, less
-their mean, and i and j for positions:
+The interpolation is regression by a Gaussian process. Here i and j are positions, and s_i are the
+states of the silent window after their mean is subtracted:
 
     covariance      k(i, j) = exp((cos(s_i, s_j) - 1) / COSINE_SCALE - |i - j| / LENGTH)
     interpolation   d_j = k(j, P) (k(P, P) + NOISE I)^-1 d_P
@@ -46,13 +46,13 @@ COSINE_SCALE = 1.0
 NOISE = 1e-2
 """Share of a position's variance that other positions do not explain."""
 QUERY_STRIDE = 13
-"""Distance between the positions whose attention is summed. States repeat themselves with other
-periods."""
+"""Distance in positions between the queries whose attention is summed. It differs from the period
+with which states repeat themselves."""
 AFAR = 50
-"""Distance in positions within which attention is not counted, because every position receives
-it."""
+"""Distance in positions within which attention is not counted, because every position is attended
+to by its neighbours."""
 LEAST = 1e-6
-"""Least unexplained variance; smaller values are rounding errors."""
+"""Minimum of the unexplained variance; smaller values are rounding errors."""
 
 
 class ShortEncoder:
@@ -60,13 +60,13 @@ class ShortEncoder:
 
     Relative to their standard deviation, the states of the speech differ by 0.006 (tiny.en) and
     0.015 (base) from those that `WhisperEncoder` gives for the full window, and the states of the
-    silence by 0.07 and 0.14. This was measured with some 90 clips and beginnings of 2 to 10 s.
-    CTranslate2's weights of eight bits move the states by 0.04.
+    silence by 0.07 and 0.14. This was measured with some 90 clips, in windows that are silent after
+    2 to 10 s. CTranslate2's weights of eight bits move the states by 0.04.
     """
 
     BEHIND = 2
-    """Number of silent states behind the speech in the features: one for the first silent position,
-    and one for the last position of the window."""
+    """Number of silent states that the features have after the speech. The second stands for the
+    last position of the window, and the first for all other silent positions."""
 
     @torch.inference_mode()
     def __init__(self, encoder: WhisperEncoder, quiet: float) -> None:
@@ -114,7 +114,8 @@ class ShortEncoder:
 
 def _filled(own: Tensor, silent: Tensor, heard: int, at: Tensor, weights: Tensor) -> Tensor:
     """Return the rows of a whole window. The `heard` rows of speech and the pivots `at` come from
-    `own`. All other rows are those of `silent` plus their interpolated changes."""
+    `own`. All other rows are those of `silent`, plus the changes that are interpolated from the
+    pivots."""
     whole = torch.empty_like(silent)
     whole[:heard] = own[:heard]
     changes = own[heard:] - silent[at]
@@ -124,7 +125,7 @@ def _filled(own: Tensor, silent: Tensor, heard: int, at: Tensor, weights: Tensor
 
 
 def covariance(states: Tensor) -> Tensor:
-    """Return the covariance k of the changes at any two positions, from 0 to 1: [states,
+    """Return the covariance k between the changes at every two positions, from 0 to 1: [states,
     states]."""
     directions = F.normalize(states - states.mean(0), dim=1)
     at = torch.arange(len(states), dtype=torch.float32)

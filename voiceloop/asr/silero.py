@@ -1,8 +1,8 @@
 """Voice activity detection (VAD) by Silero, window by window, from the ONNX file in faster-whisper.
 
 The network takes each window of 512 samples together with the 64 samples before it; without these
-its probabilities are far too low. It also keeps the state of its recurrent layer. So the windows of
-a stream get the probabilities that the whole audio would get at once. This module knows nothing of
+its probabilities are far too low. It also keeps the state of its recurrent layer. So windows that
+are judged one by one get the same probabilities as in the whole audio. This module knows nothing of
 turns and thresholds.
 """
 
@@ -27,21 +27,23 @@ WINDOW = 512
 CONTEXT = 64
 STATE = (1, 1, 128)
 MUTE = 4 / 32768
-"""Greatest amplitude of a microphone that is off: silence with dither."""
+"""Maximum amplitude of a microphone that is off: silence with dither."""
 MUTE_WINDOWS = 8
 """Number of mute windows in a row after which the network is reset, and not run until there is
-sound. Otherwise clients that stream silence would cost more than those who speak."""
+sound. Otherwise clients that stream silence would cost more computing time than clients whose users
+speak."""
 
 HEARD = 0.03
-"""Peak of sound that the network hears well; speech is far above it. Sound that has been softer for
-seconds is amplified: the network misses speech below some -50 dBFS, and Whisper does not."""
+"""Peak amplitude that the network hears well; speech is usually far above it. If all sound of the
+last seconds is softer, it is amplified: the network misses speech below some -50 dBFS, and Whisper
+does not."""
 MOST_GAIN = 6.0
 ABOVE = 3.0
-"""Sound is amplified if its peak is at least this many times that of the softest windows. Softer
-sound is background."""
+"""A window is amplified only if its peak is at least this many times the peak of the softest recent
+window. Otherwise it is background."""
 FALL = 0.989
-"""Factor by which the remembered loudest peak falls in each window, and the softest rises: 3 dB a
-second."""
+"""In each window, the remembered loudest peak is multiplied by this factor and the softest is
+divided by it: 3 dB a second."""
 
 
 class Silero:

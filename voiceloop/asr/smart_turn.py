@@ -1,9 +1,9 @@
-"""The turn model smart-turn 3.2 of Pipecat, which judges by the sound of a voice whether its turn
-is over.
+"""The turn model smart-turn 3.2 of Pipecat, which judges by the sound of a voice whether the
+speaker has finished.
 
-The model is an encoder like Whisper's. It takes the last eight seconds, with the speech at their
-end, and was trained on turns that are followed by 0.2 s of silence. This module knows no words.
-Source: https://github.com/pipecat-ai/smart-turn.
+The model is an encoder like Whisper's. It takes the last eight seconds of a turn; silence is put
+before a shorter turn. It was trained on turns that are followed by 0.2 s of silence. This module
+knows no words. Source: https://github.com/pipecat-ai/smart-turn.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SmartTurn:
 
 
 def footprint(config: TurnConfig, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the model takes on `device`. It runs on the CPU alone."""
+    """Yield the memory that the model takes on `device`. The model runs only on the CPU."""
     del config
     if device == "cpu":
         files = find(NAME, "turn").rglob("*.onnx")
@@ -67,7 +67,7 @@ def smart_turn(config: TurnConfig) -> TurnModel:
 
     Raises ModelCorrupt, and the errors of `catalog.names.find`.
     """
-    del config  # it says how long silences are, which the model does not decide
+    del config  # it sets lengths of silence, which the model does not decide
     path = find(NAME, "turn") / FILE
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

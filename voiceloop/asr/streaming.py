@@ -46,8 +46,8 @@ class AsrStream(Protocol):
     def final(self) -> Sequence[Word]:
         """Return all words of the audio so far, timed in seconds from its first sample.
 
-        It is called while the user is silent. If they go on, `feed` follows, and later results
-        still begin with what was said before.
+        It is called while the user is silent. If they go on, `feed` is called again, and later
+        results must still begin with the words before the silence.
         """
         ...
 
@@ -59,14 +59,15 @@ class StreamingAsr(Asr):
 
     @abstractmethod
     def open(self, language: str | None) -> AsrStream:
-        """Begin to hear a turn, on the model's thread. `language` None is the configured one."""
+        """Begin to hear a turn, on the model's thread. If `language` is None, the configured one is
+        used."""
 
     def session(self, turn: AsrTurn, config: AsrConfig) -> StreamingSession:
         """Begin to recognise a turn."""
         return StreamingSession(self, turn, samples(config.partial_every_ms))
 
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
-        """Hear the requested audio in one piece, and return its final words."""
+        """Recognise the requested audio in one piece, and return its final words."""
         stream = self.open(request.language)
         stream.feed(request.pcm)
         return stream.final()
@@ -89,11 +90,12 @@ class StreamingSession:
         self._unheard.append(turn.audio.pcm)
         self._words: tuple[Word, ...] = ()
         self._settled = self._revision = 0
-        """Number of settled words, and number of transcripts so far."""
+        """Number of settled words (`_settled`) and number of transcripts so far (`_revision`)."""
         self._silence: tuple[int, int] | None = None
         """Samples at which the speech ended and at which that was decided; None during speech."""
         self._final_to = 0
-        """End, in samples, of the audio whose words are all known."""
+        """Sample before which all words are known, if the newest result is a final one; 0 if it is
+        partial."""
         self._running = self._ended = False
 
     @property
@@ -103,7 +105,8 @@ class StreamingSession:
 
     @property
     def guess(self) -> Transcript | None:
-        """The final transcript if the user stays silent; None while it is not known."""
+        """The final transcript for the case that the user stays silent; None during speech and
+        until it is known."""
         if self._silence is None or self._silence[0] > self._final_to:
             return None
         return Transcript(self._turn.number, self._revision + 1, self._words, final=True)
@@ -120,11 +123,11 @@ class StreamingSession:
             self._unheard.append(frame.pcm)
 
     def pause(self, sample: int, speech_end: int) -> None:
-        """Request all words next, on the guess that the turn is over."""
+        """Let the next job find all words up to `sample`, on the guess that the turn is over."""
         self._silence = speech_end, sample
 
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
-        """Withdraw the guess. The engine hears the whole pause."""
+        """Withdraw the guess. The engine hears the whole pause, so the arguments do not matter."""
         del speech_start, anew, whole
         self._silence = None
 
@@ -137,7 +140,8 @@ class StreamingSession:
         return self.guess
 
     def next_job(self) -> AsrJob | None:
-        """Return the job that hears the next audio, or None if there is too little."""
+        """Return the job that feeds the next audio to the engine. None while a job runs, if all
+        words are known, or if there is too little audio."""
         if self._running or self.guess is not None:
             return None
         begin, end = self._unheard.start, self._unheard.end

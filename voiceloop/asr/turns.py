@@ -15,8 +15,8 @@ A window is voiced if its probability reaches `threshold`. The windows after it 
 until the probability falls below `release`. The network errs by up to three windows either way, so
 the end of speech is searched in the audio levels around the last voiced window, in steps of four
 milliseconds. For the same reason a pause begins as soon as a window is as quiet as the background
-and its probability is below `pause_below`. A turn never ends before a window is unvoiced. After
-that it may end within a window, if the part that has arrived is quiet.
+and its probability is below `pause_below`. A silence never ends a turn before a window is unvoiced.
+After that the turn may end within a window, if the part that has arrived is quiet.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class SpeechStarted:
     sample: int
     """Index of the sample after the last one seen when this was decided."""
     start: int
-    """First sample to recognise: the speech start less the pre-roll, but never within an earlier
-    turn."""
+    """First sample to recognise. It precedes the speech by the pre-roll, but never lies within an
+    earlier turn."""
     speech_start: int
     """First sample of the first voiced window."""
 
@@ -93,11 +93,11 @@ class TurnEnded:
     """The user's turn is over."""
 
     sample: int
-    """Index of the sample after the last one seen when this was decided: the endpoint decision."""
+    """The endpoint: index of the sample after the last one seen when this was decided."""
     speech_end: int
     """Index of the sample after the last voiced one."""
     forced: bool = False
-    """True if the turn ended without a silence: it reached its greatest length, or a client ended
+    """True if the turn ended without a silence: it reached its maximum length, or a client ended
     it."""
 
 
@@ -130,8 +130,8 @@ class SpeechDetector:
         self._loudness = Loudness()
 
     def feed(self, frame: AudioFrame, probability: float) -> Iterable[TurnEvent]:
-        """Yield the events of `frame`, the next window of the stream, by its speech
-        `probability`."""
+        """Yield the events of `frame`, the next window of the stream. `probability` is that of
+        speech in it."""
         config = self._config
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
@@ -214,8 +214,8 @@ class SpeechDetector:
         return []
 
     def _pause(self, seen: int | None = None) -> list[TurnEvent]:
-        """Report a pause that begins, or the present one if its beginning has moved to a later
-        sample."""
+        """Report a pause that begins. The present pause is reported again if the speech turns out
+        to have ended only after the first report."""
         if self._speech_end is None or self._speech_end > self._paused:
             self._speech_end, self._paused = self._refined_end(), seen or self._seen
             return [SpeechPaused(self._paused, self._speech_end)]
@@ -231,8 +231,8 @@ class SpeechDetector:
         return TurnEnded(self._seen, speech_end, forced)
 
     def _refined_end(self) -> int:
-        """Return the end of the last step around the last voiced window that is as loud as
-        speech."""
+        """Return the sample at which the speech ended. Around the end of the last voiced window,
+        this is the end of the last loud step, or of the window if no step is loud."""
         first = self._voiced_end - samples(LOOK_BACK_MS)
         last = self._voiced_end + samples(LOOK_AHEAD_MS)
         found = self._loudness.last_loud(self._seen, first, last)
@@ -262,7 +262,7 @@ class TurnDetector(SpeechDetector):
 
 
 class Commitment:
-    """A detector for a client that says itself when the user begins and ends.
+    """A detector for a client that decides itself when the user begins and ends.
 
     A turn begins with the first frame after the end of the last turn, and has all audio until
     `end`.
@@ -274,7 +274,7 @@ class Commitment:
         self._seen = 0
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """Begin a turn if there is none, and end one that has reached the greatest length."""
+        """Begin a turn if there is none, and end one that has reached the maximum length."""
         del probability
         self._seen = frame.end
         if self._start is None:

@@ -11,8 +11,8 @@ from voiceloop.types import Word
 
 
 class Understood:
-    """The words understood in one turn. A hypothesis is all the words of the turn's
-    `TurnWindow`."""
+    """The words understood in one turn. A hypothesis is all the words that one decode gives for the
+    turn's `TurnWindow`."""
 
     def __init__(self) -> None:
         self._agreement = LocalAgreement()
@@ -21,10 +21,10 @@ class Understood:
         self._settled: tuple[Word, ...] = ()
         """Frozen words, in the form of their last decode."""
         self._unsettled: tuple[Word, ...] = ()
-        """Words of that last decode after the frozen ones."""
+        """Words that followed the frozen ones in their decode, when words were last frozen."""
         self._within_sentence = False
-        """Whether the window begins within a sentence. The decoder writes a capital there
-        anyway."""
+        """Whether the window begins within a sentence. The decoder writes its first word with a
+        capital even then."""
 
     @property
     def committed(self) -> tuple[Word, ...]:
@@ -54,7 +54,8 @@ class Understood:
         return self._split(self._agreement.update(hypothesis))
 
     def trust(self, count: int) -> DividedWords:
-        """Commit the first `count` words of the newest hypothesis, agreed on or not."""
+        """Commit the first `count` words of the newest hypothesis, even if two hypotheses do not
+        agree on them."""
         return self._split(self._agreement.commit(count))
 
     def confirmed(self, final: Sequence[Word]) -> int:
@@ -62,8 +63,8 @@ class Understood:
         return common_prefix(_keys(self.committed), _keys(final))
 
     def let_stand(self, hypothesis: Sequence[Word], *, ends: bool) -> None:
-        """Freeze all words. Later audio is decoded alone, and may continue their sentence unless it
-        `ends`."""
+        """Freeze all words. Later audio is decoded alone. `ends` says whether the last sentence is
+        over; otherwise later audio may continue it."""
         self._frozen += self._agreement.commit(len(hypothesis)).committed
         self._settled += tuple(hypothesis)
         self._agreement, self._unsettled = LocalAgreement(), ()

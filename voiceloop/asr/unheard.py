@@ -24,17 +24,18 @@ STEP_S = STEP / SPEECH_RATE
 FLOOR_SHARE = 0.1
 """Quantile of the levels that is taken as the background level."""
 ABOVE_FLOOR_DB, BELOW_PEAK_DB = 8.0, 35.0
-"""Decibels. Sound is louder than the background plus `ABOVE_FLOOR_DB`, and louder than the loudest
-step minus `BELOW_PEAK_DB`."""
+"""Limits in decibels. Sound is louder than the background plus `ABOVE_FLOOR_DB`, and louder than
+the loudest step minus `BELOW_PEAK_DB`."""
 LONG_S = 1.5
 """Seconds of sound in which people always say more than one token."""
 TOKEN_S, SPARE_S = 0.3, 0.8
-"""Seconds of sound that a token takes. If the sound lasts over `SPARE_S` seconds longer than all
-tokens take, some of it may be without words."""
+"""`TOKEN_S` is how many seconds of sound a token takes. If the sound lasts over `SPARE_S` seconds
+longer than all tokens take, some of it may be without words."""
 LEAST_S = 0.2
-"""Least seconds of sound on both sides of a silence that may divide two sentences."""
+"""A silence may divide two sentences only if there are at least this many seconds of sound on
+either side of it."""
 NEAR = 10
-"""Greatest distance in steps between the end of a sentence and the moment at which the attention
+"""Maximum distance in steps between the end of a sentence and the moment at which the attention
 moves on."""
 RUN = 3
 """Number of missing words in a row from which they count as left out and not as misheard."""
@@ -57,12 +58,12 @@ class WindowSound:
         self._before = np.concatenate(([0], np.cumsum(self._sounds))) * STEP_S
 
     def spare(self, tokens: int) -> bool:
-        """Return whether a decode with so many `tokens` may have left sound without words."""
+        """Return whether a decode that gave `tokens` tokens may have left sound without words."""
         return float(self._before[-1]) - TOKEN_S * tokens > SPARE_S
 
     def without_words(self, moments: Sequence[float]) -> tuple[float, Span]:
-        """Return the length in seconds and the span of the longest sound that has at most one
-        token.
+        """Find the span with the most sound among those in which at most one token begins. Returns
+        the seconds of sound in it, and the span.
 
         `moments` are the times at which the tokens begin, and the time at which the last one ends.
         """
@@ -70,8 +71,9 @@ class WindowSound:
         return max((self._within(span), span) for span in pairwise(edges))
 
     def places(self, span: Span) -> list[int]:
-        """Return samples at which the sound in `span` may be divided: in its longest silence with
-        sound on both sides, and in the quietest steps near its beginning and end."""
+        """Return samples at which the sound in `span` may be divided. They are in the span's
+        longest silence with sound on both sides, and in the quietest steps near the span's
+        beginning and end."""
         first, last = self._steps(span)
         loud = np.flatnonzero(self._sounds[first:last])
         lengths = np.diff(loud) - 1
@@ -99,8 +101,9 @@ class WindowSound:
 
 
 def gone(settled: Sequence[str], said: Sequence[str]) -> int:
-    """Return how many of the `settled` words are missing in `said`. Only runs of `RUN` or more
-    words count, and only if no others stand in their place."""
+    """Return how many of the `settled` words are missing in `said`. At each place where words are
+    missing, the number of words that stand there instead is subtracted. Places with a difference
+    below `RUN` do not count."""
     before, after = (
         [key for word in words if (key := normalise(word))] for words in (settled, said)
     )
@@ -110,6 +113,6 @@ def gone(settled: Sequence[str], said: Sequence[str]) -> int:
 
 
 def fuller(settled: Sequence[str], first: Sequence[str], second: Sequence[str]) -> bool:
-    """Return whether the `second` decode has words that the `first` left out. One or two more may
-    be noise."""
+    """Return whether the `second` decode has words that the `first` left out. One or two more words
+    may be noise."""
     return len(second) >= len(first) + RUN or gone(settled, second) < gone(settled, first)

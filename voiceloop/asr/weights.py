@@ -1,9 +1,9 @@
 """Reads weights from a file of CTranslate2, whose API does not give them out.
 
 The format is private to CTranslate2. This is its version 6, which `ctranslate2.specs.ModelSpec` of
-CTranslate2 3 and 4 writes. For each variable it has the name, shape, type and values. Then come
-pairs of names for variables that are equal to another one. A later version of the library may write
-another format, so voiceloop requires one before 5; a file of another version is refused.
+CTranslate2 3 and 4 writes. For each variable the file has the name, shape, type and values. Then
+come pairs of names: an alias, and the variable that it stands for. A later version of the library
+may write another format, so voiceloop requires one before 5; a file of another version is refused.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, np.uint16)
 BFLOAT16 = 5
 """Number of the type bfloat16, the upper half of a float32, which numpy lacks."""
 SCALE = "_scale"
-"""Suffix of the names of scales. Integer weights were multiplied by a scale, one for all or one for
-each row."""
+"""Suffix that makes a weight's name the name of its scale. Integer weights are stored multiplied by
+their scale, which is one number for all rows or one for each row."""
 
 Weights = dict[str, npt.NDArray[np.float32]]
 
 
 def read_weights(path: Path, prefix: str) -> Weights:
-    """Read the variables whose names begin with `prefix` as float32, by their names without it.
+    """Read as float32 the variables whose names begin with `prefix`. The result has their names
+    without the prefix.
 
     Raises ValueError for a file of another format, and OSError for one that cannot be read.
     """
@@ -101,7 +102,8 @@ def _mapped(path: Path) -> Iterator[mmap.mmap]:
 
 
 def _entries(data: mmap.mmap, prefix: str) -> Iterator[tuple[str, _Entry]]:
-    """Yield each variable whose name begins with `prefix`, by its name without it."""
+    """Yield the variables whose names begin with `prefix`, each with its name without the
+    prefix."""
     reader = _WeightsReader(data)
     if (version := reader.number("I")) != VERSION:
         raise ValueError(f"it is of version {version} of CTranslate2's format")

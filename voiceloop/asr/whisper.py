@@ -6,8 +6,8 @@ takes (`short_window`). If the words of a final decode are unlikely or repeat th
 is repeated from states that are encoded in full. If the words leave sound out, the window is
 decoded once more in two parts (`unheard`).
 
-A decode is one bounded call. On a GPU CTranslate2 works on a thread and a stream of its own, of
-normal priority. That stream waits only for the device's default stream, on which voiceloop runs
+A decode is one bounded call. On a GPU CTranslate2 works on a thread and a CUDA stream of its own,
+of normal priority. That stream waits only for the device's default stream, on which voiceloop runs
 nothing (`placement.own_stream`). This module knows nothing of audio streams and turns.
 """
 
@@ -40,13 +40,15 @@ from voiceloop.types import Pcm, Word
 QUIETEST = 1e-4
 """Peak amplitude below which a window holds nothing to hear."""
 LOOKS = 2
-"""How often in a row a window with missing words is divided: of three sentences, two may be
-missing."""
+"""Maximum depth of division: a window with missing words is divided in two, and each part may be
+divided again. Of three sentences, two may be missing."""
 CAREFUL_BEAMS = 5
 SURE = 0.6
-"""Mean probability from which the words of a part are taken. A part may hold nothing but noise."""
+"""Mean probability from which the words of a part are trusted. A part may hold nothing but
+noise."""
 _SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
-"""Bytes of the weights by their type, relative to Whisper's files, which mostly have 16 bits."""
+"""Memory that weights of each type take, relative to the size of Whisper's files, which mostly have
+weights of 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +78,22 @@ class Whisper(WindowedAsr):
         self._beams = config.beam_size
         self._model = model
         self._encode = encoding
-        # A model of one language has none to detect.
+        # A model of one language has no other to detect.
         alone = config.language == AUTO and not model.model.is_multilingual
         self._language = self.languages[0] if alone else config.language
         self._decoders = dict[str, WhisperDecoder]()
         self.counters = {"short_windows": 0, "full_windows_after": 0, "looked_again": 0}
-        """Numbers of final decodes in a short window, of those that were repeated in the full one,
-        and of windows that were decoded again in parts."""
+        """`short_windows` counts final decodes of a short window, `full_windows_after` those of
+        them that were repeated with the full window, and `looked_again` windows that were decoded
+        again to find missing words."""
 
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
         """Decode a window. Raises ValueError if it is longer than `max_window_s`.
 
         A final decode uses the configured beams; a partial is greedy. With `timed`, words have the
         times and probabilities that the cross-attention gives. Otherwise they share the window
-        evenly and all have the mean probability, or 0 if the decode looped, came to no end, or may
-        have left something out.
+        evenly and all have the mean probability, or 0 if the decode looped, reached its limit of
+        tokens, or may have left something out.
         """
         pcm, timed = request.pcm, request.timed
         seconds = len(pcm) / SPEECH_RATE
@@ -115,8 +118,8 @@ class Whisper(WindowedAsr):
     def _finally(
         self, decoder: WhisperDecoder, states: ctranslate2.StorageView, pcm: Pcm
     ) -> Hypothesis:
-        """Decode a window with all beams. If the words from a short window are not trusted, decode
-        again from full states."""
+        """Decode a window with the configured beams. If a short window was encoded and its words
+        are not trusted, encode the full window and decode again."""
         seconds = len(pcm) / SPEECH_RATE
         found = decoder.decode(states, seconds, self._beams)
         if self._encode.shortens(pcm):
@@ -135,8 +138,8 @@ class Whisper(WindowedAsr):
         looks: int,
     ) -> _Reading:
         """Decode a window again if its `first` reading leaves much sound without words or lacks
-        `settled` words. Returns the fullest reading. `looks` is how often the window may still be
-        divided."""
+        `settled` words. Returns the fullest reading. `looks` is how many more times the window may
+        be divided."""
         whole, lost = first.found, gone(settled, first.texts)
         assert whole is not None, "it was decoded in one piece"
         if not looks or not (lost or first.moments or sound.spare(len(whole.tokens))):
@@ -161,8 +164,8 @@ class Whisper(WindowedAsr):
     def _divided(
         self, decoder: WhisperDecoder, pcm: Pcm, at: int, known: Sequence[str], looks: int
     ) -> _Reading:
-        """Decode a window before and after sample `at`, each part by itself. A part that may be
-        noise is left out, unless all of its words are `known`."""
+        """Decode the two parts of a window before and after sample `at`, each by itself. A part
+        that may be noise is left out, unless all of its words are `known`."""
         words: list[Word] = []
         moments: list[float] = []
         for part, begin in ((pcm[:at], 0.0), (pcm[at:], at / SPEECH_RATE)):
@@ -203,7 +206,8 @@ class Whisper(WindowedAsr):
 def _read(
     decoder: WhisperDecoder, found: Hypothesis, sound: WindowSound, *, timed: bool
 ) -> _Reading:
-    """Return the words of a decode, without loops and without anything that is no speech."""
+    """Return the words of a decode without loops, or no words if there is probably no speech. With
+    `timed`, the words get exact times."""
     words = found.spoken
     if not words:
         return _Reading(found, (), ())
@@ -245,10 +249,10 @@ def whisper(config: AsrConfig) -> Asr:
 
 
 def footprint(config: AsrConfig, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the recogniser takes on `device`: its weights, and what it computes
-    in."""
+    """Yield the memory that the recogniser takes on `device`: its weights and its working
+    memory."""
     from voiceloop.asr.whisper_encoder import (
-        encoder_bytes,  # imports torch, which models for windows of any length do without
+        encoder_bytes,  # imports torch, which models for windows of any length do not need
     )
 
     if whisper_device(config.device) != device:

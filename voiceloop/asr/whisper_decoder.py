@@ -22,8 +22,8 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.types import Word
 
 MOST_TOKENS = 224
-"""Most tokens of a decode: half of the positions of Whisper's decoder. More is never said in a
-window."""
+"""Maximum number of tokens of a decode: half of the positions of Whisper's decoder. Nobody says
+more in one window."""
 SPARE_TOKENS = 12
 TOKENS_PER_S = 12
 """A decode may give `TOKENS_PER_S` tokens for each second of audio, and `SPARE_TOKENS` more. Nobody
@@ -36,8 +36,8 @@ LOOP_TIMES, LOOP_WORDS = 4, 8
 """A phrase is a loop if it is repeated at the end of a transcript at least `LOOP_TIMES` times and
 its repetitions have at least `LOOP_WORDS` words."""
 LOOP_INSIDE = re.compile(r"((?:-?[^\W\d_]){1,8}?)\1{11,}")
-"""Letters that repeat themselves within a word a dozen times, as in "o-o-o-…". Two voices at once
-can lead to that. Digits may repeat themselves, since there are large numbers."""
+"""A loop within a word: up to eight letters that are said at least a dozen times, as in "o-o-o-…".
+Two voices at once can lead to that. Repeated digits do not count, since there are large numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Spelling:
 
     text: str
     first: int
-    """Index of its first token."""
+    """Index of the word's first token."""
     last: int
-    """Index of the token after its last."""
+    """Index of the token after the word's last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Hypothesis:
     """The result of one decode of a window."""
 
     states: ctranslate2.StorageView
-    """The encoder's states that were decoded."""
+    """The encoder's states from which the words were decoded."""
     tokens: list[int]
     """Text tokens, without special ones."""
     words: Sequence[Spelling]
@@ -78,7 +78,7 @@ class Hypothesis:
 
     @property
     def trusted(self) -> bool:
-        """Whether a decode of fully encoded states would hardly give other words."""
+        """Whether a decode of the fully encoded window would probably give the same words."""
         texts = [word.text for word in self.words]
         return self.ended and self.mean >= UNLIKELY and not repeats(texts)
 
@@ -93,7 +93,7 @@ class WhisperDecoder:
         )
 
     def decode(self, states: ctranslate2.StorageView, seconds: float, beams: int) -> Hypothesis:
-        """Decode a window that holds `seconds` of audio, with so many `beams`."""
+        """Decode a window that holds `seconds` of audio, by a search with `beams` beams."""
         most = min(SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds), MOST_TOKENS)
         (result,) = self._model.generate(
             states,
@@ -105,13 +105,13 @@ class WhisperDecoder:
         )
         given = result.sequences_ids[0]
         tokens = [token for token in given if token < self._tokenizer.eot]
-        # CTranslate2 divides by the number of tokens, the end excluded.
+        # CTranslate2 divides the sum, the end token's included, by the number of other tokens.
         mean = result.scores[0] * len(tokens) / (len(tokens) + 1)
         words, ended = self._spell(tokens), len(given) < most
         return Hypothesis(states, tokens, words, mean, result.no_speech_prob, ended)
 
     def _spell(self, tokens: list[int]) -> list[Spelling]:
-        """Join tokens to words at the spaces between them."""
+        """Join tokens into words, which begin where a token begins with a space."""
         words: list[Spelling] = []
         pieces, groups = self._tokenizer.split_to_word_tokens(tokens)
         last = 0

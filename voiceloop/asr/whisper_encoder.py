@@ -35,8 +35,8 @@ States = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights and biases of a layer: attention and a feed-forward network of two linear maps, each
-    after a norm."""
+    """Weights and biases of a layer. It has a norm and attention, and then a second norm and a
+    feed-forward network of two linear maps."""
 
     norm: tuple[Tensor, Tensor]
     queries_keys_values: tuple[Tensor, Tensor]
@@ -77,7 +77,7 @@ class WhisperEncoder:
         self._norm = norm("layer_norm")
         self._heads = int(_tensor(weights, "num_heads"))
         self.states, self._width = self.positions.shape
-        """Number of states of a full window, and the width of each."""
+        """Number of states of a full window (`states`), and the width of each (`_width`)."""
 
     @property
     def mels(self) -> int:
@@ -109,7 +109,8 @@ class WhisperEncoder:
         return joined[:, : self._width], joined[:, self._width :].contiguous()
 
     def attend(self, queries: Tensor, keys_values: Tensor) -> Tensor:
-        """Return softmax(QK^T / sqrt(width of a head)) V, of all heads: [queries, width]."""
+        """Return softmax(QK^T / sqrt(width of a head)) V of all heads, side by side: [queries,
+        width]."""
         split_queries, keys, values = self._by_head(queries, keys_values)
         attended = F.scaled_dot_product_attention(split_queries[None], keys[None], values[None])
         return attended[0].transpose(0, 1).reshape(len(queries), -1)

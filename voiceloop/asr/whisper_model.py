@@ -54,7 +54,7 @@ def whisper_type(setting: str, device: str) -> str:
 
 
 def wheel_folders() -> Iterable[Path]:
-    """Return the folders into which pip has installed the libraries; none if it has not."""
+    """Return the folders into which pip has installed the libraries; no folders if it has not."""
     try:
         found = find_spec(FOLDER)
     except ModuleNotFoundError:

@@ -13,7 +13,8 @@ from voiceloop.types import AudioFrame, Pcm
 TRIM_AT = 0.75
 """Share of an engine's longest window. A window that is longer than this is cut."""
 QUIET_MS = 40
-"""Milliseconds of the stretch at which a window is cut: the quietest one near a word boundary."""
+"""Length in milliseconds of the stretch in whose middle a window is cut: the quietest one near a
+word boundary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,8 @@ class TurnWindow:
         return DecodeJob(pcm, self.start, end, final or timed, timed, silences, settled)
 
     def spoken(self, until: int) -> int:
-        """Return how many samples are decoded between the beginning of speech and sample
-        `until`."""
+        """Return how many samples between the beginning of the window's speech and sample `until`
+        are decoded."""
         first = max(self.start, self._speech_start)
         inside = (gap for gap in self._silences if gap[0] > first)
         return until - first - sum(end - begin for begin, end in inside)

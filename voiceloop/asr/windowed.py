@@ -3,11 +3,11 @@
 One window grows with the turn. Each partial decode of the whole window gives a hypothesis, and
 `LocalAgreement` commits the words on which two hypotheses agree. In the first silence a final
 decode is made on the guess that the turn is over. Its words are the turn's transcript unless the
-user goes on. Of a longer silence within the turn only the edges are decoded: recognisers lose the
-words behind a silence, and invent some in it. A monologue longer than the engine's window is cut at
+user goes on. Of a longer silence within the turn only the edges are decoded: recognisers lose words
+after a long silence, and invent some in it. A monologue longer than the engine's window is cut at
 the quietest boundary between committed words, and the words before the cut are frozen.
 
-A session holds state alone: it has no clock and no thread. It says what to decode next, and how the
+A session only keeps state: it has no clock and no thread. It says what to decode next, and how the
 words of a decode change the transcript.
 """
 
@@ -34,9 +34,9 @@ with these edges."""
 RECORDED_EDGE_MS = 200
 """Milliseconds that are decoded at each end of a silence if no partials are wanted. Of 634 words of
 people, tiny.en had 39 wrong with 64 ms, 18 with this value, and 16 with the whole silence. With
-synthetic voices, the starter model mishears the words behind a silence."""
+synthetic voices, the starter model mishears the words after a silence."""
 MIN_CUT = 0.25
-"""Least share of the engine's longest window that a cut removes."""
+"""Minimum share of the engine's longest window that a cut removes."""
 UNSAFE_S = 1.0
 """Seconds at the end of a window whose words may be wrong, because the window breaks off while the
 user speaks."""
@@ -47,15 +47,16 @@ LATE_MS = 64
 """Milliseconds of speech that a decode may lack while its words still count as the guess. The reply
 and the end of the turn rely on the guess until all of the speech has been decoded."""
 SPACED = 2
-"""Least spacing of partial decodes, as a multiple of the time that the last decode took. When the
-user falls silent, the final decode has to wait for a partial that runs."""
+"""Minimum time from one partial decode to the next, as a multiple of the time that the last decode
+took. When the user falls silent, the final decode has to wait for a partial that runs."""
 SURE = 0.6
-"""Mean probability of words from which a partial decode may stand for the final one. With less
-likely words, a final decode may make more effort."""
+"""Mean probability of its words from which a partial decode may stand for the final one. If they
+are less likely, a final decode may find better ones."""
 MUCH_S, REST_MS = 4.0, 250
-"""Seconds of speech after which a pause of `REST_MS` milliseconds freezes the words before it.
-Later decodes begin after the pause. In five recordings of people, cut at their own pauses, tiny.en
-and base recognise pieces of some seconds as well as the whole, and pieces of one second worse."""
+"""After `MUCH_S` seconds of speech, a pause of `REST_MS` milliseconds freezes the words before it,
+and later decodes begin after the pause. In five recordings of people, cut at their own pauses,
+tiny.en and base recognise pieces of some seconds as well as the whole, and pieces of one second
+worse."""
 SEARCH_S = 0.1
 """Seconds on either side of a word boundary in which a cut is searched. The word times of human
 speech may be off by more."""
@@ -78,7 +79,8 @@ class _Decoded:
 
     words: tuple[Word, ...]
     reaches: int
-    """Latest end of speech, as a sample index, for which these words are the final ones."""
+    """Latest end of speech, as a sample index, for which these words are the final ones; 0 if they
+    never are."""
 
 
 class _Pace:
@@ -91,7 +93,8 @@ class _Pace:
         self._decoded = decoded
         """End of the last decoded window, in samples."""
         self._begun = self._took = 0
-        """End of the audio when the last decode began, and samples that arrived while it ran."""
+        """End of the audio when the last decode began (`_begun`), and number of samples that
+        arrived while it ran (`_took`)."""
 
     def due(self, end: int) -> bool:
         """Return whether there is enough new audio for a partial, if the audio ends at sample
@@ -130,7 +133,7 @@ class WindowedSession:
 
     def __init__(self, asr: WindowedAsr, turn: AsrTurn, config: AsrConfig) -> None:
         self.ended = False
-        """Whether the turn is over. Its final decode may still be wanted."""
+        """Whether the turn is over. Its final decode may still have to run."""
         self.retracted = 0
         self._asr = asr
         self._turn = turn
@@ -161,10 +164,10 @@ class WindowedSession:
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
         """Withdraw the guess, and decide which audio before the pause is decoded again.
 
-        After much speech its words are frozen as they were understood, unless `whole` is set: the
-        decoder has had enough context, and would take longer with every word. With `anew`, they are
-        frozen after any amount of speech: given two unrelated utterances, a decoder may return only
-        the first. Otherwise only the inside of the pause is left out.
+        The words before the pause, if they are known, are frozen in two cases. One is a long pause
+        after much speech, unless `whole` is set: the decoder has had enough context, and would take
+        longer with every word. The other is `anew`: given two unrelated utterances, a decoder may
+        return only the first. In all other cases only the inside of the pause is left out.
         """
         if self._silence is not None:
             since = self._silence.speech_end
@@ -195,8 +198,8 @@ class WindowedSession:
 
     @property
     def guess(self) -> Transcript | None:
-        """The transcript if the turn ends here; None if the newest decode lacks over `LATE_MS` of
-        speech."""
+        """The transcript for the case that the turn ends in this silence. None while the user
+        speaks, or if the newest decode lacks more than `LATE_MS` of speech."""
         return self._transcript(samples(LATE_MS))
 
     def _transcript(self, late: int = 0) -> Transcript | None:
@@ -238,8 +241,8 @@ class WindowedSession:
         return job
 
     def accept(self, job: DecodeJob, words: Sequence[Word]) -> Transcript:
-        """Take the `words` of `job`, and return the transcript. Their times count from the window's
-        first sample. Raises ValueError if `job` is not the one that runs."""
+        """Take the `words` of `job`, whose times count from the window's first sample, and return
+        the transcript. Raises ValueError if `job` is not the one that runs."""
         if job is not self._running:
             raise ValueError("a result for a decode that is not running")
         self._running = None
@@ -276,8 +279,8 @@ class WindowedSession:
         return final
 
     def _let_stand(self, until: int, *, ends: bool) -> None:
-        """Freeze all words, and forget the audio before sample `until`. `ends` says that their
-        sentence is over."""
+        """Freeze all words, and forget the audio before sample `until`. `ends` says whether their
+        last sentence is over."""
         assert self._newest is not None, "there is a guess"
         self._understood.let_stand(self._newest.words, ends=ends)
         self._window.drop(until)
@@ -288,7 +291,7 @@ class WindowedSession:
         self, job: DecodeJob, words: Sequence[Word], cuts: Sequence[int], before: Transcript
     ) -> Transcript:
         """Freeze committed words, and forget their audio: at least `MIN_CUT` of the window. Returns
-        the transcript."""
+        the transcript `before`, with more words committed if the hypotheses agreed on too few."""
         least = (job.start + MIN_CUT * self._window.limit) / SPEECH_RATE
         safe = job.end / SPEECH_RATE - UNSAFE_S
         late = [cut for cut in cuts if cut and words[cut - 1].end >= least]
@@ -320,7 +323,7 @@ class WindowedSession:
 
 
 def _certain(words: Sequence[Word]) -> bool:
-    """Return whether a final decode would hardly give other words."""
+    """Return whether a final decode would probably give the same words."""
     if not words or repeats([word.text for word in words]):
         return not words
     return sum(word.probability for word in words) >= SURE * len(words)

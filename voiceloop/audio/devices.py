@@ -1,8 +1,8 @@
 """Microphones and speakers: where audio enters and leaves.
 
 A `Speaker` tells when each sample sounds, and takes back samples that it has not yet played. All
-waiting goes through anyio, so everything here runs on a virtual clock, exact to the microsecond.
-This module knows nothing of replies.
+waiting goes through anyio, so everything here can run on a virtual clock too, exact to the
+microsecond. This module knows nothing of replies.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ AHEAD_S = 0.06
 """Seconds of audio that a speaker is handed ahead of time. `cut` takes them back, so they delay
 nothing."""
 SILENT_S = 4.0
-"""Seconds of nothing but silence after which `Centred` reports that the microphone is silent."""
+"""Seconds of silence from the first frame on after which `Centred` reports that the microphone is
+silent."""
 OFF = 4 / 32768
-"""Greatest amplitude of a microphone that is off."""
+"""Maximum amplitude of a microphone that is off."""
 
 
 class Speaker(Protocol):
@@ -59,7 +60,7 @@ class Speaker(Protocol):
         ...
 
     async def room(self) -> None:
-        """Wait until less than `AHEAD_S` seconds are written but not yet played."""
+        """Wait until less than `AHEAD_S` seconds of audio are written but not yet played."""
         ...
 
 
@@ -102,7 +103,7 @@ class Centred:
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Yield the frames of the wrapped microphone, without their offset."""
-        awaited = True  # no sound has come yet, and that has not been reported
+        awaited = True  # no sound has come yet, and `silent` has not been called
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:
                 pcm = self._high_pass.feed(frame.pcm)
@@ -122,7 +123,7 @@ class Centred:
 
 
 class PacedSpeaker:
-    """Keeps time by the loop's clock, for audio that sounds elsewhere or nowhere.
+    """A speaker that keeps time by the loop's clock, for audio that sounds elsewhere or nowhere.
 
     With pace `realtime`, samples sound one after the other at the sample rate. With pace `max`,
     everything sounds at once.
@@ -134,11 +135,11 @@ class PacedSpeaker:
     def __init__(self, rate: int, *, pace: Pace = "realtime") -> None:
         self.rate = rate
         self.pace = pace
-        # Counted in samples from the beginning of an unbroken stretch, so rounding never adds up.
+        # Time is counted in samples since an unbroken stretch began, so rounding never adds up.
         self._since = 0.0
         self._count = 0
         self._lag = 0.0
-        """Seconds by which all audio sounds later than the count of samples says."""
+        """Seconds to add to the time at which audio would sound by the count of samples alone."""
 
     @property
     def _end(self) -> float:
@@ -159,13 +160,14 @@ class PacedSpeaker:
         return due
 
     def cut(self, fade: int) -> int:
-        """Discard all but the next `fade` samples, and return how many samples are discarded."""
+        """Keep the next `fade` samples, discard all later ones, and return how many are
+        discarded."""
         dropped = min(self._count, max(0, unplayed(self.due(), self.rate) - fade))
         self._count -= dropped
         return dropped
 
     async def room(self) -> None:
-        """Wait until less than `ahead_s` seconds are written but not yet due."""
+        """Wait until less than `ahead_s` seconds of audio are written but not yet due."""
         await anyio.sleep_until(self.due() - self._lag - self.ahead_s)
 
 
@@ -178,7 +180,8 @@ class WavSpeaker(PacedSpeaker):
 
     At real-time pace the file is a recording of the loudspeaker from the first sound on, with
     silence where nothing sounded. At pace `max` it holds what was played, end to end. Used as a
-    context manager, it puts the file in place on success only. Raises AudioError if it cannot.
+    context manager, it puts the file in place on success only. Raises AudioError if the file cannot
+    be written.
     """
 
     def __init__(self, path: str | Path, rate: int, *, pace: Pace = "realtime") -> None:
@@ -223,7 +226,7 @@ class WavSpeaker(PacedSpeaker):
         return dropped
 
     def _settle(self, keep: int) -> None:
-        """Write to the file all held samples but the last `keep`, which have not been played
+        """Write the held samples to the file, except the last `keep`, which have not been played
         yet."""
         played = len(self._held) - keep
         if played > 0:
@@ -242,7 +245,8 @@ class RecordedSpeaker:
     """A speaker that sounds, and a file that records the same audio."""
 
     def __init__(self, speaker: Speaker, file: WavSpeaker) -> None:
-        """Write to both, which have the same rate. All times and counts are those of `speaker`."""
+        """Write to `speaker` and to `file`, which have the same rate. All times and counts are
+        those of `speaker`."""
         self.rate = speaker.rate
         self._speaker, self._file = speaker, file
 
@@ -276,8 +280,8 @@ class FileMicrophone:
 
     At real-time pace a frame comes when its last sample would have been recorded, and delays do not
     add up. While held, the file's clock stops and no frame comes. It is used as a context manager.
-    It raises AudioError for a file that cannot be used, and while it plays for one that is damaged
-    inside.
+    Making it raises AudioError for a file that cannot be used, and `frames` raises it for one that
+    is damaged inside.
     """
 
     def __init__(self, path: str | Path, *, pace: Pace = "realtime") -> None:
@@ -302,7 +306,8 @@ class FileMicrophone:
 
     @property
     def finished(self) -> bool:
-        """True from the frame on that holds the file's last sample; only silence follows it."""
+        """True once the file has been read to its end. Only silence follows the frame with its last
+        sample."""
         return self._finished
 
     def hold(self) -> None:

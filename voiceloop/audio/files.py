@@ -1,9 +1,9 @@
 # pyright: reportMissingTypeStubs=false
 """Audio files: reads every format that libsndfile knows, and writes mono 16-bit wav.
 
-Both go block by block, so a long file takes no more memory than a short one. Every fault of a file
-becomes an AudioError that names the file, raised as early as possible. This module knows nothing of
-devices, speech or turns.
+Files are read and written block by block, so a long file takes no more memory than a short one.
+Every fault of a file becomes an AudioError that names the file, raised as early as possible. This
+module knows nothing of devices, speech or turns.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ BLOCK_FRAMES = 8192
 HELD_BYTES = 1_048_576
 """Bytes written to a file at a time. Many small writes to a slow disk would delay the audio."""
 LOUDEST = 1e10
-"""Amplitude from which a sample is invalid. Full scale is 1, or 2**31 in what some programs
-export."""
+"""Amplitude from which a sample is invalid. Full scale is 1, or 2**31 in the files of some
+programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class AudioInfo:
     """Sample rate in hertz."""
     channels: int
     seconds: float
-    """Seconds that can be read. A compressed file that was cut short holds less."""
+    """Seconds that can be read. For a compressed file that was cut short it is too much, until the
+    blocks have been read to the end."""
     warning: str = ""
     """One line about audio that the header promises and the file does not hold; empty if there is
     none."""
@@ -84,8 +85,7 @@ class AudioFile:
         self._raw.close()
 
     def blocks(self) -> Iterator[Pcm]:
-        """Yield the whole file, once, in blocks of bounded size. `Mixer` makes one channel of
-        several."""
+        """Yield the whole file in mono blocks of bounded size. It can be called once."""
         resampler = Resampler(self.info.rate, self._rate)
         mixer, read = Mixer(self.info.rate), 0
         for block in self._decoded():
@@ -189,8 +189,8 @@ class AudioFile:
 class _Forward(soundfile.SoundFile):
     """A sound file that is read from beginning to end.
 
-    In a seekable file, soundfile seeks after each block to its present position. With MP3 the
-    decoder then has lost the bits that frames lend each other, and complains on stderr.
+    In a seekable file, soundfile seeks to the present position after each block. The MP3 decoder
+    then loses bits that one frame stores for another, and complains on stderr.
     """
 
     def seekable(self) -> bool:
@@ -290,7 +290,7 @@ class WavWriter:
 
     def discard(self) -> None:
         """Remove what was written. An old file stays as it was."""
-        # Buffered data is not wanted any more, nor is an error that it cannot be written.
+        # Closing writes buffered data. Nobody needs it, so a failure does not matter.
         with suppress(OSError):
             self._file.close()
         Path(self._file.name).unlink(missing_ok=True)
@@ -314,7 +314,8 @@ class WavWriter:
         )
 
     def _origin(self) -> bytes:
-        """Return the chunk behind the samples that names the program that made the file."""
+        """Return the chunk that follows the samples. It names voiceloop as the program that made
+        the file."""
         text = MAKER.encode() + bytes(2 - len(MAKER) % 2)  # zero-terminated, of even length
         entry = struct.pack("<4s4sI", b"INFO", b"ISFT", len(text)) + text
         return struct.pack("<4sI", b"LIST", len(entry)) + entry

@@ -27,8 +27,8 @@ SILENCE_DBFS = -120.0
 """Level of digital silence in dBFS."""
 PCM16_SCALE = 32768.0
 FEW_PHASES = 8
-"""Most filter phases that are computed phase by phase. With more, it is faster to compute sample by
-sample."""
+"""Largest number of filter phases that are computed one by one. With more phases, computing sample
+by sample is faster."""
 
 
 def samples(milliseconds: float, rate: int = SPEECH_RATE) -> int:
@@ -74,8 +74,8 @@ class Framer:
 
 
 class Resampler:
-    """Resamples a stream that need not be live, with soxr. Once flushed, any chunking gives
-    bit-identical output. Until then up to 30 ms are held back."""
+    """Resamples a stream with soxr. Up to 30 ms are held back until `flush`, so it is not for live
+    audio. The whole output is bit-identical for any chunking."""
 
     def __init__(self, source: int, target: int) -> None:
         check_rate(source)
@@ -99,7 +99,7 @@ class LiveResampler:
     """Resamples a live stream: nothing is held back, however the input is chunked.
 
     The sound is delayed by `DELAY_S`. The polyphase filter has linear phase and needs no later
-    samples. Its window is a Kaiser window (Kaiser 1974), 80 dB down.
+    samples. It has a Kaiser window (Kaiser 1974), which attenuates the stop band by 80 dB.
     """
 
     DELAY_S = 0.002
@@ -144,8 +144,8 @@ Channels = npt.NDArray[np.float32]
 
 
 class Mixer:
-    """Mixes the channels of a stream into one: their mean, or the louder one of two that cancel
-    each other. Some microphones and recordings have one of two channels inverted.
+    """Mixes the channels of a stream into one: usually their mean. If two channels cancel each
+    other, it is the louder one. Some microphones and recordings have one of two channels inverted.
 
     The choice is made every `STEP_MS` from the audio before, so nothing is held back and chunking
     makes no difference.
@@ -153,13 +153,14 @@ class Mixer:
 
     STEP_MS = 20
     KEEP = 0.98
-    """Factor by which a power decays in each step."""
+    """Factor by which the remembered power of a channel decays in each step."""
     FAR, NEAR = 0.3, 0.6
-    """Limits for the ratio of the mean's power to that of the softer channel. Below `FAR` two
-    channels begin to cancel each other, and above `NEAR` they no longer do. For unrelated channels
-    the ratio is a half or more."""
+    """Limits for the ratio of the mean's power to that of the softer channel. If it falls below
+    `FAR`, two channels count as cancelling each other, until it rises above `NEAR`. For unrelated
+    channels the ratio is a half or more."""
     LOUDER = 4.0
-    """A channel is selected instead of the present one if its power is this many times as high."""
+    """The other channel is selected instead of the present one if its power is more than this many
+    times as high."""
 
     def __init__(self, rate: int) -> None:
         self._step = samples(self.STEP_MS, rate)
@@ -197,7 +198,8 @@ class Mixer:
         return (ways[0] * (1 - done) + ways[1] * done).astype(np.float32)
 
     def _decide(self) -> None:
-        """Begin a step, and select the best channel by all audio before it."""
+        """Begin a step. By all audio before it, select the louder channel if the two cancel each
+        other, and otherwise the mean."""
         sums, squares = self._sums / self._step
         self._powers = self.KEEP * self._powers + np.maximum(squares - sums**2, 0.0)
         self._sums, self._at, self._previous = np.zeros((2, 3)), 0, self._selected
@@ -210,8 +212,8 @@ class Mixer:
 
 
 class HighPass:
-    """Removes from a stream the constant offset that cheap sound cards have, with one pole at
-    `CORNER_HZ`.
+    """A high-pass filter with one pole at `CORNER_HZ`. It removes the constant offset that cheap
+    sound cards add to a stream.
 
     Nothing is held back, and any chunking gives bit-identical output.
     """
@@ -222,16 +224,16 @@ class HighPass:
         keep = math.exp(-2 * math.pi * self.CORNER_HZ / rate)
         self._share = 1 - keep
         self._kept = keep ** np.arange(1, rate // int(self.CORNER_HZ) + 1)
-        """Factor by which the mean decays from the beginning of a block to after each of its
-        samples."""
+        """Share of a block's initial mean that is left after each of its samples."""
         self._mean = 0.0
-        """Running mean, divided by its decay since the block began."""
+        """Running mean after the newest sample, divided by that sample's factor in `_kept`."""
         self._begun = False
         self._at = 0
         """Samples of the present block that have been fed."""
 
     def feed(self, pcm: Pcm) -> Pcm:
-        """Subtract the running mean: y[t] = x[t] - m[t], with m[t] = (1 - a) m[t-1] + a x[t]."""
+        """Subtract the running mean: y[t] = x[t] - m[t], with m[t] = (1 - a) m[t-1] + a x[t]. Here
+        a is `_share`, and m begins as the first sample."""
         if not self._begun and len(pcm):
             self._mean, self._begun = float(pcm[0]), True  # as if all audio before had this offset
         size = len(self._kept)
@@ -263,7 +265,8 @@ def _windows(pcm: Pcm, count: int, width: int, step: int = 1) -> Pcm:
 def _low_pass(taps: int, up: int, band: float) -> Pcm:
     """Return the filter for each of `up` phases between two samples: [up, taps].
 
-    It passes the share `band` of the source's band, less the slope of the filter.
+    Frequencies above the share `band` of the source's band are stopped. The slope lies just below
+    that.
     """
     slope = (80 - 8) / (2.285 * np.pi * taps)  # Kaiser's formula, relative to the source's band
     place = np.arange(taps * up) / up - taps / 2
@@ -361,7 +364,7 @@ class Ring:
         return start, pcm
 
     def reserve(self, count: int) -> None:
-        """Make room for `count` more samples than already wait."""
+        """Make room for `count` samples besides those that already wait."""
         if (needed := len(self) + count) > len(self._pcm):
             start, waiting = self.take_all()
             self._pcm = silence(2 * needed)
@@ -369,10 +372,10 @@ class Ring:
             self.append(waiting)
 
     def cut(self, keep: int) -> int:
-        """Forget all but the oldest `keep` samples, and fade those to silence.
+        """Keep the oldest `keep` samples, faded to silence, and forget all later ones.
 
-        Returns the number of forgotten samples. The samples that are appended next get their
-        indices.
+        Returns how many were forgotten. The samples that are appended next take over the indices of
+        the forgotten ones.
         """
         start, waiting = self.take_all()
         kept = waiting[:keep]
@@ -382,7 +385,7 @@ class Ring:
 
 
 def dbfs(pcm: Pcm) -> float:
-    """Return the root-mean-square level in dB below full scale, at least `SILENCE_DBFS`."""
+    """Return the root-mean-square level in dBFS, at least `SILENCE_DBFS`."""
     power = float(np.mean(np.square(pcm, dtype=np.float64))) if len(pcm) else 0.0
     return max(SILENCE_DBFS, 10 * float(np.log10(power))) if power else SILENCE_DBFS
 
@@ -423,7 +426,8 @@ def fade_out(pcm: Pcm, length: int) -> Pcm:
 
 
 def to_pcm16(pcm: Pcm) -> npt.NDArray[np.int16]:
-    """Return `pcm` as 16-bit integers, clipped. The result is exact for what `from_pcm16` gave."""
+    """Return `pcm` as 16-bit integers, clipped. Samples from `from_pcm16` give exactly the integers
+    that they were made from."""
     return np.clip(np.rint(pcm * PCM16_SCALE), -32768, 32767).astype(np.int16)
 
 

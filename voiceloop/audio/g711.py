@@ -1,9 +1,9 @@
 """Speech coding of telephones (ITU-T G.711): 8 bits for each sample, on a scale that is finer for
 quiet samples.
 
-Both laws, µ-law and A-law, are tables over every code and every 16-bit sample, made from their
-definitions. A code holds the sign of a sample and its magnitude as an exponent and a mantissa, as
-in floating point. This module knows no streams and no rates.
+For both laws, µ-law and A-law, tables of every code and of every 16-bit sample are made from the
+definition. A code holds the sign of a sample and its magnitude as an exponent and a mantissa, as in
+floating point. This module knows no streams and no rates.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BIAS = 33
 CLIP = 8191 - BIAS
 """The largest magnitude of 13 bits that the µ-law can write."""
 MU_INVERTED, A_INVERTED = 0xFF, 0xD5
-"""Bits that are inverted in the codes that are sent."""
+"""Masks of the bits that each law inverts in its codes."""
 
 
 def encode(integers: npt.NDArray[np.int16], law: Law) -> bytes:

@@ -18,8 +18,8 @@ from voiceloop.types import Clause, Pcm, SpeechChunk
 AUDIBLE = 10 ** (-50 / 20)
 """Amplitude from which a sample counts as audible: 50 dB below full scale."""
 KEPT_S = 2
-"""Seconds of audio that can be taken back after they were handed out. A client of the server may
-play audio a second after it was sent, and it is sent a fifth of a second ahead."""
+"""Seconds of audio that can be taken back after they were handed out. The server sends audio a
+fifth of a second ahead, and its client may play it a second after that."""
 FADE_MS = 5
 """Milliseconds of the fade where sound is cut off or taken up again."""
 
@@ -32,7 +32,7 @@ class Heard:
     words: tuple[str, ...] = ()
     """Words heard to their end, as spoken."""
     tokens: int = 0
-    """Reply tokens up to the last of those words; later tokens are not counted."""
+    """Number of the reply's tokens up to the last of those words; later tokens are not counted."""
     samples: int = 0
     """Samples played, at the speaker's rate."""
     complete: bool = False
@@ -127,7 +127,7 @@ class Playback:
         self.finished = False
         """Whether the whole reply has been queued."""
         self.first_audible: int | None = None
-        """Index of the first audible sample, once it has been handed out."""
+        """Index of the first audible sample; None until it has been handed out."""
         self._open = False
         self._rising = False
         self._announced = 0
@@ -197,7 +197,7 @@ class Playback:
         audible = self._find_audible(pcm, start)
         if self._rising:
             pcm, self._rising = fade_in(pcm, samples(FADE_MS, self.rate)), False
-        # Dropping large pieces keeps copies few.
+        # Each drop copies the rest, so few large drops are cheaper than many small ones.
         kept = KEPT_S * self.rate
         if self.position - buffer.start > 2 * kept:
             buffer.drop(self.position - kept)

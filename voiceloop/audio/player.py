@@ -1,5 +1,4 @@
-"""The player: moves replies to a speaker, and is the one place that knows how much of them was
-heard.
+"""The player: moves replies to a speaker, and alone knows how much of each was heard.
 
 It takes blocks from a `Playback` and hands them to a `Speaker`, which says when each sample sounds.
 All waiting goes through anyio. This module knows nothing of recognition, models or the
@@ -21,7 +20,7 @@ from voiceloop.types import Clause, SpeechChunk
 BLOCK_MS = 20
 """Milliseconds of audio that the speaker is handed at a time."""
 AUDIBLE_GAP_S = 0.001
-"""Longest break within a reply, in seconds, that is no underrun."""
+"""Maximum gap between two blocks of a reply, in seconds, that does not count as an underrun."""
 
 
 class Player:
@@ -84,8 +83,8 @@ class Player:
     def begin(self, turn: int, recorder: Recorder, *, lead_s: float = 0.0) -> None:
         """Make the reply to the turn with id `turn` the current one, and stop the old one.
 
-        Its chunks carry the number `recorder.turn`. It does not sound before `open` is called, nor
-        before `lead_s` seconds or the whole reply are queued.
+        The reply's chunks carry the number `recorder.turn`. It does not sound before `open` is
+        called, nor before `lead_s` seconds of it or the whole reply are queued.
         """
         self.stop()
         self.turn, self.recorder = turn, recorder

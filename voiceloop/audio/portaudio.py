@@ -18,7 +18,7 @@ from voiceloop.errors import DeviceError
 
 LATENCY_S = 0.04
 """Seconds of audio that a device should hold. Python's threads can keep a callback waiting for half
-of it."""
+of that time."""
 
 INSTALLERS = {
     "apt-get": "sudo apt install libportaudio2",
@@ -87,7 +87,8 @@ def open_stream(
     make = {"input": sounddevice.InputStream, "output": sounddevice.OutputStream}[kind]
     refusal = ""
     counts = range(1, min(2, device[f"max_{kind}_channels"]) + 1)
-    # Two input channels first: mixed by the sound server, two that cancel each other give nothing.
+    # Input is opened with two channels if possible. If one inverts the other, the sound server
+    # would mix both to nothing.
     for channels in reversed(counts) if kind == "input" else counts:
         try:
             with _hushed():
@@ -115,7 +116,8 @@ def names(kind: Kind) -> list[str]:
 
 
 def _library(kind: Kind) -> Any:
-    """Import sounddevice, for a device of this kind. Raises DeviceError if PortAudio is missing."""
+    """Import sounddevice. Raises DeviceError if PortAudio is missing; its message names the
+    `kind`."""
     try:
         with _hushed():
             import sounddevice
@@ -142,7 +144,7 @@ def _names(sounddevice: Any, kind: Kind) -> list[str]:
 
 
 def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
-    """Return what sounddevice knows about the device called `name`, or about the default one."""
+    """Return sounddevice's description of the device called `name`, or of the default one."""
     known = ", ".join(f"'{one}'" for one in _names(sounddevice, kind))
     try:
         return sounddevice.query_devices(name, kind)

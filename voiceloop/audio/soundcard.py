@@ -1,8 +1,8 @@
 """The sound card: a live microphone and a live speaker, which implement the protocols of `devices`.
 
-Each has one stream at the device's own rate, which is always open. Its callback runs on a thread of
-PortAudio's, and only mixes channels, copies samples and counts. Everything else happens on the
-event loop. This module knows nothing of conversations.
+Each has one stream at the device's own rate, which is always open. Its callback runs on one of
+PortAudio's threads, and only mixes channels, copies samples and counts. Everything else happens on
+the event loop. This module knows nothing of conversations.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from voiceloop.errors import DeviceError
 from voiceloop.types import AudioFrame, Pcm
 
 BACKLOG_S = 5.0
-"""Seconds of recorded audio that wait for a busy event loop. Beyond that the oldest audio is
-lost."""
+"""Maximum seconds of recorded audio that wait for a busy event loop. Beyond that the oldest audio
+is lost."""
 TAIL_S = 0.15
-"""Seconds for which a room and a sound card go on sounding after a reply, while the microphone
-stays deaf."""
+"""Seconds for which the room and the sound card still sound after a reply. The microphone stays
+deaf during that time."""
 STALL_S = 5.0
-"""Seconds after which a device that gives and takes no audio counts as failed."""
+"""Seconds after which a microphone that gives no audio, or a speaker that takes none, counts as
+failed."""
 POLL_S = 0.002
-"""Shortest wait for room, in seconds. Callbacks come in steps of a few milliseconds."""
+"""Minimum wait for room, in seconds. Callbacks come in steps of a few milliseconds."""
 
 
 class _Card(ABC):
@@ -47,7 +48,7 @@ class _Card(ABC):
 
     def __init__(self, device: str | None, opener: Opener) -> None:
         self._lock = threading.Lock()
-        """Lock that the callback and the event loop hold for one copy at a time."""
+        """Lock that the callback and the event loop hold only while they copy samples."""
         self._started = self._ended = False
         self.name, self._stream = opener(self.kind, device, self._called, self._finished)
         self.device_rate = round(self._stream.samplerate)
@@ -101,7 +102,7 @@ class SoundcardMicrophone(_Card):
         self.lost = 0
         """Samples lost because the event loop was too busy, at the device's rate."""
         self.overflows = 0
-        """How often the device lost samples itself. It does not say how many."""
+        """How often the device itself lost samples. It does not say how many."""
         self._next = 0
         """Index, at the device's rate, of the next sample to come."""
         self._deaf_until = 0
@@ -229,7 +230,8 @@ class SoundcardSpeaker(_Card):
         return dropped
 
     async def room(self) -> None:
-        """Wait until less than `AHEAD_S` seconds are written but not yet taken by the device.
+        """Wait until less than `AHEAD_S` seconds of audio are written but not yet taken by the
+        device.
 
         Raises DeviceError once the device is gone, or takes nothing any more.
         """

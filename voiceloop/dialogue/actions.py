@@ -37,7 +37,7 @@ class JudgeSound:
 @dataclass(frozen=True, slots=True)
 class ReadWords:
     """Have the language model read the user's words, and report the probability that the turn ends
-    there."""
+    after them."""
 
     turn: int
     text: str
@@ -52,7 +52,7 @@ class ReadOpening:
     number: int
     """Number of the next turn."""
     rewrite: object | None
-    """Another history that the model is to take first, or None."""
+    """Another history that the model must take first; None to keep its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class StartReply:
     language: str = ""
     """Code of the language that the user speaks."""
     announces: str = ""
-    """Text that is said instead of a reply."""
+    """Text that is said instead of a reply; empty for a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,8 @@ class Finish:
     turn: int
     outcome: Outcome
     forgotten: bool = False
-    """Whether nothing of the reply stays in the history, because it answered half of what the user
-    said."""
+    """Whether nothing of the reply stays in the history, because it answered only a part of what
+    the user said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Tell a client which turn is answered, or whose reply is stopped, at its request."""
+    """Tell a client the number of the turn whose reply it has requested or stopped."""
 
     number: int
 

@@ -1,8 +1,8 @@
 """Judges whether a user who makes a sound while a reply plays wants to interrupt it.
 
-The reply pauses at once, and this rule decides what becomes of it. A cough, a "yes, yes" or the
-reply's own echo lets it go on. Words, or a voice that goes on for half a second, end it. The rule
-has no state, audio or clock.
+The reply pauses at once, and this rule decides what becomes of it. After a cough, a "yes, yes" or
+an echo of the reply itself, the reply goes on. Words, or a voice that goes on for half a second,
+end the reply. The rule has no state, audio or clock.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.languages import Language
 
 DECIDE_MS = 480.0
-"""Most milliseconds from the sound to the decision, unless recognition takes longer: half a second,
-less the frame in which the sound is noticed."""
+"""Maximum time in milliseconds from the sound to the decision, unless recognition takes longer. It
+is half a second minus the frame in which the sound is noticed."""
 CLEAR = 2
-"""Number of words that are an interruption at once. Backchannels are not counted."""
+"""Number of words from which a sound is an interruption at once. Backchannels are not counted."""
 ECHO = 2
-"""Number of consecutive words of the reply that nobody would say by chance."""
+"""Minimum number of words that are an echo of the reply if they occur in it in the same order.
+Fewer may be equal by chance."""
 
 
 class Verdict(Enum):
@@ -39,11 +40,11 @@ def judge(
     waited_ms: float,
     spoken: Sequence[str],
 ) -> Verdict:
-    """Judge by the `words`, of `language`, whether a sound interrupts the reply that paused
+    """Judge by the user's `words` in `language` whether a sound interrupts the reply, which paused
     `waited_ms` ago.
 
-    `speaking` says that the voice goes on, and `final` that no more words come. `spoken` are the
-    words of the reply that sounded before it paused.
+    `speaking` says whether the user's voice goes on, and `final` whether no more words come.
+    `spoken` are the words of the reply that sounded before it paused.
     """
     said = [word for word in map(normalise, words) if word]
     meant = [word for word in said if word not in language.backchannels]
@@ -61,7 +62,8 @@ def judge(
 
 
 def _echo(said: Sequence[str], spoken: Sequence[str]) -> bool:
-    """Return whether all of `said` is a stretch of `spoken` that is too long for chance."""
+    """Return whether `spoken` contains all of `said` in a row, and `said` is too long for
+    chance."""
     n = len(said)
     return n >= ECHO and any(
         list(spoken[at : at + n]) == list(said) for at in range(len(spoken) - n + 1)

@@ -23,7 +23,7 @@ class Abilities:
     recognises: bool = True
     """Whether the user's words are recognised before the turn has ended."""
     guesses: int = 6
-    """Most replies to a turn that may begin before its end."""
+    """Maximum number of replies to a turn that may begin before its end."""
     full_duplex: bool = True
     """Whether the microphone hears while a reply sounds."""
     turn_model_ms: int | None = None
@@ -50,28 +50,30 @@ class ConversationState:
     numbered: int = 0
     """Number of turns of the user so far."""
     last_answered: int | None = None
-    """Id of the turn to which a reply was begun last."""
+    """Id of the turn to which a reply was begun last; None if there was no reply."""
 
     listening: int | None = None
-    """Id of the turn of the user that is being heard."""
+    """Id of the turn of the user that is being heard; None between turns."""
     heard_to: int = 0
     """Index in the stream of the sample after the last one heard."""
     silence: SilenceLasts | None = None
-    """Newest report of the present silence in the turn that is being heard."""
+    """Newest report of the present silence in the turn that is being heard; None if there is no
+    silence, and once the turn has been ended."""
     ending: bool = False
-    """Whether the turn that is being heard has been ended, and the report of that is still to
-    come."""
+    """Whether the end of the turn that is being heard has been requested, but not yet reported."""
     judging: JudgeSound | None = None
-    """Silence that the turn model is judging."""
+    """Silence that the turn model is judging; None if it judges none."""
     fell_silent: float | None = None
-    """When the user last fell silent at the end of a turn with words."""
+    """When the user last fell silent at the end of a turn with words; None before the first such
+    turn."""
 
     model: ModelWork | None = None
-    """What the language model is doing."""
+    """What the language model is doing; None if it is idle."""
     unread: bool = field(init=False)
     """Whether the model has yet to read the history before the next turn."""
     rewrite: object | None = None
-    """Another history that the model must take before it reads anything else."""
+    """Another history that the model must take before it reads anything else; None if there is
+    none."""
     settled: bool = False
     """Whether the session runs and all turns that are over have been closed, so that the language
     model may begin something."""
@@ -87,7 +89,7 @@ class ConversationState:
 
     @property
     def contested(self) -> bool:
-        """Whether a contest is open, whose result depends on how much of a reply has been
+        """Whether a contest is not over. Its result depends on how much of the reply has been
         played."""
         contests = (turn.contest for turn in self.turns)
         return any(contest and not contest.over for contest in contests)
@@ -103,8 +105,8 @@ class ConversationState:
         return turn.request.options or self.settings.reply
 
     def add(self, number: int, language: Language, **known: Any) -> Turn:
-        """Begin the newest turn. If the user says nothing in it, it does not wait behind turns
-        whose answer nobody has requested."""
+        """Begin a turn, and put it after all others. But if the user says nothing in it, it goes
+        before the turns whose answer nobody has requested, so that it need not wait for them."""
         turn, turns = Turn(self.begun + 1, number, language, **known), self.turns
         waiting = [at for at, other in enumerate(turns) if not other.request.made]
         at = waiting[0] if waiting and not turn.asks else len(turns)

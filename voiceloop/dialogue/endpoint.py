@@ -1,8 +1,8 @@
-"""Rules for how long a silence ends the user's turn, by what they have said before it.
+"""Rules for the length of silence that ends the user's turn, given what they have said before it.
 
-They have no state: `turnend` applies them to a turn. This module knows neither audio nor models.
-The probability that a turn ends here comes from the caller, and the words that ask for more come
-from `languages`.
+The rules have no state: `turnend` applies them to a turn. This module knows neither audio nor
+models. The probability that a turn ends here comes from the caller, and the words that ask for more
+come from `languages`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from voiceloop.types import Calibration
 EVIDENT = 4.0
 """Odds of an end, by words and sound together, from which the shortest silence ends a turn. Between
 even odds and these, the silence falls from `TurnConfig.hangover_ms` to the shortest one in
-proportion to the logarithm of the odds. For pauses put into recordings of people, and for the ends
-of these, values from 3 to 10 hardly differ."""
+proportion to the logarithm of the odds. Values from 3 to 10 give nearly equal results for pauses
+put into recordings of people, and for the ends of these recordings."""
 
 
 def asks_model(config: TurnConfig, calibration: Calibration | None) -> bool:
-    """Return whether `hangover_ms` uses the language model's probability, if the model reads the
-    words."""
+    """Return whether `hangover_ms` uses the language model's probability, provided that the model
+    reads the words."""
     known = calibration is not None
     return config.endpoint == "p-eot" or (config.endpoint == "auto" and known)
 
@@ -47,10 +47,11 @@ def hangover_ms(
     """Return the milliseconds of silence that end a turn in which `text` was said so far, in
     `language`.
 
-    `probability` is that of a turn ending after `text` without its final punctuation, made
-    `comparable`; None if it is not known. `calibration` says what the probability means; without
-    one it is not used. `sound` is the turn model's probability that the turn is over, if there is
-    one; both are used together.
+    `probability` is the language model's probability that a turn ends after `text` without its
+    final punctuation, made `comparable`. It is None while it is not known. `calibration` says what
+    the probability means; without one it is not used. `sound` is the turn model's probability that
+    the turn is over, or None if it has not judged that. With `sound`, the odds of both are
+    multiplied.
     """
     match config.endpoint:
         case "fixed":
@@ -96,8 +97,8 @@ def _by_probability(
 
 
 def _favour(probability: float, threshold: float, sound: float) -> float:
-    """Return the odds of an end. They are even if the words are at their threshold and the sound
-    tells nothing.
+    """Return the odds of an end by words and sound. They are even, 1, if `probability` equals
+    `threshold` and `sound` is one half.
 
     Words and sound are different evidence, so their odds are multiplied.
     """

@@ -1,6 +1,7 @@
 """Decides who may be heard: a sound of the user pauses a reply, which then goes on or is stopped.
 
-`bargein` judges what the sound was. Here, too, a turn that is over gives the floor back.
+`bargein` judges what the sound was. A turn that is over gives the floor back, so turns are also
+stopped and finished here.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def contest_again(state: ConversationState, turn: Turn, speech_start: int) -> No
 
 
 def weigh(state: ConversationState, turn_id: int | None) -> None:
-    """Decide, if that is possible by now, whether a turn interrupts the reply in which it began."""
+    """Decide, if that is possible by now, whether a turn interrupts the reply during which it
+    began."""
     turn = state.turn(turn_id)
     if turn is None or turn.contest is None or turn.contest.over:
         return
@@ -53,7 +55,7 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
         _decide(state, turn, contested, rival, found)
     elif contested.undecided:  # there is nothing to interrupt any more
         _conclude(state, turn.id, contested, Standing.OVER)
-    elif found is Verdict.INTERRUPT:  # there is no reply either, but a cough has become speech
+    elif found is Verdict.INTERRUPT:  # the reply is gone, but what was a cough is now speech
         _conclude(state, turn.id, contested, Standing.OVER)
         _show_again(state, turn, state.heard_to)
     if (turn := state.turn(turn_id)) and turn.dismissed and turn.ended:
@@ -61,8 +63,8 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
 
 
 def _verdict(turn: Turn, contested: Contest, played: ReplyProgress, now: float) -> Verdict:
-    """Judge whether a turn interrupts the reply in which it began. `played` says how much of it was
-    heard."""
+    """Judge whether a turn interrupts the reply during which it began. `played` says how much of
+    that reply was heard."""
     known = turn.words.whole or turn.words.newest
     speaking = turn.silence is None and not turn.ended
     waited_ms = (now - contested.since) * 1000
@@ -109,8 +111,8 @@ def _interrupt(state: ConversationState, turn: Turn, rival: Turn, since: float) 
 
 
 def _cuts_off(rival: Turn, played: ReplyProgress, since: float) -> bool:
-    """Return whether an interruption at time `since` shows that the turn of the reply was cut
-    off."""
+    """Return whether an interruption at time `since` shows that the turn that the reply answers had
+    been cut off."""
     if played.turn != rival.id or played.first_sound is None or played.said_a_clause:
         return False
     return since - played.first_sound < CUT_OFF_S
@@ -140,7 +142,7 @@ def _conclude(
 
 
 def _show_again(state: ConversationState, turn: Turn, sample: int) -> None:
-    """Show again that the user is heard, after the turn's sound was judged to be no
+    """Show once more that the user is heard, because the turn's sound had been judged to be no
     interruption."""
     state.ask(actions.Show(TurnHeard(turn.number, sample, over=False)))
 

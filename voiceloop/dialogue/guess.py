@@ -34,8 +34,7 @@ def commit(state: ConversationState, turn_id: int) -> None:
 
 
 def doubt(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
-    """Hold the guess for a while, if the model, having read the words, expects the user to go
-    on."""
+    """Delay the guess if the model, which has now read the words, expects the user to go on."""
     words, policy = bare(report.text), policy_for(state, turn)
     if not turn.ended and policy.unread(turn, words):
         take_probability(state, turn, report)
@@ -43,7 +42,7 @@ def doubt(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
     assert known is not None and known.reply is not None, "it is being replied to"
     if policy.doubts(known, words):
         state.change(turn.id, reply=replace(known.reply, doubted=True))
-        # If they do not go on after all, the second half of the silence is time enough.
+        # If the user does not go on after all, the second half of the silence is long enough.
         waited_s = 0.0 if turn.silence is None else state.now - turn.silence.at
         half_s = state.settings.policy.incomplete_ms / 2000
         state.ask(actions.Hesitate(turn.id, max(0.0, half_s - waited_s)))

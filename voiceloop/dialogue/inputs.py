@@ -18,7 +18,8 @@ class Detected:
 
     event: TurnEvent
     at: float
-    """When the sample at which that happened was recorded, in seconds of the loop's clock."""
+    """When the user began or fell silent, in seconds of the loop's clock. For other events, when
+    they were found."""
     words: TurnWords = NOTHING
     """What the user has said, as far as it is known at that time."""
 
@@ -51,8 +52,8 @@ class LanguageDetected:
 
 @dataclass(frozen=True, slots=True)
 class SoundJudged:
-    """The turn model's probability that a turn is over, by the sound before the silence that began
-    at sample `since`."""
+    """The turn model's probability that a turn is over, judged by the sound before the silence that
+    began at sample `since`."""
 
     turn: int
     since: int
@@ -79,7 +80,8 @@ class OpeningRead:
     """The language model has read the history before the next turn, or has stopped reading it."""
 
     rewritten: object | None = None
-    """The new history that it has read, as in the request; None if there is none."""
+    """New history that the model has read, as in the request. None if there is none, or the reading
+    has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """The user has written `text`: a turn of its own."""
+    """The user has written `text`, which becomes a turn of its own."""
 
     text: str
     options: Options | None = None
@@ -203,5 +205,5 @@ FromReply = Sounding | ToolsCalled | Replied | Failed | Stopped
 FromClient = Write | BringResults | Rang | Respond | Cancel | Rewrite | Forget | SettingsChanged
 Input = FromUser | FromModel | FromReply | FromClient | ReplyProgress | Settled
 Reports = AsyncGenerator[Input, None]
-"""The reports of a stage or a job. It goes on only after the core has taken a report and all
-resulting actions are done."""
+"""The reports of a stage or a job. After each report, the stage or job goes on only when the core
+has taken it and all resulting actions are done."""

@@ -27,15 +27,14 @@ def take(state: ConversationState, report: inputs.FromModel) -> None:
         return
     state.model = None
     take_probability(state, turn, report)
-    # While it was read, results may have come for a call of an earlier turn.
+    # While it was read, a client may have brought results of tools that an earlier turn called.
     comes_next = state.rewrite is None and state.turns[0].id == turn.id
     if comes_next and _expects_no_more(state, turn.id, report.text):
         _reply(state, turn.id, state.turns[0].hypothesis, ahead=True)
 
 
 def step(state: ConversationState) -> bool:
-    """Give the model its next work. Returns False if there is none, or if something may come
-    first."""
+    """Give the model its next work. Returns False if there is none, or if it has to wait."""
     if state.model or state.ending or not state.settled:
         return False
     if not state.turns:
@@ -73,8 +72,8 @@ def _read_opening(state: ConversationState) -> bool:
 
 
 def _end_with_words(state: ConversationState, turn: Turn) -> bool:
-    """Finish a turn once its words are known, because nothing else is wanted of it. A reply that
-    already runs goes on."""
+    """Finish a turn whose final words are known, because the language model is not to reply.
+    Returns False if they are not known, or if a reply already runs."""
     if turn.words.final is None or turn.phase is not Phase.HEARING:
         return False
     finish(state, turn, "abandoned")
@@ -86,7 +85,8 @@ def _may_reply(turn: Turn) -> bool:
 
 
 def _expects_no_more(state: ConversationState, turn_id: int, words: str) -> bool:
-    """Return whether the user, who still speaks, has probably said all with `words`."""
+    """Return whether a reply may begin because `words`, while the user still speaks, are probably
+    the whole turn."""
     turn = state.turn(turn_id)
     assert turn is not None, "it is not over"
     return _may_reply(turn) and policy_for(state, turn).expects(turn, words)
@@ -103,7 +103,7 @@ def _reads_to_judge(state: ConversationState, turn: Turn) -> bool:
 def _is_void(state: ConversationState, turn: Turn) -> bool:
     """Return whether a turn has nothing to answer, or the user has gone on in another turn.
 
-    A turn whose answer nobody has requested waits until that of a later turn is requested.
+    A turn whose answer nobody has requested waits until the answer to a later turn is requested.
     """
     later = _gone_on_in(state)
     waits = not turn.request.made and not any(other.request.made for other in later)

@@ -1,8 +1,8 @@
 """The state of a turn: values that are replaced, never changed.
 
-The user's side of a turn and the answer's are kept apart. The user speaks, is silent, or has ended.
-Meanwhile the answer goes through the phases of `Phase`; docs/architecture.md has their table. The
-core refers to a turn by its id. Users and clients know it by its number.
+The state of the user and that of the answer are kept apart. The user speaks, is silent, or has
+ended. Meanwhile the answer goes through the phases of `Phase`; docs/architecture.md has their
+table. The core refers to a turn by its id. Users and clients know it by its number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Returned = tuple[ToolCall, str]
 
 
 class Phase(Enum):
-    """How far the answer to a turn is. A turn that is done is kept no more."""
+    """How far the answer to a turn is. A turn that is done is not kept."""
 
     HEARING = "hearing"
     """No reply runs yet."""
@@ -55,8 +55,8 @@ class TurnWords:
     newest: Transcript | None = None
     """Newest transcript. It is final once every sample before the endpoint has been decoded."""
     guess: Transcript | None = None
-    """Transcript if the turn ends in the present silence; a last sound may still be missing. None
-    while the user speaks or it is not known."""
+    """Transcript for the case that the turn ends in the present silence; a last sound may still be
+    missing. None while the user speaks, and until it is known."""
     hypothesis: str = ""
     """All words so far, settled or not."""
 
@@ -86,7 +86,7 @@ class EndProbability:
 
 @dataclass(frozen=True, slots=True)
 class SoundJudgement:
-    """The turn model's probability that a turn is over, by the sound before a silence."""
+    """The turn model's probability that a turn is over, judged by the sound before a silence."""
 
     since: int
     """Sample at which the silence began."""
@@ -102,7 +102,7 @@ class Options:
     voice: str | None = None
     """Name of the voice; None for the configured one."""
     most_tokens: int | None = None
-    """Most tokens of the reply; None for the model's own limit."""
+    """Maximum number of tokens of the reply; None for the model's own limit."""
     client_tools: frozenset[str] = frozenset()
     """Names of the tools that a client runs, and whose results it brings."""
     skills: bool = False
@@ -118,7 +118,7 @@ class AnswerRequest:
     insisted: bool = False
     """Whether the turn is answered even if the user has begun to say something else."""
     options: Options | None = None
-    """Options of the reply; None for those of the conversation when the reply begins."""
+    """Options of the reply; None for those that the conversation has when the reply begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Attempt:
     ahead: bool = False
     """Whether the attempt began while the user spoke."""
     doubted: bool = False
-    """Whether the words are probably not all that the user says."""
+    """Whether the user will probably say more than `text`."""
 
 
 class Standing(Enum):
@@ -144,7 +144,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """A turn that began while a reply could be heard, and may be an interruption."""
+    """The contest of a turn that began while a reply could be heard, and may interrupt it."""
 
     rival: int
     """Id of the turn whose reply is contested."""
@@ -191,8 +191,7 @@ class Turn:
     ended: bool = False
     """Whether the user has finished: the endpoint has been decided."""
     resumes: bool = False
-    """Whether the user had only paused before this turn, although the pause ended the turn
-    before."""
+    """Whether this turn began so soon after the last one that the user had only paused."""
     carried: str = ""
     """What the user said in an earlier turn, if they went on before it was answered."""
     returned: Sequence[Returned] = ()
@@ -218,14 +217,14 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """What the user has said, as far as it is settled."""
+        """What the user has said, as far as it is settled, after the words of `carried`."""
         whole = self.words.whole
         newest = self.words.newest.committed_text if self.words.newest else ""
         return f"{self.carried} {whole.text if whole else newest}".strip()
 
     @property
     def hypothesis(self) -> str:
-        """What the user seems to have said so far, settled or not."""
+        """What the user seems to have said so far, settled or not, after the words of `carried`."""
         return f"{self.carried} {self.words.hypothesis}".strip()
 
     @property
@@ -235,7 +234,7 @@ class Turn:
 
     @property
     def committed(self) -> bool:
-        """Whether a reply may be heard. One that is only a guess may not."""
+        """Whether the turn's reply may be heard. A reply that is only a guess may not."""
         return self.phase in (Phase.COMMITTED, Phase.SPEAKING, Phase.CONTESTED)
 
     @property

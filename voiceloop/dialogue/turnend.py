@@ -1,7 +1,8 @@
-"""Decides when the user's turn is over: a silence ends it that has lasted long enough.
+"""Decides when the user's turn is over: when a silence has lasted long enough.
 
-The rules of `endpoint` say how long that is, by the words, the language model's judgement of them,
-and the sound of the voice. This module applies them to a turn as these become known.
+The rules of `endpoint` say how long that is. They depend on the words, the language model's
+judgement of the words, and the sound of the voice. This module applies the rules to a turn whenever
+more of this is known.
 """
 
 from __future__ import annotations
@@ -57,26 +58,25 @@ class EndpointPolicy:
         return max(found, self.config.hangover_ms) if turn.resumes else found
 
     def unread(self, turn: Turn, words: str) -> bool:
-        """Return whether the language model has not yet judged a silence after `words`."""
+        """Return whether the language model must still judge if `words` end the turn."""
         known = turn.end_probability.words if turn.end_probability else None
         return bool(words) and self.asks_model and known != words
 
     def unheard(self, turn: Turn) -> bool:
-        """Return whether there is a silence whose sound the turn model has not judged yet."""
+        """Return whether the turn model must still judge the sound before the present silence."""
         if not (self.hears and self.asks_model):
             return False
         return turn.silence is not None and _sound_of(turn) is None
 
     def judged(self, report: inputs.Read) -> EndProbability:
-        """Return the end probability that the language model reported, made comparable to a first
-        turn."""
+        """Return the reported end probability as it would be in a first turn, by `comparable`."""
         probability = report.probability
         if probability is not None and self.calibration is not None:
             probability = comparable(probability, self.calibration, report.exchanges)
         return EndProbability(bare(report.text), probability)
 
     def expects(self, turn: Turn, words: str) -> bool:
-        """Return whether the user, who still speaks, has probably said all with these `words`."""
+        """Return whether `words`, while the user still speaks, are probably the whole turn."""
         known = turn.end_probability
         if turn.words.whole is not None or known is None or known.words != words:
             return False
@@ -115,8 +115,8 @@ def end_in_silence(state: ConversationState) -> None:
 def _hangover_ms(state: ConversationState) -> int:
     """Return the milliseconds of silence that end the turn that is being heard.
 
-    Nothing can be answered before the words are known and judged, so until then the longest silence
-    applies: a slow recogniser cuts nobody off.
+    Nothing can be answered before the words are known and judged. Until then the longest silence
+    applies, so that a slow recogniser cuts nobody off.
     """
     config, turn = state.settings.policy, state.turn(state.listening)
     if turn and turn.hangover_ms is not None:
@@ -178,7 +178,8 @@ def _record_judgement(state: ConversationState, turn: Turn, since: float) -> Non
 
 
 def _sound_of(turn: Turn) -> float | None:
-    """Return the turn model's probability that the turn is over by the present silence, or None."""
+    """Return the turn model's probability that the turn is over, judged at the present silence.
+    None if it has not judged this silence."""
     if turn.sound is None or turn.silence is None or turn.sound.since != turn.silence.since:
         return None
     return turn.sound.probability

@@ -16,7 +16,7 @@ from voiceloop.types import TurnHeard
 
 RESUMED_S = 1.5
 """A user who goes on within this many seconds of falling silent cannot have listened to an answer.
-They had paused and, however complete their next words are, they may pause again."""
+They had only paused, and may pause again however complete their next words are."""
 
 
 def take(state: ConversationState, report: inputs.FromUser) -> None:

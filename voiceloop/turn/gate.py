@@ -16,8 +16,8 @@ class Gate:
         """Whether the user has finished. Until then the reply's work is a guess."""
         self._ahead_s = 0.0
         self.priority = Priority(FIRST if urgent else LATER)
-        """Priority of the reply's steps. A reply that nobody hears yet goes before committed ones
-        that have audio to play."""
+        """Priority of the reply's steps. After the endpoint, a reply without audio goes before
+        replies that have a second or more of audio to play."""
         self.scope = anyio.CancelScope()
         """Cancel scope around all work of the reply."""
         self._committed = anyio.Event()
@@ -41,7 +41,8 @@ class Gate:
         self._rank()
 
     def has_audio(self, seconds: float) -> None:
-        """Note how many seconds of audio wait to be played: with each the reply is less urgent."""
+        """Note how many seconds of audio wait to be played. With each whole second, the reply is
+        less urgent."""
         self._ahead_s = seconds
         self._rank()
 
@@ -74,7 +75,7 @@ class Gate:
         await self._committed.wait()
 
     async def resolved(self) -> None:
-        """Wait for as long as `hesitate` has requested."""
+        """Wait for the time that `hesitate` has requested, or until `commit`."""
         if self._hesitates_s:
             with anyio.move_on_after(self._hesitates_s):
                 await self.opened()

@@ -1,5 +1,5 @@
-"""The history before the next turn. It is cut to what the user has heard, and the language model
-goes on from it."""
+"""The history of a conversation between two turns: replies are cut to what the user has heard, and
+the language model reads what is new to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class History:
 
     def __init__(self, resources: Resources) -> None:
         self._next = Priority(LATER)
-        """Priority of the next turn, which what is read for it has before it begins."""
+        """Priority of the next turn, and of the reading before that turn begins."""
         self._runner = resources.engines.llm_runner
         self._conversation, self._observer = resources.conversation, resources.observer
         self._player = resources.player
@@ -37,13 +37,13 @@ class History:
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
         """Tool calls with which the last reply ended, each with its result or None."""
         self._called_after = 0
-        """Tokens of the last reply. If it called a client's tool, they precede those of its
-        continuation."""
+        """Number of tokens of the last reply. If the next reply continues it with a tool's results,
+        they count as heard together with the next reply's."""
 
     async def read(self, request: actions.ReadOpening) -> Reports:
         """Have the language model read the history before the next turn, until `leave` is called.
-        This has idle priority until the next turn begins. A failure is only logged, because the
-        next turn will report it."""
+        The reading has idle priority until the next turn begins. A failure is only logged, because
+        the next turn will report it."""
         rewritten: Any = request.rewrite
         self._scope, self._next, seen = anyio.CancelScope(), Priority(IDLE), None
         try:
@@ -66,7 +66,8 @@ class History:
         self._scope.cancel()
 
     def begin(self) -> Priority:
-        """Begin the next turn, which waits for what is still being read. Returns its priority."""
+        """Begin the next turn, and return its priority. If the history is still being read, the
+        reading gets the same priority and is no longer idle."""
         priority, self._next = self._next, Priority(LATER)
         priority.level = LATER
         return priority
@@ -101,8 +102,8 @@ class History:
         return outcome, heard
 
     def completed(self, returned: Sequence[Returned]) -> Sequence[Returned]:
-        """Return the results that a client brings, completed with those of our own tools that the
-        same reply called. They are in the order of the calls."""
+        """Return the results that a client brings, together with those of our own tools that the
+        same reply called. All are in the order of the calls."""
         given = {call.call_id: result for call, result in returned}
         if not given.keys() <= {call.call_id for call, _ in self._called}:
             return tuple(returned)

@@ -19,8 +19,8 @@ from voiceloop.turn.work import TurnTasks
 from voiceloop.types import Pcm
 
 SURE_OF_LANGUAGE = 0.8
-"""Probability from which the language of a turn is taken for that of all later turns. Whisper base
-took German and Spanish for other languages at up to 0.64."""
+"""Probability from which the language of a turn is used for all later turns too. Whisper base
+mistook German and Spanish for other languages with probabilities of up to 0.64."""
 
 
 async def recognise(work: TurnTasks, resources: Resources) -> Reports:
@@ -70,7 +70,8 @@ async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pc
 
 
 async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords) -> Reports:
-    """Have the language model read the user's words, and then predict how they may go on."""
+    """Have the language model read the user's words. After the first question, then begin replies
+    to what the user may say next."""
     conversation, text, begun = resources.conversation, request.text, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)

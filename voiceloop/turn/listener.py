@@ -1,4 +1,4 @@
-"""Listening: passes a microphone's frames to the stages that need them, and reports what is found.
+"""Listening: passes a microphone's frames to the stages that need them, and reports what they find.
 
 The speech detector gets each frame, and so does the recogniser of the turn that is being heard.
 Nothing here waits, except for the next frame and for a slow voice activity detection.
@@ -81,7 +81,7 @@ class Listener:
         self._ended = True
 
     def begin(self, work: TurnTasks, started: SpeechStarted) -> None:
-        """Begin a turn, and pass it everything that is heard from `started` on."""
+        """Begin the turn of `work`, and give it all audio from `started.start` on."""
         work.recorder.mark(Mark.SPEECH_START, self._hearing.when(started.speech_start))
         recent = self._hearing.recent
         audio = AudioFrame(recent.read(started.start, recent.end), SPEECH_RATE, started.start)

@@ -10,7 +10,8 @@ from voiceloop.engines import Conversation, Steps, T
 
 @dataclass(frozen=True, slots=True)
 class ConversationStanding:
-    """What is known of a conversation after one of its steps; the fields are its properties."""
+    """The state of a conversation after one of its steps. The fields hold values of `Conversation`
+    as they were then."""
 
     exchanges: int
     tokens_read: int
@@ -22,7 +23,8 @@ class Observer:
     """An observer of one conversation.
 
     Steps change a conversation on the thread of its model, so the event loop must not read it. It
-    reads `standing` instead, which is replaced after each step, before the loop gets its item.
+    reads `standing` instead, which is replaced after each step, before the step's item reaches the
+    loop.
     """
 
     def __init__(self, conversation: Conversation) -> None:

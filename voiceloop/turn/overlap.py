@@ -14,13 +14,13 @@ class Overlap:
 
     stages: bool = True
     """Recognition, thinking, synthesis and playback run at the same time. Otherwise each runs after
-    the last, and all other parts are left out too."""
+    the one before it, and all other parts are left out too."""
     prefill: bool = True
     """The language model reads the user's words while they speak."""
     early_reply: bool = True
     """The reply begins in the first silence; otherwise at the endpoint."""
     carry_over: bool = True
-    """A reply that began too early becomes the draft of the next one; otherwise that starts
+    """A reply that began too early becomes the draft of the next one; otherwise the next one starts
     afresh."""
     held_audio: bool = True
     """The first clause of an early reply is synthesised before the endpoint."""
@@ -28,7 +28,7 @@ class Overlap:
 
 EVERYTHING = Overlap()
 SEQUENTIAL = Overlap(False, False, False, False, False)
-"""Each stage after the last: the reference that everything is measured against."""
+"""Each stage runs after the one before it. This is the reference for all measurements."""
 STREAMING = Overlap(True, False, False, False, False)
 """Stages overlap, but nothing is guessed except draft tokens."""
 OVERLAPS: Mapping[str, Overlap] = {
@@ -40,4 +40,4 @@ OVERLAPS: Mapping[str, Overlap] = {
     for part in fields(Overlap)
     if part.name != "stages"
 }
-"""Overlaps by the name of the mode, or of the part that is left out."""
+"""Overlaps, each by the name of its mode, or by `no-` and the name of the part that is left out."""

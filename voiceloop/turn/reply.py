@@ -3,8 +3,8 @@
     think (turn/thinking) | cut (tts/stream) | speak (turn/speech) | play (audio/player)
 
 Each stage takes its input from the stage before it, through a bounded stream if both work at the
-same time. No stage knows which one comes after it. Reports to the core come out behind the cut, and
-the core handles each before more is thought.
+same time. No stage knows which one comes after it. Reports to the core leave after the cut, and the
+core handles each before thinking goes on.
 
 A reply may begin on the guess that the user has finished. Until its gate opens nothing of it
 leaves: it is not shown, the player stays silent, tools wait, and thinking pauses after the first
@@ -36,8 +36,8 @@ from voiceloop.turn.thinking import Thinking
 from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
 HEAD_START_S = 0.2
-"""Most seconds for which thinking pauses while the voice makes its first sound. If they were more,
-short first clauses would be over before the next clause is ready."""
+"""Maximum seconds for which thinking pauses while the voice makes its first sound. With more, a
+short first clause would be over before the next clause is ready."""
 CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 
@@ -143,8 +143,9 @@ class Reply:
             self._account()
 
     async def _think(self, to_speak: ObjectSendStream[Clause], begun: anyio.Event) -> Reports:
-        """Report while thinking and cutting. An uncommitted reply stops after its first clause
-        until the gate opens. Then the voice has a head start, until its speech has `begun`."""
+        """Yield reports while thinking and cutting. An uncommitted reply stops after its first
+        clause until the gate opens. Thinking also waits after each clause, for `_head_start_s` at
+        most, until the speech has `begun`."""
         thinking, count = self.thinking, 0
         async with (
             to_speak,
@@ -167,7 +168,7 @@ class Reply:
                 with anyio.move_on_after(self._head_start_s):
                     await begun.wait()
             if text := thinking.instead:
-                # Normalised alone: something that the text has begun could swallow it.
+                # Normalised alone: the model's text may end within something that would swallow it.
                 said = normalize(text, thinking.language)
                 spans = tuple(Span(word.start, word.end, 0) for word in said.words)
                 last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)
@@ -203,7 +204,7 @@ class Reply:
             yield burst
 
     def _read(self, begun: float) -> inputs.Read:
-        """Return the report that the model has read the words to answer."""
+        """Return the report that the model has read the words that the reply answers."""
         found, request = self._resources.observer.standing, self.asked
         return inputs.Read(
             request.turn, request.text, found.end_probability, begun, found.exchanges

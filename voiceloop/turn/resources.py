@@ -24,7 +24,7 @@ class Resources:
     engines: Engines
     conversation: Conversation
     observer: Observer
-    """Of that conversation."""
+    """Observer of `conversation`."""
     player: Player
     show: Callable[[Event], None]
     """Function that shows an event to the user or client."""

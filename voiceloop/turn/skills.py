@@ -41,8 +41,8 @@ def begun(llm: Llm, config: Config, now: datetime) -> Conversation:
 
 
 def offered(config: Config) -> Sequence[Tool]:
-    """Return the tools that the language model is told about. The starter model was trained to know
-    its own."""
+    """Return the tools that the language model is told about. The starter model is told of none,
+    since it was trained to know its own."""
     return TOOLS if config.llm.skills == "tools" and not config.llm.answers_little else ()
 
 
@@ -50,7 +50,7 @@ class Skills:
     """The skills of one conversation, and what they remember over all of its connections."""
 
     def __init__(self, *, paced: bool = True) -> None:
-        """Begin without timers. `paced` says that replies can be made slower and faster."""
+        """Begin without timers. `paced` says whether replies can be made slower and faster."""
         self.voice = VoiceAdjustment()
         self._paced = paced
         self._timers: list[tuple[float, Timer]] = []

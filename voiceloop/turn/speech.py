@@ -48,7 +48,7 @@ class Speech:
                 self.recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
 
     async def _joined(self, cut: MemoryObjectReceiveStream[Clause]) -> AsyncGenerator[Clause, None]:
-        """Yield the clauses. While much audio is queued, clauses that are ready are joined to
+        """Yield the clauses. While much audio is queued, clauses that are ready are joined into
         one."""
         async for clause in cut:
             whole = clause

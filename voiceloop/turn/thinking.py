@@ -22,15 +22,15 @@ from voiceloop.turn.resources import Resources
 from voiceloop.types import TokenBurst, ToolCall
 
 TOOL_ROUNDS = 4
-"""Most rounds of output in one reply; calls of tools end a round. A model that wants more is going
-in circles."""
+"""Maximum number of rounds of output in one reply; tool calls end a round. A model that wants more
+repeats itself."""
 
 
 Thought = TokenBurst | ToolCall | inputs.ToolsCalled
 
 
 class Thinking:
-    """The language model's work for one reply. Call `run` once. Most of its attributes are
+    """The language model's work for one reply. Call `run` once. Most of its attributes hold
     results."""
 
     def __init__(
@@ -48,17 +48,18 @@ class Thinking:
         self.said = ""
         """Text of the reply so far, as written."""
         self.instead: str | None = None
-        """Text that is said if the reply itself has nothing to say; otherwise None."""
+        """Text that is said because the reply itself says nothing; empty if the reply is only
+        written. None if the reply says something, and until it is over."""
         self.apology = ""
-        """Text that is said at the end because the language model failed."""
+        """Text that is said at the end because the language model failed; empty if it did not."""
         self.failure: VoiceloopError | None = None
-        """Error with which the language model failed, if it did."""
+        """Error with which the language model failed; None if it did not."""
         self.too_long = False
-        """Whether the reply was ended because it reached the requested number of tokens."""
+        """Whether the reply was ended because it reached the requested maximum of tokens."""
         self._limited = False
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
-        """Newest tool calls, each with its result; None if it has none yet or a client runs the
-        tool."""
+        """Newest tool calls, each with its result. The result is None if it is not known yet, or if
+        a client runs the tool."""
         self.counts: Counter[str] = Counter()
         self.answer = answer
         self._request = request
@@ -76,8 +77,9 @@ class Thinking:
         self.called = [(one, result if one is call else known) for one, known in self.called]
 
     async def run(self) -> AsyncGenerator[Thought, None]:
-        """Yield the model's text and tool calls. After `ToolsCalled`, it goes on with the results
-        that `returned` was given.
+        """Yield the model's text and tool calls, and `ToolsCalled` after all calls of a round.
+        Until the next item is requested, `returned` must be given the results with which the model
+        goes on.
 
         If the model fails, the last burst is an apology, which is no part of the conversation. For
         a guess, the apology waits until the guess has proved right.
@@ -170,8 +172,8 @@ class Thinking:
         return replace(call, client=client)
 
     def _says_something(self) -> bool:
-        """Return whether the reply has a word, waits for a client's tool, or is meant to say
-        nothing."""
+        """Return whether the reply has at least one word, waits for a client's tool, or is meant to
+        say nothing."""
         if self.answer is not None and not self.answer.text:
             return True
         if any(result is None for _, result in self.called):

@@ -38,17 +38,18 @@ class TurnTasks:
     known: Turn | None
     """The turn as the core knows it at present; None once it is over."""
     priority: Priority
-    """Priority of all work but the reply; low while the user may go on, when it is a guess."""
+    """Priority of the turn's work except its reply. It is low until the user has finished."""
     transcriber: AsrSession | None = None
     """Session of the recogniser; None if nobody speaks in the turn."""
     reply: Reply | None = None
     voiced: Voiced = field(default_factory=Voiced)
     """Audio of replies that were dropped, for use in later ones."""
     ended: bool = False
-    """Whether the user has finished. From then on the work is no guess."""
+    """Whether the user has finished. Until then all work is a guess."""
     newest: Transcript | None = None
     changed: anyio.Event = field(default_factory=anyio.Event)
-    """Event that is set, and replaced, when there is new audio, a new job or an end."""
+    """Event that is set, and replaced by a new one, when there is new audio or a new job, or when
+    the turn ends."""
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _jobs: deque[Job] = field(default_factory=deque[Job])
 
@@ -61,10 +62,10 @@ class TurnTasks:
                     while self._jobs:
                         tasks.start_soon(self._jobs.popleft())
                     await changed.wait()
-                tasks.cancel_scope.cancel()  # nobody waits for the turn model any more
+                tasks.cancel_scope.cancel()  # the turn model may still run, for nothing
 
     def begin(self, job: Job) -> None:
-        """Begin a job."""
+        """Queue a job, which `run` starts."""
         self._jobs.append(job)
         self.wake()
 
@@ -79,7 +80,7 @@ class TurnTasks:
 
     @property
     def over(self) -> bool:
-        """Whether the turn has been answered, or will not be."""
+        """Whether the turn is over: it has been answered, or never will be."""
         return self.known is None
 
     @property
@@ -90,8 +91,8 @@ class TurnTasks:
         return TurnWords(self.newest, self.transcriber.guess, self.transcriber.hypothesis)
 
     def hear(self, event: TurnEvent, at: float, now: float) -> None:
-        """Take an event: the user pauses, goes on or has ended. `at` is when the speech ended, in
-        seconds of the loop's clock."""
+        """Take an event: the user pauses, goes on or has ended. `now` is the present time and `at`
+        the time when the speech ended, in seconds of the loop's clock."""
         transcriber, recorder, known = self.transcriber, self.recorder, self.known
         assert transcriber is not None and known is not None, "it is heard"
         match event:
@@ -130,7 +131,7 @@ class TurnTasks:
             self.reply.gate.hurry()
 
     def take_down(self, transcript: Transcript, now: float) -> None:
-        """Keep a transcript, and mark its time."""
+        """Keep a transcript as the newest, and mark in the turn's record when it came."""
         self.newest = transcript
         if transcript.text:
             self.recorder.mark(Mark.FIRST_PARTIAL, now)
