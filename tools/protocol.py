@@ -63,8 +63,8 @@ item's id, {ids.LENGTH} characters of ASCII, and
 - A session of type `transcription`, as at `/v1/realtime?intent=transcription`, reports only the
   user's words: it has the events of the input audio and of its items. `response.create` is refused,
   and the language model has no work. `semantic_vad` uses the words alone there.
-- A conversation has at most {ledger.MAX_ITEMS:,} items and {ServerConfig().conversation_bytes // 2**20} MiB. \
-Beyond that the oldest audio is
+- A conversation has at most {ledger.MAX_ITEMS:,} items and \
+{ServerConfig().conversation_bytes // 2**20} MiB. Beyond that the oldest audio is
   dropped, and then the oldest items, each with a `conversation.item.deleted`.
 - `rate_limits.updated` is never sent, but messages are limited: see [limits](server.md#limits).
   After the error `rate_limit_exceeded` a client should send less for a while.
