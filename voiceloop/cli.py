@@ -26,7 +26,7 @@ from voiceloop.commands.transcribe import Transcribe, transcribe
 from voiceloop.commands.voices import Voices, voices
 from voiceloop.doctor.command import Doctor, doctor
 from voiceloop.drafting.command import TrainDraft, train_draft
-from voiceloop.errors import OutOfMemory, VoiceloopError, tells_of_no_memory
+from voiceloop.errors import OutOfMemory, VoiceloopError, first_cause, tells_of_no_memory
 from voiceloop.flags import Commands, Help, parse
 from voiceloop.replay.command import Replay, replay
 from voiceloop.server.command import Serve, serve
@@ -92,9 +92,7 @@ def _failed(raised: Exception) -> int:
 
     Any other exception is raised again.
     """
-    error = raised
-    while isinstance(error, ExceptionGroup):  # anyio's task groups raise groups
-        error = error.exceptions[0]
+    error = first_cause(raised)
     if isinstance(error, VoiceloopError):
         print_error(error)
         return 2

@@ -298,6 +298,8 @@ class ServerConfig(Object, frozen=True):
     """Seconds without a message after which a client counts as gone."""
     ping_s: Annotated[float, Meta(ge=0.1)] = 20.0
     """Seconds between two pings to a client, and seconds that it has to answer one."""
+    drain_s: Annotated[float, Meta(ge=0)] = 10.0
+    """Seconds that a server which is told to end gives each conversation to end its turn."""
     audio_ahead_s: Annotated[float, Meta(ge=1)] = 60.0
     """Audio that a client may send ahead of real time, in seconds."""
     audio_backlog_s: Annotated[float, Meta(ge=1)] = 60.0

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from voiceloop import __version__
 
@@ -105,6 +105,13 @@ _NO_MEMORY = (
 They come from the CPU's allocator, Metal, cuBLAS, libraries that cannot be loaded, and threads
 without room for their stack.
 """
+
+
+def first_cause(error: Exception) -> Exception:
+    """Return the first exception within groups of exceptions, such as anyio's task groups raise."""
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return error
 
 
 def tells_of_no_memory(error: BaseException) -> bool:

@@ -32,7 +32,7 @@ from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import DialogueSettings, Options, ReplyProgress, Returned
 from voiceloop.engines import Conversation, Engines
-from voiceloop.errors import VoiceloopError
+from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.gate import Gate
@@ -366,9 +366,8 @@ class Session:
         try:
             await work.run()
         except Exception as error:
-            while isinstance(error, ExceptionGroup):
-                error = error.exceptions[0]
-            self._resources.show(Notice(f"the reply failed: {_reason(error, work.recorder.turn)}"))
+            cause = first_cause(error)
+            self._resources.show(Notice(f"the reply failed: {_reason(cause, work.recorder.turn)}"))
             self._send(inputs.Failed(work.turn))
         if not work.over:
             self._send(inputs.Stopped(work.turn))

@@ -27,7 +27,7 @@ from voiceloop.bench.load.plan import CallResults
 from voiceloop.bench.progress import Progress
 from voiceloop.bench.record import BenchRecord, spread
 from voiceloop.flags import written
-from voiceloop.server.app import App
+from voiceloop.server.service import Service
 from voiceloop.session import Session
 
 CALLERS = "lab.load.callers"
@@ -97,36 +97,36 @@ class LongLoad(LoadMeasurement):
             logger.setLevel(level)
             logger.propagate = True
 
-    async def loaded(self, app: App, alone: CallResults) -> dict[str, Any]:
+    async def loaded(self, service: Service, alone: CallResults) -> dict[str, Any]:
         """Return the figures of all clients at once, and of those that interrupt or vanish."""
-        found, names = await super().loaded(app, alone), tuple(self.said)
+        found, names = await super().loaded(service, alone), tuple(self.said)
         self.progress("interruptions")
         calls = self.calls(speaking=(names,) * self.plan.speaking)
         talk = await self.exchange(CALLERS, {"calls": calls, "interruption": names[0]})
         await self._vanish(min(WARM_LEAVERS, self._leavers))
-        earlier = await self._left(app)
+        earlier = await self._left(service)
         self.progress(f"{self._leavers} clients that vanish")
         gone = await self._vanish(self._leavers)
         return found | {
             "interruptions": interruptions(talk["turns"], talk["last_audio"], self._floor.moments),
             "vanished": gone,
             "left_before": asdict(earlier),
-            "left_after": asdict(await self._left(app)),
+            "left_after": asdict(await self._left(service)),
         }
 
     async def _vanish(self, count: int) -> int:
         plan = {"calls": self.calls(), "leavers": count}
         return (await self.exchange(CALLERS, plan))["left"] if count else 0
 
-    async def _left(self, app: App) -> Left:
+    async def _left(self, service: Service) -> Left:
         """Wait until all sessions are over. Return what the server still holds."""
         with anyio.move_on_after(RESUME_S + 10 * SETTLED_S):
-            while app.sessions:  # noqa: ASYNC110 - it is the server's own time that is measured
+            while service.sessions:  # noqa: ASYNC110 - it is the server's own time that is measured
                 await anyio.sleep(0.1)
         await anyio.sleep(SETTLED_S)
         gc.collect()
         return Left(
-            app.sessions,
+            service.sessions,
             sum(type(thing) is Session for thing in gc.get_objects()),
             len(anyio.get_running_tasks()),
             threading.active_count(),

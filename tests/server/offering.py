@@ -22,11 +22,12 @@ from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server import logs
-from voiceloop.server.app import App, ServeOptions
+from voiceloop.server.app import App
 from voiceloop.server.auth import Access
 from voiceloop.server.http import load
 from voiceloop.server.offers import Offers
 from voiceloop.server.port import LOOP, Binding
+from voiceloop.server.service import Service
 
 HERE = {"Who are you?": ("The scripted one.",), "Again?": ("Scripted again.",)}
 """What is replied before anybody else replies."""
@@ -77,9 +78,9 @@ def main(port: str, page: str, file: str, *ports: str) -> None:
     own = Path(file)
     given = given_in_settings(*load_config([own] if own.exists() else []))
     offers = Offers(given, own, [int(one) for one in ports])
-    app = App(
-        nullcontext(engines), Config(), ServeOptions(binding, access, load(Path(page))), offers
-    )
+    config = Config()
+    service = Service(nullcontext(engines), config, access, load(Path(page)), offers)
+    app = App(service, config.server, binding)
     anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
 
 

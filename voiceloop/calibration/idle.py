@@ -18,6 +18,7 @@ from voiceloop.calibration.keeping import keep
 from voiceloop.calibration.requests import Requests, bundled_requests
 from voiceloop.config import TurnConfig
 from voiceloop.engines import IN_IDLE_TIME, Engines, Llm, Steps
+from voiceloop.errors import first_cause
 from voiceloop.types import Past
 
 logger = logging.getLogger(__name__)
@@ -56,9 +57,8 @@ async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
         await _calibrate(engines, folder)
     except Exception as error:
         # Only the calibration ends. Conversations go on, and the last word goes on deciding.
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
-        logger.error("the end of turn could not be calibrated", exc_info=error)
+        cause = first_cause(error)
+        logger.error("the end of turn could not be calibrated", exc_info=cause)
 
 
 async def _calibrate(engines: Engines, folder: Path) -> None:

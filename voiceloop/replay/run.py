@@ -17,6 +17,7 @@ import anyio
 
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import Engines
+from voiceloop.errors import first_cause
 from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
 from voiceloop.replay.scenario import Failure, Scenario
 from voiceloop.replay.scripted import (
@@ -139,9 +140,7 @@ def play(
             except Exception as error:
                 # The replay is to show what led to the error, so it returns what it has.
                 logger.exception("the session broke at %.3f s", anyio.current_time())
-                while isinstance(error, ExceptionGroup):
-                    error = error.exceptions[0]
-                return f"the session broke: {error!r}"
+                return f"the session broke: {first_cause(error)!r}"
         if limit.cancelled_caught:
             return f"the conversation is not over after limit_s, {scenario.limit_s:g} s"
         return microphone.problem
@@ -166,9 +165,9 @@ def quietly() -> Generator[None, None, None]:
 
     def unplanned(record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        return not isinstance(error, ScriptedFailure)
+        return not (
+            isinstance(error, Exception) and isinstance(first_cause(error), ScriptedFailure)
+        )
 
     log = logging.getLogger(Session.__module__)
     log.addFilter(unplanned)

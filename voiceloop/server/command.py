@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
@@ -19,6 +19,12 @@ from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 from voiceloop.status import engine_names, notes
+
+if TYPE_CHECKING:
+    from voiceloop.server.auth import Access
+    from voiceloop.server.http import Site
+    from voiceloop.server.port import Binding
+    from voiceloop.server.service import Service
 
 logger = logging.getLogger(__name__)
 
@@ -57,12 +63,8 @@ def serve(command: Serve) -> int:
     """Run `voiceloop serve`. Return its exit status."""
     import anyio
 
-    from voiceloop.bundled import bundled
     from voiceloop.server import tls
-    from voiceloop.server.auth import Access
-    from voiceloop.server.http import load
-    from voiceloop.server.keys import read_keys
-    from voiceloop.server.port import LOOP, Binding, check_port
+    from voiceloop.server.port import LOOP, check_port
 
     # Mistakes in the options are found before the models are loaded, which takes long.
     secure = None
@@ -70,25 +72,17 @@ def serve(command: Serve) -> int:
         secure = tls.context(command.cert, command.key)
     elif command.cert or command.key:
         raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
-    binding = Binding(command.host, command.port, bool(secure), command.behind_proxy)
-    keys = read_keys(os.environ, command.api_key_file)
-    access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
+    binding, access, site = _guarded(command)
     check_port(binding)
-    site = load(bundled("web"))
     command, notice = settle(command, looks=True)
     _start_log(command)
-    scheme = "https" if secure else "http"
     startup.configure(command.settings.threads)
     logger.info("loading", extra={"models": engine_names(command.settings)})
-    from voiceloop.catalog.names import prepare
-    from voiceloop.loading import open_engines
-    from voiceloop.server.app import App, ServeOptions
-    from voiceloop.server.offers import Offers
+    from voiceloop.server.app import App
 
-    prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
-    where = f"{scheme}://{command.host}:{command.port}"
-    place, offers = ServeOptions(binding, access, site, secure), Offers.of(command)
-    app = App(startup.settled(open_engines(command.settings)), command.settings, place, offers)
+    service = _service(command, access, site, alone=True)
+    app = App(service, command.settings.server, binding, secure)
+    where = f"{'https' if secure else 'http'}://{command.host}:{command.port}"
 
     def ready() -> None:
         print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
@@ -99,6 +93,45 @@ def serve(command: Serve) -> int:
     if app.interrupted:
         raise KeyboardInterrupt
     return 0
+
+
+def service_of(command: Serve, *, alone: bool = False) -> Service:
+    """Return the service that `command` describes, for a shell of somebody else.
+
+    `alone` says that the process does nothing else, so that its garbage collection may be set.
+    Raises ConfigError for wrong options, and ModelNotFound for models that are not here.
+    """
+    if command.cert or command.key:
+        raise ConfigError("TLS is up to the server that runs the application", "leave --cert out")
+    _, access, site = _guarded(command)
+    command, _ = settle(command, looks=False, ask=None)
+    return _service(command, access, site, alone=alone)
+
+
+def _guarded(command: Serve) -> tuple[Binding, Access, Site]:
+    """Return where the server is, who may connect, and the page. Raises ConfigError."""
+    from voiceloop.bundled import bundled
+    from voiceloop.server.auth import Access
+    from voiceloop.server.http import load
+    from voiceloop.server.keys import read_keys
+    from voiceloop.server.port import Binding
+
+    binding = Binding(command.host, command.port, bool(command.cert), command.behind_proxy)
+    keys = read_keys(os.environ, command.api_key_file)
+    access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
+    return binding, access, load(bundled("web"))
+
+
+def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Service:
+    from voiceloop.catalog.names import prepare
+    from voiceloop.loading import open_engines
+    from voiceloop.server.offers import Offers
+    from voiceloop.server.service import Service
+
+    prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
+    models = open_engines(command.settings)
+    opened = startup.settled(models) if alone else models
+    return Service(opened, command.settings, access, site, Offers.of(command))
 
 
 def _start_log(command: Serve) -> None:

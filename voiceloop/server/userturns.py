@@ -47,6 +47,11 @@ class UserTurns:
         self._heard: dict[int, tuple[int, int]] = {}
         """First and latest sample of a turn, at 16 kHz, by turn, until the turn is forgotten."""
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether a turn of the user has begun and is not over."""
+        return bool(self._ids)
+
     def turn(self, event: TurnHeard, settings: SessionSettings) -> None:
         """Report the start or end of a turn, unless the turn is held back."""
         self.silent_since = None

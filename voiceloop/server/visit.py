@@ -108,9 +108,9 @@ class ClientSession:
         self.session.language = dialogue.language
 
     @property
-    def responding(self) -> bool:
-        """Whether a response is in progress."""
-        return self._speaking.responding
+    def in_turn(self) -> bool:
+        """Whether the user speaks, is being answered, or hears a response."""
+        return self._listening.in_turn or self._speaking.responding
 
     def welcome(self) -> None:
         """Send a new client the settings of its session."""

@@ -36,10 +36,11 @@ from voiceloop.bundled import bundled
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.loading import open_engines
-from voiceloop.server.app import App, ServeOptions
+from voiceloop.server.app import App
 from voiceloop.server.auth import Access
 from voiceloop.server.http import load
 from voiceloop.server.port import LOOP, Binding
+from voiceloop.server.service import Service
 from voiceloop.startup import settled
 from voiceloop.types import Pcm
 
@@ -83,8 +84,9 @@ class LoadMeasurement:
 
     async def _measure(self, loaded: Engines) -> BenchRecord:
         binding = Binding("localhost", self._port)
-        place = ServeOptions(binding, Access(binding), load(bundled("web")))
-        app = App(nullcontext(loaded), self.settings, place)
+        site = load(bundled("web"))
+        service = Service(nullcontext(loaded), self.settings, Access(binding), site)
+        app = App(service, self.settings.server, binding)
         listening, found = anyio.Event(), None
         async with anyio.create_task_group() as tasks:
 
@@ -94,13 +96,13 @@ class LoadMeasurement:
 
             tasks.start_soon(serve)
             await listening.wait()
-            found = await self._phases(app)
+            found = await self._phases(service)
             tasks.cancel_scope.cancel()
         if found is None:
             raise KeyboardInterrupt
         return found
 
-    async def _phases(self, app: App) -> BenchRecord:
+    async def _phases(self, service: Service) -> BenchRecord:
         plan, names = self.plan, tuple(self.said)
         machine = surroundings()
         self.progress("one client alone")
@@ -113,15 +115,15 @@ class LoadMeasurement:
             single = {"turns": [asdict(turn) for turn in alone.turns]}
             found: dict[str, Any] = {"dropped": list(alone.dropped)}
         else:
-            single, found = {}, await self.loaded(app, alone)
+            single, found = {}, await self.loaded(service, alone)
         return BenchRecord("load", machine, settings, {"alone": answers, **found}, single)
 
-    async def loaded(self, app: App, alone: CallResults) -> dict[str, Any]:
+    async def loaded(self, service: Service, alone: CallResults) -> dict[str, Any]:
         """Return the figures of all clients at once."""
         plan, names = self.plan, tuple(self.said)
         before = memory_mb()
         self.progress(f"{self._sessions} clients")
-        sent = app.metrics.audio_s("out")
+        sent = service.metrics.audio_s("out")
         worked, begun = time.process_time(), time.monotonic()
         orders = tuple(names[at:] + names[:at] for at in range(plan.speaking))
         held: list[float | None] = []
@@ -132,7 +134,7 @@ class LoadMeasurement:
             during=lambda: held.append(memory_mb()),
         )
         cpu = (time.process_time() - worked) / (time.monotonic() - begun)
-        sent_s = app.metrics.audio_s("out") - sent
+        sent_s = service.metrics.audio_s("out") - sent
         most = memory_mb()
         per_session = None
         if before is not None and most is not None:

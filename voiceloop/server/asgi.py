@@ -1,0 +1,200 @@
+"""The shell for servers of others: the service as an ASGI application.
+
+    uvicorn voiceloop.server.asgi:app --port 8765
+
+The options are those of `voiceloop serve`, in the environment variable VOICELOOP_OPTIONS. The
+server that runs the application has the port, TLS, signals, and the pings by which it notices that
+a client has gone. In an application of your own, `Application.of` takes the options, and `open`
+keeps the models loaded:
+
+    voice = Application.of("--preset", "cpu", "--port", "8000")
+    site = FastAPI(lifespan=lambda _: voice.open())
+    site.mount("/", voice)
+
+The protocol is ASGI 3.0 (https://asgi.readthedocs.io/en/stable/specs/), with the extension
+`websocket.http.response` where the server has it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+
+from voiceloop import startup
+from voiceloop.errors import ConfigError, VoiceloopError, first_cause
+from voiceloop.flags import Help, parse
+from voiceloop.server.auth import PROTOCOL
+from voiceloop.server.command import Serve, service_of
+from voiceloop.server.connection import Disconnected
+from voiceloop.server.http import HttpResponse
+from voiceloop.server.routes import HttpRequest
+from voiceloop.server.service import Service
+
+VARIABLE = "VOICELOOP_OPTIONS"
+POLICY = 1008
+"""Close code of a refused websocket if the server cannot send a response instead."""
+
+Scope = Mapping[str, Any]
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class AsgiSocket:
+    """A websocket of the ASGI server; implements `service.Socket`."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._gone = False
+
+    async def receive(self) -> str | bytes:
+        """Return the client's next message. Raises Disconnected if none will come."""
+        if self._gone:
+            raise Disconnected
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            self._gone = True
+            raise Disconnected
+        text = message.get("text")
+        return message["bytes"] if text is None else text
+
+    async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
+        """Send `message`. ASGI does not tell when it has arrived."""
+        kind = "text" if isinstance(message, str) else "bytes"
+        try:
+            await self._send({"type": "websocket.send", kind: message})
+        except (OSError, RuntimeError) as error:  # which of them is up to the server
+            raise Disconnected from error
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close the websocket, unless the client has."""
+        with suppress(OSError, RuntimeError):
+            if not self._gone:
+                await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def vanished(self, ping_s: float) -> None:
+        """Wait for ever: the ASGI server sends the pings, and ends the websocket itself."""
+        await anyio.sleep_forever()
+
+
+class Application:
+    """The ASGI application of one service."""
+
+    def __init__(self, make: Callable[[], Service]) -> None:
+        """`make` is called when the server starts the application."""
+        self._make = make
+        self._service: Service | None = None
+
+    @classmethod
+    def of(cls, *options: str) -> Application:
+        """Return the application with these options of `voiceloop serve`.
+
+        Nothing of the process is changed: neither signals nor environment nor log. A program that
+        wants the commands' thread counts calls `voiceloop.startup.configure` first.
+        """
+        return cls(lambda: service_of(_command(options)))
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[None]:
+        """Have the models loaded while the context lasts. At its end conversations end first.
+
+        Raises ConfigError for wrong options, and whatever loading the models raises.
+        """
+        service, ready = self._make(), anyio.Event()
+        self._service = service
+        async with service.open(ready.set):
+            await ready.wait()
+            try:
+                yield
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await service.drain()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the server's start and end, a request, or a websocket."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        service = self._service
+        assert service is not None, "it is open: the server has started it, or `open` has"
+        request = _request_of(scope)
+        if scope["type"] == "websocket":
+            await receive()  # the client's wish to connect
+        response = await service.answer(request)
+        if response is not None:
+            await _respond(response, scope, send)
+            return
+        offered = scope.get("subprotocols", ())
+        spoken = PROTOCOL if PROTOCOL in offered else None
+        await send({"type": "websocket.accept", "subprotocol": spoken})
+        await service.serve(AsgiSocket(receive, send), request)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            async with self.open():
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except Exception as raised:
+            error = first_cause(raised)
+            if not isinstance(error, VoiceloopError):
+                raise
+            await send({"type": "lifespan.startup.failed", "message": f"{error}; {error.hint}"})
+            return
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def _request_of(scope: Scope) -> HttpRequest:
+    """Return the request, its target as the client wrote it but for the path of a mount."""
+    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    path = path.removeprefix(scope.get("root_path", "").encode())
+    query = scope.get("query_string", b"")
+    target = (path + b"?" + query if query else path).decode("latin-1")
+    headers = [
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
+    ]
+    peer = scope.get("client") or ("",)
+    return HttpRequest(scope.get("method", "GET"), target, headers, str(peer[0]))
+
+
+async def _respond(response: HttpResponse, scope: Scope, send: Send) -> None:
+    """Send a response, or close the websocket if the server has no way to send one instead."""
+    kind = "http.response"
+    if scope["type"] == "websocket":
+        if "websocket.http.response" not in (scope.get("extensions") or {}):
+            await send({"type": "websocket.close", "code": POLICY, "reason": response.phrase})
+            return
+        kind = "websocket.http.response"
+    # Whether the connection stays open is for the server to say.
+    headers = [
+        (name.lower().encode(), value.encode())
+        for name, value in response.headers
+        if name != "Connection"
+    ]
+    await send({"type": f"{kind}.start", "status": response.status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": response.body})
+
+
+def _command(options: Sequence[str]) -> Serve:
+    command = parse({"serve": Serve}, ["serve", *options])
+    if isinstance(command, Help):
+        raise ConfigError(f"{VARIABLE} asks for help", "type `voiceloop serve --help`")
+    return command
+
+
+def _own() -> Service:
+    """Make the service of a process that has nothing else to do."""
+    command = _command(shlex.split(os.environ.get(VARIABLE, "")))
+    startup.configure(command.settings.threads)
+    return service_of(command, alone=True)
+
+
+app = Application(_own)
+"""The application of a process of its own; its options are in the environment."""

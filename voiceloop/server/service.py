@@ -1,0 +1,197 @@
+"""The service: the models and the sessions of one server, and its answers to requests.
+
+It knows neither a port nor signals nor a library of sockets. A *shell* has those: it passes each
+request to `Service.answer`, and then serves a websocket by `Service.serve`. There are two shells,
+`voiceloop.server.app` for `voiceloop serve` and `voiceloop.server.asgi` for servers of others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from functools import partial
+from itertools import count
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from voiceloop.calibration.idle import calibrate_in_idle_time
+from voiceloop.calibration.keeping import cache_folder
+from voiceloop.config import Config
+from voiceloop.engines import Engines
+from voiceloop.runner import ModelThread
+from voiceloop.server.auth import Access, Allowed
+from voiceloop.server.connection import AWAY, INTERNAL, Connection, Transport
+from voiceloop.server.http import HttpResponse, Site
+from voiceloop.server.limits import Refusal
+from voiceloop.server.lobby import SessionRegistry
+from voiceloop.server.logs import VISIT
+from voiceloop.server.metrics import Metrics
+from voiceloop.server.offers import Offers
+from voiceloop.server.routes import HttpRequest, Routes, Samples
+
+logger = logging.getLogger(__name__)
+
+GOING = "the server is going down"
+"""Why clients are refused, and connections closed, while the service drains."""
+CLOSING_S = 10.0
+"""Seconds for all connections to close."""
+TRY_AGAIN = 1013
+"""Close code of a websocket for whose client there is no place."""
+
+
+class Socket(Transport, Protocol):
+    """A transport that notices when its client has gone without a word."""
+
+    async def vanished(self, ping_s: float) -> None:
+        """Wait until the client has given no sign of life for `ping_s` seconds after a ping."""
+        ...
+
+
+class Service:
+    """One server without its shell."""
+
+    def __init__(
+        self,
+        models: AbstractContextManager[Engines],
+        config: Config,
+        access: Access,
+        site: Site,
+        offers: Offers | None = None,
+    ) -> None:
+        """`models` is entered on a worker thread by `open`, and left at its end."""
+        self.metrics = Metrics()
+        self._models = models
+        self._config = config
+        self._access = access
+        self._offers = offers
+        self._routes = Routes(
+            access,
+            site,
+            self.metrics,
+            full=lambda: self._registry is not None and self._registry.full,
+        )
+        self._registry: SessionRegistry | None = None
+        """None until the models are loaded; until then no client gets a session."""
+        self._connections: set[Connection] = set()
+        self._numbers = count(1)
+        """Numbers of client sessions, for the log."""
+        self._changed = anyio.Event()
+        """Set, and then replaced, when a turn or a connection ends."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the models are loaded."""
+        return self._registry is not None
+
+    @property
+    def connections(self) -> int:
+        """Number of clients that are connected."""
+        return len(self._connections)
+
+    @property
+    def sessions(self) -> int:
+        """Number of sessions, connected and parked."""
+        return 0 if self._registry is None else len(self._registry)
+
+    @asynccontextmanager
+    async def open(self, ready: Callable[[], None]) -> AsyncGenerator[None]:
+        """Load the models in the background, and have them until the context ends.
+
+        `ready` is called when clients may connect. Requests are answered before that too. Raises
+        whatever loading the models raises.
+        """
+        with ExitStack() as stack:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._work, stack, ready)
+                yield
+                tasks.cancel_scope.cancel()
+
+    async def answer(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the response to a request, or None if it is to get a websocket."""
+        return await self._routes.answer(request)
+
+    async def _work(self, stack: ExitStack, ready: Callable[[], None]) -> None:
+        """Load the models, then run the server's background tasks."""
+        load = partial(stack.enter_context, self._models)
+        engines = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+        for runner in engines.runners:
+            if isinstance(runner, ModelThread):
+                runner.waited = self.metrics.waited
+        self._registry = SessionRegistry(
+            engines, self._config, self.metrics, self._wake, self._offers
+        )
+        self._routes.samples, self._routes.unready = Samples(engines), ""
+        ready()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._registry.expire)
+            tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
+
+    async def drain(self) -> None:
+        """End each conversation after its turn, and all of them after `server.drain_s`.
+
+        From now on new clients are refused, and /readyz says so.
+        """
+        self._routes.unready = GOING
+        if self._registry is not None:
+            self._registry.closing = True
+        with anyio.move_on_after(self._config.server.drain_s):
+            while self._connections:
+                for connection in [one for one in self._connections if not one.visit.in_turn]:
+                    connection.close(AWAY, GOING)
+                await self._changed.wait()
+        for connection in list(self._connections):
+            connection.close(AWAY, GOING)
+        with anyio.move_on_after(CLOSING_S):
+            while self._connections:
+                await self._changed.wait()
+
+    async def serve(self, socket: Socket, request: HttpRequest) -> None:
+        """Serve a client whose request was answered by None, until either side ends that."""
+        verdict = self._access.judge(request.target, request.headers)
+        registry, limits = self._registry, self._config.server
+        assert registry is not None and isinstance(verdict, Allowed), "nobody else gets a socket"
+        beside = self._access.beside(request.headers, request.peer)
+        ticket = registry.admit(verdict.key, beside=beside)
+        if isinstance(ticket, Refusal):
+            fields = {"reason": ticket.reason.value, "why": ticket.text}
+            logger.info("a request was refused", extra=fields)
+            await socket.close(TRY_AGAIN, ticket.text)
+            return
+        VISIT.set(next(self._numbers))
+        fields = {"client": "browser" if request.browser else "program", "key": verdict.key}
+        logger.info("a visit begins", extra=fields)
+        begun = anyio.current_time()
+        connection = Connection(
+            socket, registry, ticket, limits, self.metrics, transcribes=verdict.transcribes
+        )
+        self._connections.add(connection)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._look_after, socket, connection)
+                await connection.run()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._connections.discard(connection)
+            self._wake()
+            with anyio.CancelScope(shield=True):
+                may_return = await registry.leave(connection)
+            fields = {
+                "lasted_s": anyio.current_time() - begun,
+                "turns": connection.turns,
+                "why": connection.why,
+                "may_return": may_return,
+            }
+            logger.info("a visit is over", extra=fields)
+
+    async def _look_after(self, socket: Socket, connection: Connection) -> None:
+        """Close the connection once its client no longer answers pings."""
+        ping_s = self._config.server.ping_s
+        await socket.vanished(ping_s)
+        connection.close(INTERNAL, f"no answer to a ping in {ping_s:g} s")
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
