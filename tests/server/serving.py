@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -56,15 +57,19 @@ class Serving:
 
 @contextmanager
 def serving(
-    folder: Path, *options: str, port: int | None = None, **variables: str
+    folder: Path, *options: str, port: int | None = None, asgi: bool = False, **variables: str
 ) -> Iterator[Serving]:
-    """Run `voiceloop serve` until the block ends."""
+    """Run `voiceloop serve`, or the same service under uvicorn, until the block ends."""
     port = port or free_port()
     log = folder / f"serve-{port}.log"
-    command = [sys.executable, "-m", "voiceloop", "serve", "--port", str(port), *BY_ITSELF]
+    given = ["--port", str(port), *BY_ITSELF, *options]
+    command = ["-m", "voiceloop", "serve", *given]
+    if asgi:
+        command = ["-m", "uvicorn", "voiceloop.server.asgi:app", "--port", str(port)]
+        variables["VOICELOOP_OPTIONS"] = shlex.join(given)
     with log.open("a") as stream:
         process = subprocess.Popen(
-            [*command, *options],
+            [sys.executable, *command],
             env=os.environ | variables,
             stdout=subprocess.PIPE,
             stderr=stream,
@@ -72,13 +77,24 @@ def serving(
         )
         assert process.stdout is not None
         try:
-            line = process.stdout.readline()
-            assert line.startswith("listening on "), log.read_text()
+            if asgi:
+                wait_until_it_listens(process, port, log)
+            else:
+                line = process.stdout.readline()
+                assert line.startswith("listening on "), log.read_text()
             yield Serving(process, port, log, "https" if "--cert" in options else "http")
         finally:
             process.kill()
             process.wait()
             process.stdout.close()
+
+
+def wait_until_it_listens(process: subprocess.Popen[str], port: int, log: Path) -> None:
+    while True:
+        assert process.poll() is None, log.read_text()
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.1)
 
 
 def to_wire(pcm: Pcm, rate: int) -> bytes:

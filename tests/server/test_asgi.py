@@ -1,0 +1,222 @@
+"""The service as an ASGI application: what clients get is what they get from `voiceloop serve`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, nullcontext
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from tests.fakes import Script
+from tests.server.serving import BY_ITSELF, Client, Serving, serving, to_wire
+from voiceloop.audio.files import AudioFile
+from voiceloop.bundled import bundled
+from voiceloop.config import Config
+from voiceloop.engines import Engines
+from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from voiceloop.runner import InlineRunner
+from voiceloop.server.asgi import Application
+from voiceloop.server.auth import Access
+from voiceloop.server.http import load
+from voiceloop.server.port import Binding
+from voiceloop.server.service import Service
+
+pytestmark = pytest.mark.models
+
+ROOT = Path(__file__).parents[2]
+CAPITAL = "What is the capital of France?"
+REQUESTS: list[tuple[str, str, dict[str, str]]] = [
+    ("GET", "/", {}),
+    ("HEAD", "/", {}),
+    ("GET", "/nothing", {}),
+    ("POST", "/", {}),
+    ("GET", "/healthz", {}),
+    ("GET", "/readyz", {}),
+    ("GET", "/v1/realtime", {}),
+    ("GET", "/v1/realtime?model=any&key=secret", {}),
+    ("GET", "/v1/voices/nobody", {}),
+    ("GET", "/%2e%2e/etc/passwd", {}),
+    ("GET", "/", {"Host": "evil.example"}),
+    ("GET", "/v1/realtime", {"Origin": "https://evil.example"}),
+    ("GET", "/metrics", {"X-Forwarded-For": "192.0.2.1"}),
+]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, Serving]]:
+    """`voiceloop serve`, and the same under uvicorn."""
+    folder = tmp_path_factory.mktemp("asgi")
+    with serving(folder) as plain, serving(folder, asgi=True) as other:
+        yield plain, other
+        assert "Traceback" not in other.log.read_text()
+
+
+def answered(server: Serving, method: str, target: str, headers: dict[str, str]) -> Any:
+    """Status, body and headers, but for those that are each server's own."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request(method, target, headers={"Host": f"localhost:{server.port}", **headers})
+    answer = connection.getresponse()
+    body = answer.read().replace(str(server.port).encode(), b"PORT")
+    fields = {
+        name.lower(): value.replace(str(server.port), "PORT")
+        for name, value in answer.headers.items()
+    }
+    for own in ("date", "server", "connection"):
+        fields.pop(own, None)
+    return answer.status, body, fields
+
+
+@pytest.mark.parametrize(("method", "target", "headers"), REQUESTS)
+def test_requests_are_answered_alike(
+    both: tuple[Serving, Serving], method: str, target: str, headers: dict[str, str]
+) -> None:
+    plain, other = (answered(server, method, target, headers) for server in both)
+    assert other == plain
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({"Origin": "https://evil.example"}, 403), ({"X-Forwarded-For": "192.0.2.1"}, 403)],
+)
+def test_who_may_not_connect_is_told_before_the_socket(
+    both: tuple[Serving, Serving], headers: dict[str, str], status: int
+) -> None:
+    for server in both:
+        with pytest.raises(InvalidStatus) as caught:
+            connect(server.url, additional_headers=headers)
+        assert caught.value.response.status_code == status
+
+
+def test_questions_are_answered(both: tuple[Serving, Serving]) -> None:
+    with AudioFile(ROOT / "models/starter/demo.wav") as file:
+        spoken = np.concatenate(list(file.blocks()))
+    with Client(both[1].url) as client:
+        assert client.wait("session.created")["session"]["type"] == "realtime"
+        assert "Paris" in str(client.write(CAPITAL)["output"])
+        since = len(client.events)
+        client.say(to_wire(spoken, 16_000))
+        response = client.wait("response.done", since=since)["response"]
+        assert response["status"] == "completed"
+
+
+def test_a_client_that_goes_in_the_middle_leaves_nothing(both: tuple[Serving, Serving]) -> None:
+    server = both[1]
+    for _ in range(3):
+        with Client(server.url) as client:
+            client.create("Why is the sky blue?")
+            client.send("response.create")
+            client.wait("response.output_audio.delta")
+            client.drop()
+    with Client(server.url) as client:
+        assert "Paris" in str(client.write(CAPITAL)["output"])
+
+
+def test_wrong_options_are_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "uvicorn", "voiceloop.server.asgi:app", "--port", "0"],
+        env={"PATH": "", "HOME": str(tmp_path), "VOICELOOP_OPTIONS": "--tts.voice nobody-speaks"},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if "nobody-speaks" in line]
+    assert line.startswith("ERROR:") and "Traceback" not in done.stderr
+
+
+# ---- in a process of somebody else's
+
+EMBEDDED = f"""
+import gc, json, logging, os, signal, sys, threading
+import anyio
+from voiceloop.server.asgi import Application
+def state():
+    handlers = [repr(signal.getsignal(one)) for one in signal.valid_signals()]
+    logs = {{name: len(logging.getLogger(name).handlers) for name in ("", "voiceloop")}}
+    return handlers, dict(os.environ), gc.get_freeze_count(), gc.get_threshold(), logs, (
+        logging.getLogger("voiceloop").level, sys.excepthook is sys.__excepthook__)
+async def main():
+    voice = Application.of(*{BY_ITSELF!r})
+    async with voice.open():
+        return state()
+before = state()
+within = anyio.run(main)
+after = state()
+print(json.dumps([before == within, before == after, threading.active_count()]))
+"""
+
+
+def test_nothing_of_the_process_is_changed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EMBEDDED], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "[true, true, 1]", done.stdout + done.stderr
+
+
+@asynccontextmanager
+async def scripted() -> AsyncGenerator[Application]:
+    run, heard = InlineRunner, ScriptedAsr(Script([], 1.0))
+    engines = Engines(
+        ScriptedVad(), heard, run(), ScriptedLlm({}), run(), ScriptedTts(rate=24_000), run()
+    )
+    access, site = Access(Binding()), load(bundled("web"))
+    service = Service(nullcontext(engines), Config(), access, site)
+    application = Application(lambda: service)
+    async with application.open():
+        yield application
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("extension", [False, True])
+async def test_a_server_without_the_extension_closes_the_socket(extension: bool) -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope: dict[str, Any] = {
+        "type": "websocket",
+        "path": "/v1/realtime",
+        "query_string": b"",
+        "headers": [(b"host", b"evil.example"), (b"upgrade", b"websocket")],
+    }
+    if extension:
+        scope["extensions"] = {"websocket.http.response": {}}
+    async with scripted() as application:
+        await application(scope, receive, send)
+    if extension:
+        assert [one["type"] for one in sent] == [
+            "websocket.http.response.start",
+            "websocket.http.response.body",
+        ]
+        assert sent[0]["status"] == 421
+    else:
+        assert [(one["type"], one["code"]) for one in sent] == [("websocket.close", 1008)]
+
+
+@pytest.mark.anyio
+async def test_below_a_mount_the_paths_are_its_own() -> None:
+    from fastapi import FastAPI
+    from starlette.testclient import TestClient
+
+    async with scripted() as application:
+        site = FastAPI()
+        site.mount("/voice", application)
+
+        def look() -> int:
+            with TestClient(site, base_url="http://localhost:8765") as client:
+                return client.get("/voice/healthz").status_code
+
+        assert await anyio.to_thread.run_sync(look) == 200
