@@ -12,6 +12,7 @@ From the network inwards:
   `choices`: the client session, which translates between events of the protocol and a session;
 - `audio`: a client as microphone and speaker;
 - `offers`: other language-model servers that may generate the replies;
-- `app`, `command`: the whole server, and its command;
+- `service`: the whole server without a port;
+- `app`, `asgi`, `command`: its port and signals, the same under an ASGI server, and the command;
 - `metrics`, `logs`, `plainlog`, `turnlog`: metrics and logs.
 """
