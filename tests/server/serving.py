@@ -28,6 +28,8 @@ RATE = 24_000
 FRAME_S = 0.02
 PATIENCE_S = 30.0
 Event = dict[str, Any]
+ASGI = "VOICELOOP_TEST_ASGI" in os.environ
+"""Whether servers run under uvicorn (`make test-asgi`), not by `voiceloop serve`."""
 BY_ITSELF = ("--preset", "starter", "--llm-server", "none")
 """Options by which nothing hangs on what has been pulled here, or on what else runs."""
 
@@ -57,7 +59,7 @@ class Serving:
 
 @contextmanager
 def serving(
-    folder: Path, *options: str, port: int | None = None, asgi: bool = False, **variables: str
+    folder: Path, *options: str, port: int | None = None, asgi: bool = ASGI, **variables: str
 ) -> Iterator[Serving]:
     """Run `voiceloop serve`, or the same service under uvicorn, until the block ends."""
     port = port or free_port()

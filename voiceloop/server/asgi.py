@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import quote
@@ -41,7 +41,7 @@ POLICY = 1008
 """Close code of a refused websocket if the server cannot send a response instead."""
 
 Scope = Mapping[str, Any]
-Message = Mapping[str, Any]
+Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
