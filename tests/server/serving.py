@@ -29,7 +29,7 @@ FRAME_S = 0.02
 PATIENCE_S = 30.0
 Event = dict[str, Any]
 ASGI = "VOICELOOP_TEST_ASGI" in os.environ
-"""Whether servers run under uvicorn (`make test-asgi`), not by `voiceloop serve`."""
+"""Whether servers run under uvicorn where a test does not say: `VOICELOOP_TEST_ASGI=1 pytest …`."""
 BY_ITSELF = ("--preset", "starter", "--llm-server", "none")
 """Options by which nothing hangs on what has been pulled here, or on what else runs."""
 
