@@ -63,11 +63,8 @@ def test_no_two_classes_share_a_name() -> None:
     assert not found
 
 
-def test_no_docstring_only_points_at_another() -> None:
+def test_no_docstring_needs_another_one() -> None:
     assert not pointers(sources())
-
-
-def test_no_docstring_says_likewise() -> None:
     assert not riddles(sources())
 
 

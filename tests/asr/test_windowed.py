@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.recording import transcribe_live
+from voiceloop.asr.window import DecodeJob
 from voiceloop.asr.windowed import LATE_MS, PAUSE_EDGE_MS, WindowedAsr, WindowedSession
 from voiceloop.audio.frames import samples, silence
 from voiceloop.config import AsrConfig, TurnConfig
@@ -587,14 +588,20 @@ def pause_after(turn: WindowedSession, text: str) -> int:
     return more(turn, end, 600)
 
 
-def test_what_follows_words_that_stand_is_decoded_by_itself() -> None:
+def resumed_after(text: str) -> tuple[WindowedSession, int, DecodeJob, int]:
+    """`text` stands, and the user says something else: from where on, what to decode, to where."""
     turn = begin(AsrConfig(), silence(0))
-    at = pause_after(turn, "okay")
+    at = pause_after(turn, text)
     turn.resume(at - samples(200), anew=True)
     end = more(turn, at, 300)
     turn.pause(end, end - samples(50))
     job = turn.next_window()
     assert job is not None and job.final
+    return turn, at, job, end
+
+
+def test_what_follows_words_that_stand_is_decoded_by_itself() -> None:
+    turn, at, job, end = resumed_after("okay")
     assert (job.start, job.end) == (at - samples(200 + PAUSE_EDGE_MS), end)
     transcript = turn.accept(job, said("Stop it"))
     assert transcript.text == "okay stop it"
@@ -687,10 +694,5 @@ def test_a_partial_that_lacks_settled_words_stands_for_no_final_decode(
 
 
 def test_words_that_are_decoded_no_more_are_not_looked_for_again() -> None:
-    turn = begin(AsrConfig(), silence(0))
-    at = pause_after(turn, "what time is it")
-    turn.resume(at - samples(200), anew=True)
-    end = more(turn, at, 300)
-    turn.pause(end, end - samples(50))
-    job = turn.next_window()
-    assert job is not None and job.settled == ()
+    _, _, job, _ = resumed_after("what time is it")
+    assert job.settled == ()

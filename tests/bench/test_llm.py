@@ -23,6 +23,17 @@ pytestmark = pytest.mark.models
 ASKED = "What is the capital of France?\nWhat is 7 times 8?\nWho wrote Hamlet?\n"
 
 
+def with_tiny(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a tiny model into `folder`, where nothing else is, and give a file of questions."""
+    monkeypatch.setenv("VOICELOOP_MODELS", str(folder / "models"))
+    tokenizer = build_tokenizer()
+    build_model("llama", len(tokenizer)).save_pretrained(folder / "tiny")
+    tokenizer.save_pretrained(folder / "tiny")
+    prompts = folder / "prompts.txt"
+    prompts.write_text(ASKED)
+    return prompts
+
+
 def test_all_that_fits_is_measured_and_the_best_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,12 +66,7 @@ def test_a_draft_that_does_not_fit_is_told_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The target is smaller than the starter's draft."""
-    monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
-    tokenizer = build_tokenizer()
-    build_model("llama", len(tokenizer)).save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
-    prompts = tmp_path / "prompts.txt"
-    prompts.write_text(ASKED)
+    prompts = with_tiny(tmp_path, monkeypatch)
     argv = ["bench", "llm", "--drafts", "all", "--target", str(tmp_path / "tiny")]
     assert main([*argv, "--prompts", str(prompts), "--repeats", "1"]) == 0
     told = capsys.readouterr().out
@@ -90,12 +96,7 @@ def test_a_target_without_a_draft_is_measured_plain_only(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("VOICELOOP_MODELS", str(tmp_path / "models"))
-    tokenizer = build_tokenizer()
-    build_model("llama", len(tokenizer)).save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
-    prompts = tmp_path / "prompts.txt"
-    prompts.write_text(ASKED)
+    prompts = with_tiny(tmp_path, monkeypatch)
     argv = ["bench", "llm", "--target", str(tmp_path / "tiny"), "--llm.draft", "none"]
     argv += ["--prompts", str(prompts), "--repeats", "1", "--report", str(tmp_path / "report")]
     assert main(argv) == 0

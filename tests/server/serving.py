@@ -228,3 +228,13 @@ def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it never is"
         time.sleep(0.05)
+
+
+@contextmanager
+def well_served(server: Serving, **options: Any) -> Iterator[Client]:
+    """A client whose session goes on whatever others do: at the end of the block it is answered."""
+    with Client(server.url, **options) as client:
+        client.wait("session.created")
+        client.update(output_modalities=["text"])
+        yield client
+        assert "Paris" in str(client.write("What is the capital of France?")["output"])

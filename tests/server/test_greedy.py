@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.server.serving import RATE, Client, Serving, serving, until
+from tests.server.serving import RATE, Client, Serving, serving, until, well_served
 
 pytestmark = pytest.mark.models
 
@@ -38,11 +38,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def friend(server: Serving) -> Iterator[Client]:
     """Somebody whose session goes on whatever the others want."""
-    with Client(server.url) as friend:
-        friend.wait("session.created")
-        friend.update(output_modalities=["text"])
+    with well_served(server) as friend:
         yield friend
-        assert "Paris" in str(friend.write(QUESTION)["output"])
 
 
 @pytest.fixture

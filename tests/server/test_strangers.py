@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from tests.server.serving import Client, Serving, serving
+from tests.server.serving import Client, Serving, serving, well_served
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
@@ -37,11 +37,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def friend(server: Serving) -> Iterator[Client]:
     """Somebody whose session must go on whatever the others do."""
-    with Client(server.url, additional_headers=BEARER) as friend:
-        friend.wait("session.created")
-        friend.update(output_modalities=["text"])
+    with well_served(server, additional_headers=BEARER) as friend:
         yield friend
-        assert "Paris" in str(friend.write("What is the capital of France?")["output"])
 
 
 def refused(url: str, **options: object) -> int:

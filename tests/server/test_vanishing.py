@@ -19,7 +19,7 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 from websockets.uri import parse_uri
 
-from tests.server.serving import PATIENCE_S, Client, Serving, serving, until
+from tests.server.serving import PATIENCE_S, Client, Serving, serving, until, well_served
 
 pytestmark = pytest.mark.models
 
@@ -42,11 +42,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def friend(server: Serving) -> Iterator[Client]:
     """Somebody whose session goes on whatever happens to the others."""
-    with Client(server.url) as friend:
-        friend.wait("session.created")
-        friend.update(output_modalities=["text"])
+    with well_served(server) as friend:
         yield friend
-        assert "Paris" in str(friend.write("What is the capital of France?")["output"])
 
 
 def sessions(server: Serving, state: str) -> int:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from voiceloop.engines import Tts
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk
+
+TEXTS = (
+    "hi",
+    "Hello there, how are you?",
+    "The capital of France is Paris: a city of two million people, and it lies on the Seine.",
+)
 
 
 def clause(text: str, *, last: bool = True, index: int = 0) -> Clause:
@@ -26,3 +33,16 @@ def say(
 
 def joined(chunks: list[SpeechChunk]) -> Pcm:
     return np.concatenate([chunk.pcm for chunk in chunks])
+
+
+def check_same(engine: Tts, another: Tts) -> None:
+    """A clause always sounds the same, and other users of torch's generator see nothing."""
+    said = joined(say(engine, clause(TEXTS[1])))
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    again = joined(say(engine, clause(TEXTS[1], index=3)))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert np.array_equal(said, again)
+    assert np.array_equal(said, joined(say(another, clause(TEXTS[1]))))
+    other = joined(say(engine, clause(TEXTS[1].replace("you", "yew"))))
+    assert not np.array_equal(other[:1000], said[:1000])
