@@ -5,9 +5,9 @@ time it is advanced, it does one bounded piece of work (a draft-verify round, a 
 piece of synthesis), and yields a result, or None if there is none yet. A `Runner` advances it, so
 back-pressure and cancellation act between steps and never within one.
 
-An engine is loaded, warmed up and advanced on one thread. The properties of a `Conversation` are
-read on that thread too, between its steps. Other properties, and methods that do no work, are used
-on the event loop. So they may not depend on anything that a step changes, nor need a device.
+An engine is loaded, warmed up and advanced on one thread. What the steps of a `Conversation` change
+is read there too, between steps. Other properties, and methods that do no work, are used on the
+event loop. So they may not depend on anything that a step changes, nor need a device.
 
 Engines register by entry point, the built-in ones too. The group is `voiceloop.vad`,
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The object is called with the
@@ -310,7 +310,7 @@ class Conversation(Protocol):
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """Begin replies to what the user may say in `turn`, if it begins with `text`.
 
-        After a reply that was heard to its end, the turn may be one that has not begun. A step
+        Once a reply was heard to its end, `turn` may be the next one, not yet begun. A step
         gives the number of tokens so far; the last steps give the begun replies, the likeliest
         first. They do not change the real reply, which only comes sooner if it was begun here. Any
         other call ends this work. None if the engine begins nothing ahead. This is called on the
@@ -334,9 +334,9 @@ class Conversation(Protocol):
         ...
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply after its first `tokens` tokens, in both caches, and return its text.
+        """Cut the last reply after its first `tokens` tokens, and return the text that is kept.
 
-        With 0 the history has no reply to that turn.
+        With 0 nothing is kept. This is called on the event loop while no step runs.
         """
         ...
 
@@ -384,7 +384,7 @@ class Llm(Protocol):
     under it."""
     calibrations: dict[str, Calibration | None]
     """The calibration of its end probabilities, by language code. None for a language in which they
-    tell no more than the last word does. A language without an entry has not been calibrated
+    judge ends no better than the last word does. A language without an entry is not calibrated
     yet."""
     borrowed: set[str]
     """Codes of languages with the calibration of another file of the same model. It serves until

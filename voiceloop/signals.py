@@ -21,7 +21,7 @@ ENDING = tuple(
 )
 
 AGAIN_S = 0.01
-"""Seconds until an interruption is raised again if it came where it could not be raised."""
+"""Seconds after which an interruption is repeated that came where none can be raised."""
 INTERRUPTED = "voiceloop: interrupted"
 """The message of an interrupted command."""
 
@@ -42,8 +42,8 @@ def all_like_ctrl_c() -> Iterator[None]:
     before = {one: signal.getsignal(one) for one in ENDING}
     ignored = before[signal.SIGINT] is signal.SIG_IGN and hasattr(signal, "pthread_sigmask")
     if ignored:
-        # Event loops handle Ctrl-C only if it is not ignored, and the other signals go through
-        # its handler. So it is blocked instead.
+        # Event loops handle SIGINT only if it is not ignored, and the other signals use its
+        # handler. So SIGINT is blocked instead.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for one, handler in before.items():

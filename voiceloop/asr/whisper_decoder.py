@@ -78,7 +78,7 @@ class Hypothesis:
 
     @property
     def trusted(self) -> bool:
-        """Whether a decode of the fully encoded window would probably give the same words."""
+        """Whether a decode of a full window, not a short one, would probably be the same."""
         texts = [word.text for word in self.words]
         return self.ended and self.mean >= UNLIKELY and not repeats(texts)
 
@@ -105,7 +105,7 @@ class WhisperDecoder:
         )
         given = result.sequences_ids[0]
         tokens = [token for token in given if token < self._tokenizer.eot]
-        # CTranslate2 divides the sum, the end token's included, by the number of other tokens.
+        # CTranslate2's mean includes the end token's log probability, but does not count it.
         mean = result.scores[0] * len(tokens) / (len(tokens) + 1)
         words, ended = self._spell(tokens), len(given) < most
         return Hypothesis(states, tokens, words, mean, result.no_speech_prob, ended)

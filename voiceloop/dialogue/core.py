@@ -5,8 +5,8 @@ thread. The same reports at the same times give the same actions on any machine.
 made here and carried out elsewhere. docs/architecture.md has the table of a turn's phases.
 
     source of a report                         module that takes it    possible actions
-    the microphone, recogniser, turn model     user                    Begin, Pause, Resume, ...
-    the language model                         modelqueue              Hesitate, Record
+    the microphone, recogniser, turn model     user                    Begin, PauseReply, ...
+    the language model                         modelqueue              Hesitate, Count
     a reply and its player                     replies                 CallTool, Finish
     a client, a timer, the page                client                  Begin, Stop, Show, ...
 

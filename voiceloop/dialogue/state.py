@@ -217,14 +217,14 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """What the user has said, as far as it is settled, after the words of `carried`."""
+        """The words of `carried`, then what the user has said, as far as it is settled."""
         whole = self.words.whole
         newest = self.words.newest.committed_text if self.words.newest else ""
         return f"{self.carried} {whole.text if whole else newest}".strip()
 
     @property
     def hypothesis(self) -> str:
-        """What the user seems to have said so far, settled or not, after the words of `carried`."""
+        """The words of `carried`, then what the user seems to have said, settled or not."""
         return f"{self.carried} {self.words.hypothesis}".strip()
 
     @property

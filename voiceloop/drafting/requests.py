@@ -71,8 +71,8 @@ def _begun(text: str, opener: str) -> str:
 
 
 def _filled(form: str, words: dict[str, list[str]]) -> list[str]:
-    """Return a form filled once with each word of its first list. Words of its other lists take
-    their turns."""
+    """Return one text for each word of the form's first list. A word of each other list is put
+    beside it."""
     names = _PLACE.findall(form)
     first = words[names[0]]
     filled = [form.replace(f"{{{names[0]}}}", word, 1) for word in first]

@@ -34,7 +34,7 @@ from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.template import ChatTemplate
 
 WARM = 0.8
-"""Minimum temperature of every other batch of replies."""
+"""Minimum temperature of each second batch of replies."""
 GENERATING = 0.4
 """Share of the training time in which replies are generated."""
 

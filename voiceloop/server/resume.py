@@ -5,8 +5,7 @@ shows the token gets the session and a new token. If the session still has anoth
 caller closes that one: a client often knows earlier than its server that a connection is dead.
 
     begin ──► connected ──── park ────► parked ──── after keep_s ────► over
-                 ▲   ▲ resume elsewhere  │
-                 │   └───────────────────│── while still connected
+                 ▲                       │
                  └──────── resume ───────┘
 
 A token has 128 random bits that find the session and 128 that prove the right to it. Only the

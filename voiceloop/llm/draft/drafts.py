@@ -88,7 +88,7 @@ class ChainDraft(ABC):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """After a token of `ends`, which end a reply, nothing more is drafted.
+        """On the CPU, drafting stops after a token of `ends`: it ends a reply.
 
         Such a token is verified like any other, so this changes no distribution.
         """
@@ -194,9 +194,9 @@ class TreeDraft(ChainDraft):
 
     @abstractmethod
     def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
-        """Compute the last nodes of `tree`, which have the `tokens`; earlier passes had the others.
-        Return the logits after them, [nodes, vocab]. Each follows a row of the last pass: `after`
-        has its index."""
+        """Return the logits after the last nodes of `tree`, [nodes, vocab]. `tokens` are theirs;
+        earlier passes computed the other nodes. The i-th follows row `after[i]` of the pass before
+        this one."""
 
 
 class ModelDraft(TreeDraft):

@@ -21,7 +21,7 @@ from voiceloop.config import Quantize
 from voiceloop.llm.model.quantized import WeightOnly
 
 LARGE = 2**18
-"""Minimum number of weights of a matrix for which half the bytes outweigh a slower call."""
+"""Weights from which a matrix is halved or quantised; with fewer, that does not pay."""
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
@@ -94,8 +94,8 @@ class _Halved:
 
     It sums in single precision and reads half the bytes. The cost of each further row is the cost
     of a draft token. A pass of SmolLM2-135M over 1, 4, 8 and 12 rows takes 13, 16, 20 and 26 ms on
-    an AMD EPYC with AVX-512. On one with AVX2 alone, 1, 4, 8 and 16 rows take 26 to 35, 38, 63 and
-    82 ms.
+    an AMD EPYC with AVX-512. With only AVX2, 1 row takes 26 to 35 ms; 4, 8 and 16 take 38, 63
+    and 82.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, scale: float) -> None:
@@ -120,8 +120,8 @@ def _half_scale(weight: Tensor) -> float | None:
     """Find a power of two s, 1 if possible, such that half precision holds s times `weight`.
 
     Every entry w must satisfy |half(s w) - s w| <= 2^-26 max|s w|, a quarter of the rounding error
-    of single precision at the largest entry. Returns None where no s does. Weights in bfloat16
-    pass: that type has a wider range and fewer digits.
+    of single precision at the largest entry. Returns None where no s does. Weights from bfloat16
+    pass: it has fewer digits, and s fits its range.
     """
     pieces = weight.split(_PIECE)  # to compare all at once would take more memory than the result
     largest = max(float(piece.abs().amax()) for piece in pieces)
