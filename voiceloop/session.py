@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 MAX_GUESSES = 6
 """Maximum number of replies that are begun before the end of a turn if `turns.max_guesses` is
-`auto`. If tokens may have to be paid for it is 0."""
+`auto`. With a metered model it is 0 instead."""
 
 
 class Session:

@@ -41,7 +41,7 @@ def engine_names(config: Config) -> str:
 
 
 def llm_name(config: LlmConfig) -> str:
-    """Return the name of a language model, or of its engine if the engine has no models."""
+    """Return the target's name, or the engine's if it is another one and no target is set."""
     usual = LlmConfig()
     unnamed = config.engine != usual.engine and config.target == usual.target
     return config.engine if unnamed else _last(config.target)

@@ -84,7 +84,7 @@ def chosen(command: BenchLlm) -> LlmConfig:
 
 
 def run(command: BenchLlm, progress: Progress) -> Found:
-    """Carry out the command. Raises ConfigError for another engine, and what `measure` raises."""
+    """Run the command. Raises as `measure`, and ConfigError for any engine but `speculative`."""
     if (engine := command.settings.llm.engine) != "speculative":
         raise ConfigError(
             f"llm.engine is {engine}, and bench llm measures how models decode in this process",
@@ -254,7 +254,7 @@ def refuse_empty(answers: Mapping[str, Sequence[MeasuredReply]]) -> None:
 def _models(
     own: Sequence[MeasuredReply], before: LlmCounters, after: LlmCounters
 ) -> dict[str, float | None]:
-    """Return the milliseconds of draft and target, without all other work, for replies `own`.
+    """Return the draft's ms per drafted token, and both models' ms per token of replies `own`.
 
     `before` and `after` are the counters before and after the replies.
     """

@@ -1,7 +1,7 @@
 """Events that report the user's turns to a client: start, end, transcript, and long silences.
 
-A sound during a response may be a cough or the user's words. The client gets no events about it
-until that is decided, and none at all if it does not interrupt.
+A sound during a response may be a cough or the user's words. Until it interrupts, the client gets
+no events about it but tentative words.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class UserTurns:
             self._report(event, settings)
 
     def forget(self, turn: int) -> str | None:
-        """Forget a turn that is over, or was none. Return the item id of the user's message; None
-        if there is none."""
+        """Forget a turn that is over or did not interrupt. Return the item id of its message, or
+        None."""
         self._held.pop(turn, None)
         self._heard.pop(turn, None)
         return self._ids.pop(turn, None)

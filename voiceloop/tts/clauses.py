@@ -39,9 +39,8 @@ LONG_CHARS, LONGEST_CHARS = 200, 300
 word."""
 YOUNG_CHARS, YOUNGEST = 50, 0.25
 """While all earlier clauses together have fewer than `YOUNG_CHARS` characters, `LONG_CHARS` and
-`LONGEST_CHARS` shrink in proportion, but not below the share `YOUNGEST`. Otherwise a short first
-clause like "Dear Grandmother," would have been spoken before a long sentence after it is
-written."""
+`LONGEST_CHARS` shrink in proportion, but not below the share `YOUNGEST`. Otherwise a first clause
+like "Dear Grandmother," would be over before the long sentence behind it is written."""
 CONTEXT = 200
 """Maximum number of characters that are kept from earlier clauses: of the same sentence for the
 sentence splitter, of any sentence for the spoken form of the next clause."""
@@ -138,9 +137,8 @@ class ClauseCutter:
             self._piece += char
 
     def _at_space(self) -> Iterator[Clause]:
-        """Cut the piece, which a space follows: after a mark at its end, or before its last word,
-        if this is the first clause and long enough. If the sentence may end or go on, let the next
-        word decide."""
+        """A space follows the piece. Cut it after its mark; without one, cut a long first clause
+        before its last word. If the sentence may end or go on, let the next word decide."""
         end = len(self._piece)
         if not self._may_cut(self._piece):
             return

@@ -44,7 +44,7 @@ class Stopwatch:
                 yield None
 
     def take(self) -> float:
-        """Return the milliseconds since the last call; on CUDA wait until that work is done."""
+        """Return the pieces' milliseconds since the last call. On CUDA, wait for their end."""
         times, events = self._times, self._events
         self._times, self._events = [], []
         if events:

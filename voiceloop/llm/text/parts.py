@@ -72,7 +72,7 @@ class Parts:
         self._longest = max(map(len, self._marks))
         self._first = frozenset(mark[0] for mark in self._marks) | {"{"}
         self._text = ""
-        """Text that is not certain yet. That of a call begins with its mark."""
+        """Text that is not certain yet. A call includes its opening mark."""
         self._kind: _Kind | None = "silence" if thinking else None
         """Kind of the current span, which a mark or JSON begins; None outside spans."""
         self._ends: tuple[str, ...] = tuple(THOUGHTS.values()) if thinking else ()
