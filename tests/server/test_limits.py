@@ -241,6 +241,7 @@ def test_every_limit_is_used() -> None:
     elsewhere = {
         "audio_backlog_s",
         "conversation_bytes",
+        "drain_s",
         "max_parked_per_key",
         "ping_s",
         "resume_s",
