@@ -8,8 +8,6 @@ PACKAGES := flite espeak-ng libasound2-plugins chromium libportaudio2 pulseaudio
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 # The tests compare results, not speed: one thread gives the same sums on every machine.
-# Many tests wait for servers and sounds: one worker more than cores, and at most four.
-WORKERS := $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
 TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
@@ -37,7 +35,7 @@ quick: .venv/test
 	  --numprocesses auto --maxprocesses 4
 
 test: packages lint types ## lint, check types, run all tests
-	@$(TEST_ENV) $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile
+	@$(TEST_ENV) $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
 	@$(TEST_ENV) $(BIN)/pytest -m full --timeout 0

@@ -13,10 +13,8 @@ import pytest
 import soundfile as sf
 from playwright.sync_api import Page, Playwright, WebSocket, expect
 
-from models.train.questions import spoken
-from models.train.voices import Voice
 from tests.browser.conftest import EXPECTED, chromium
-from tests.server.serving import RATE, free_port, serving
+from tests.server.serving import RATE, free_port, serving, spoken_question
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.browser
@@ -35,7 +33,7 @@ PATIENCE_MS = 30_000
 @pytest.fixture
 def microphone(tmp_path: Path) -> Path:
     """Asks, and asks again in the middle of the answer."""
-    said = spoken(QUESTION, Voice("espeak", "en-us"))
+    said = spoken_question(QUESTION)
     room = np.random.default_rng(0).normal(0, 3e-4, 20 * RATE_IN).astype(np.float32)
     for at in (RATE_IN, round(5.5 * RATE_IN)):
         room[at : at + len(said)] += said

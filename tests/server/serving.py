@@ -13,7 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +24,8 @@ import numpy as np
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from models.train.questions import spoken
+from models.train.voices import Voice
 from voiceloop.audio.frames import Resampler
 from voiceloop.types import Pcm
 
@@ -97,6 +102,16 @@ def wait_until_it_listens(process: subprocess.Popen[str], port: int, log: Path) 
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
         time.sleep(0.1)
+
+
+@cache
+def spoken_question(text: str) -> Pcm:
+    """A spoken question, at 16 kHz.
+
+    It is made in a new process: how espeak-ng says it depends on all that it has said before.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(spoken, text, Voice("espeak", "en-us")).result()
 
 
 def to_wire(pcm: Pcm, rate: int) -> bytes:

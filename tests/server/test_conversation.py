@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from models.train.questions import spoken
-from models.train.voices import Voice
 from tests.server.serving import (
     RATE,
     Client,
@@ -21,6 +19,7 @@ from tests.server.serving import (
     free_port,
     kinds,
     serving,
+    spoken_question,
     to_wire,
     until,
 )
@@ -49,9 +48,7 @@ def client(server: Serving) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def speech() -> dict[str, bytes]:
-    return {
-        text: to_wire(spoken(text, Voice("espeak", "en-us")), 16_000) for text in (CAPITAL, LONG)
-    }
+    return {text: to_wire(spoken_question(text), 16_000) for text in (CAPITAL, LONG)}
 
 
 def recognised(path: Path, pcm: np.ndarray, capsys: pytest.CaptureFixture[str]) -> str:

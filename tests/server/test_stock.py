@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from models.train.questions import spoken
-from models.train.voices import Voice
 from tests.conftest import lacking
-from tests.server.serving import RATE, serving, to_wire
+from tests.server.serving import RATE, serving, spoken_question, to_wire
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
@@ -29,7 +27,7 @@ CAPITAL = "What is the capital of France?"
 def speech(tmp_path: Path) -> Path:
     folder = tmp_path / "speech"
     folder.mkdir()
-    pcm = to_wire(spoken(CAPITAL, Voice("espeak", "en-us")), 16_000)
+    pcm = to_wire(spoken_question(CAPITAL), 16_000)
     (folder / "capital.pcm").write_bytes(pcm)
     return folder
 

@@ -17,9 +17,7 @@ from openai import OpenAI
 from openai.types.realtime.realtime_audio_formats import RealtimeAudioFormats
 from pydantic import TypeAdapter
 
-from models.train.questions import spoken
-from models.train.voices import Voice
-from tests.server.serving import Client, Event, Serving, serving, until
+from tests.server.serving import Client, Event, Serving, serving, spoken_question, until
 from voiceloop.audio.frames import Resampler
 from voiceloop.audio.g711 import decode, encode
 from voiceloop.cli import main
@@ -46,11 +44,6 @@ def client(server: Serving) -> Iterator[Client]:
     with Client(server.url) as client:
         client.wait("session.created")
         yield client
-
-
-@pytest.fixture(scope="module")
-def question() -> Pcm:
-    return spoken(CAPITAL, Voice("espeak", "en-us"))
 
 
 def said(pcm: Pcm, kind: str) -> bytes:
@@ -105,12 +98,12 @@ def told(session: Event) -> tuple[Event, Event]:
     ("audio/pcm", "audio/pcmu"), ("audio/pcma", "audio/pcm"),
 )])  # fmt: skip
 def test_a_caller_is_understood_and_answered_in_the_formats_of_each_way(
-    client: Client, question: Pcm, into: str, out: str, tmp_path: Path,
+    client: Client, into: str, out: str, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     holds = client.update(**formats(into, out))
     assert [one["type"] for one in told(holds)] == [into, out]
-    client.append(quiet(into, 300) + said(question, into) + quiet(into, 1500))
+    client.append(quiet(into, 300) + said(spoken_question(CAPITAL), into) + quiet(into, 1500))
     transcript = client.wait("conversation.item.input_audio_transcription.completed")
     assert transcript["transcript"] == CAPITAL
     response = client.wait("response.done")["response"]
@@ -120,7 +113,7 @@ def test_a_caller_is_understood_and_answered_in_the_formats_of_each_way(
     assert "paris" in understood(audio, out, tmp_path / "answer.wav", capsys)
     started = client.wait("input_audio_buffer.speech_started")["audio_start_ms"]
     stopped = client.wait("input_audio_buffer.speech_stopped")["audio_end_ms"]
-    speech_ms = len(question) / 16
+    speech_ms = len(spoken_question(CAPITAL)) / 16
     assert 0 <= started <= 400
     assert 300 + speech_ms / 2 < stopped < 300 + speech_ms + 1500
 
@@ -149,11 +142,9 @@ def test_what_is_cut_off_is_counted_in_milliseconds_of_the_format(
 
 
 @pytest.mark.parametrize("kind", TELEPHONES)
-def test_binary_frames_count_the_samples_of_the_format(
-    client: Client, question: Pcm, kind: str
-) -> None:
+def test_binary_frames_count_the_samples_of_the_format(client: Client, kind: str) -> None:
     client.update(**formats(kind, kind), voiceloop={"binary_audio": True, "clauses": True})
-    client.append(said(question, kind) + quiet(kind, 1500), binary=True)
+    client.append(said(spoken_question(CAPITAL), kind) + quiet(kind, 1500), binary=True)
     response = client.wait("response.done")["response"]
     at = 0
     for frame in client.frames:
@@ -215,14 +206,14 @@ def test_half_a_sample_is_refused_where_samples_have_two_bytes(client: Client) -
 
 
 def test_a_format_may_change_between_turns_and_holds_from_then_on(
-    client: Client, question: Pcm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kinds = ["audio/pcmu", "audio/pcm", "audio/pcma"]
     for into, out in zip(kinds, reversed(kinds), strict=True):
         holds = updated(client, **formats(into, out))
         assert [one["type"] for one in told(holds)] == [into, out]
         since = len(client.events)
-        client.append(quiet(into, 300) + said(question, into) + quiet(into, 1500))
+        client.append(quiet(into, 300) + said(spoken_question(CAPITAL), into) + quiet(into, 1500))
         done = client.wait("response.done", since=since)["response"]
         transcript = client.wait(
             "conversation.item.input_audio_transcription.completed", since=since
@@ -267,7 +258,7 @@ def test_one_response_may_have_a_format_of_its_own(client: Client) -> None:
         assert np.percentile(np.abs(pcm.astype(int)), 10) < 1000
 
 
-def test_whoever_comes_back_speaks_as_before(server: Serving, question: Pcm) -> None:
+def test_whoever_comes_back_speaks_as_before(server: Serving) -> None:
     with Client(server.url) as client:
         client.update(**formats("audio/pcmu", "audio/pcma"), voiceloop={"resume": True})
         token = client.wait("voiceloop.session.token")["token"]
@@ -275,7 +266,7 @@ def test_whoever_comes_back_speaks_as_before(server: Serving, question: Pcm) -> 
     with Client(server.url) as client:
         client.send("voiceloop.resume", token=token)
         client.wait("voiceloop.session.resumed")
-        client.append(quiet("audio/pcmu", 300) + said(question, "audio/pcmu"))
+        client.append(quiet("audio/pcmu", 300) + said(spoken_question(CAPITAL), "audio/pcmu"))
         client.append(quiet("audio/pcmu", 1500))
         done = client.wait("conversation.item.input_audio_transcription.completed")
         assert done["transcript"] == CAPITAL
@@ -311,7 +302,7 @@ def test_a_format_that_there_is_not_is_refused_by_its_key(
 
 
 @pytest.mark.filterwarnings("ignore:connect\\(\\) must be used:DeprecationWarning")
-def test_the_stock_client_may_telephone(server: Serving, question: Pcm) -> None:
+def test_the_stock_client_may_telephone(server: Serving) -> None:
     openai = OpenAI(
         websocket_base_url=f"ws://localhost:{server.port}/v1", api_key="none", base_url="http://x"
     )
@@ -327,7 +318,7 @@ def test_the_stock_client_may_telephone(server: Serving, question: Pcm) -> None:
                     },
                 }  # type: ignore[arg-type]
             )
-            audio = quiet(kind, 300) + said(question, kind) + quiet(kind, 1500)
+            audio = quiet(kind, 300) + said(spoken_question(CAPITAL), kind) + quiet(kind, 1500)
             for at in range(0, len(audio), 160):
                 piece = base64.b64encode(audio[at : at + 160]).decode()
                 connection.input_audio_buffer.append(audio=piece)

@@ -15,10 +15,8 @@ from openai.types.realtime.realtime_transcription_session_create_response import
     RealtimeTranscriptionSessionCreateResponse,
 )
 
-from models.train.questions import spoken
-from models.train.voices import Voice
 from tests.behaviour.observed import COMPLETED, EVENTS_OF_A_TURN
-from tests.server.serving import Client, Event, Serving, kinds, serving, to_wire
+from tests.server.serving import Client, Event, Serving, kinds, serving, spoken_question, to_wire
 
 pytestmark = pytest.mark.models
 
@@ -44,7 +42,7 @@ def client(server: Serving) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def question() -> bytes:
-    return to_wire(spoken(CAPITAL, Voice("espeak", "en-us")), 16_000)
+    return to_wire(spoken_question(CAPITAL), 16_000)
 
 
 def update(client: Client, kind: str = "transcription", **session: object) -> Event:
