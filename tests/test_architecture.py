@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -255,6 +256,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
                 yield node.module
 
 
+@cache
 def parse(file: str) -> ast.Module:
     return ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
 
@@ -264,7 +266,22 @@ def room(file: str) -> str:
     return file.split("/")[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file != "__init__.py"])
+def of_each(files: Iterable[str]) -> Callable[[Callable[[str], None]], Callable[[], None]]:
+    """Make a check of one module a test of all `files`: one test for each would take minutes."""
+    every = list(files)
+
+    def decorate(check: Callable[[str], None]) -> Callable[[], None]:
+        def test() -> None:
+            assert every
+            for file in every:
+                check(file)
+
+        return test
+
+    return decorate
+
+
+@of_each(file for file in FILES if file != "__init__.py")
 def test_imports_point_up_the_list_of_modules(file: str) -> None:
     own = room(file)
     assert own in RANK, f"{file} has no place in the list"
@@ -275,7 +292,7 @@ def test_imports_point_up_the_list_of_modules(file: str) -> None:
                 assert other == own or RANK[other] < RANK[own], f"{file} imports {name}"
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.startswith("llm/")][1:])
+@of_each([file for file in FILES if file.startswith("llm/")][1:])
 def test_imports_within_llm_point_up_its_list(file: str) -> None:
     own = room(file.removeprefix("llm/"))
     assert own in LLM_RANK, f"{file} has no place in the list"
@@ -324,20 +341,20 @@ def test_the_package_itself_imports_nothing() -> None:
     assert not list(imports(parse("__init__.py")))
 
 
-@pytest.mark.parametrize("file", FILES)
+@of_each(FILES)
 def test_nothing_that_ships_imports_what_does_not(file: str) -> None:
     outside = {"lab", "models", "scripts", "tests", "tools"}
     assert not {name.split(".")[0] for name in imports(parse(file))} & outside
 
 
-@pytest.mark.parametrize("file", FILES)
+@of_each(FILES)
 def test_heavy_packages_are_imported_in_their_rooms_only(file: str) -> None:
     for name in imports(parse(file)):
         rooms = ROOMS.get(name.split(".")[0])
         assert rooms is None or file.startswith(rooms), f"{file} imports {name}"
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file in PURE])
+@of_each(file for file in FILES if file in PURE)
 def test_pure_modules_neither_wait_nor_look_at_a_clock_nor_touch_a_file(file: str) -> None:
     tree = parse(file)
     waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
@@ -367,7 +384,7 @@ def attributes(kind: ast.ClassDef) -> set[str]:
     return declared | stored
 
 
-@pytest.mark.parametrize("file", FILES)
+@of_each(FILES)
 def test_a_class_of_many_attributes_says_why(file: str) -> None:
     for kind in ast.walk(parse(file)):
         if isinstance(kind, ast.ClassDef) and len(attributes(kind)) > MOST_ATTRIBUTES:
@@ -401,9 +418,7 @@ def test_the_session_sees_no_frame_word_or_token() -> None:
     assert not names & SOUND
 
 
-@pytest.mark.parametrize(
-    "file", [file for file in FILES if file.startswith(("turn/", "dialogue/"))]
-)
+@of_each(file for file in FILES if file.startswith(("turn/", "dialogue/")))
 def test_whatever_runs_for_a_turn_is_given_no_function_but_the_one_that_shows(file: str) -> None:
     allowed = {
         "turn/resources.py": ["show"],
