@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from tests.server.serving import BY_ITSELF, Client, free_port
+from tests.server.serving import BY_ITSELF, Client, free_port, until
 from voiceloop.bundled import bundled
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -227,6 +227,27 @@ def test_a_window_that_is_closed_leaves_the_files(tmp_path: Path) -> None:
     os.close(terminal)
     assert process.wait(50) == 129
     kept(tmp_path)
+
+
+@pytest.mark.models
+def test_who_is_in_no_turn_leaves_at_once_and_who_is_at_its_end() -> None:
+    port = free_port()
+    words = ["-m", "voiceloop", "serve", "--port", str(port), *BY_ITSELF]
+    with begun([*words, "--server.drain-s", "40"]) as process:
+        wait_for(process, "listening")
+        url = f"ws://localhost:{port}/v1/realtime"
+        with Client(url) as idle, Client(url) as client:
+            idle.wait("session.created")
+            client.create("Why is the sky blue?")
+            client.send("response.create")
+            client.wait("response.output_audio.delta")
+            process.send_signal(signal.SIGTERM)
+            until(lambda: idle.socket.close_code == 1001)
+            assert not client.all("response.done") and client.socket.close_code is None
+            assert client.wait("response.done")["response"]["status"] == "completed"
+            until(lambda: client.socket.close_code == 1001)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
 
 
 @pytest.mark.models

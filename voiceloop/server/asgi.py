@@ -123,7 +123,8 @@ class Application:
             await self._live(receive, send)
             return
         service = self._service
-        assert service is not None, "it is open: the server has started it, or `open` has"
+        if service is None:
+            raise RuntimeError("voiceloop is not open: enter `Application.open` in your lifespan")
         request = _request_of(scope)
         if scope["type"] == "websocket":
             await receive()  # the client's wish to connect

@@ -103,7 +103,7 @@ def _words(text: str, count: int) -> str:
 
 @dataclass(slots=True)
 class SpokenResponse:
-    """A response, with its encoder and what is known of its clauses and its end."""
+    """A response, its encoder, its clauses so far, and its end once that is known."""
 
     response: Response
     encoder: ResponseEncoder
