@@ -3,7 +3,8 @@
 PYTHON   ?= python3
 DEMO     := models/starter/demo.wav
 # System packages that tests use; the tests that need a missing one say so.
-PACKAGES := flite espeak-ng libasound2-plugins chromium libportaudio2 pulseaudio pulseaudio-utils
+PACKAGES := flite espeak-ng libasound2-plugins chromium libportaudio2 pulseaudio pulseaudio-utils \
+            haproxy redis-server
 
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check

@@ -157,6 +157,10 @@ export class Connection {
     const start = this.#handshake.received(event);
     const { token } = this.#handshake;
     if (token !== before) this.#listener.token(token);
+    // Only now, when the token is kept, the one before may become worthless.
+    if (event.type === 'voiceloop.session.token') {
+      this.#socket?.send(JSON.stringify({ type: 'voiceloop.session.token.received' }));
+    }
     if (start) {
       this.#failures = 0;
       this.#change({ state: 'open', everOpen: true, reason: '', busy: '' });

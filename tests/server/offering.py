@@ -27,6 +27,7 @@ from voiceloop.server.auth import Access
 from voiceloop.server.http import load
 from voiceloop.server.offers import Offers
 from voiceloop.server.port import LOOP, Binding
+from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.service import Service
 
 HERE = {"Who are you?": ("The scripted one.",), "Again?": ("Scripted again.",)}
@@ -79,7 +80,7 @@ def main(port: str, page: str, file: str, *ports: str) -> None:
     given = given_in_settings(*load_config([own] if own.exists() else []))
     offers = Offers(given, own, [int(one) for one in ports])
     config = Config()
-    service = Service(nullcontext(engines), config, access, load(Path(page)), offers)
+    service = Service(nullcontext(engines), config, access, load(Path(page)), MemoryStore(), offers)
     app = App(service, config.server, binding)
     anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
 

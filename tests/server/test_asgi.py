@@ -29,6 +29,7 @@ from voiceloop.server.asgi import Application
 from voiceloop.server.auth import Access
 from voiceloop.server.http import load
 from voiceloop.server.port import Binding
+from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.service import Service
 
 pytestmark = pytest.mark.models
@@ -171,7 +172,7 @@ async def scripted() -> AsyncGenerator[Application]:
         ScriptedVad(), heard, run(), ScriptedLlm({}), run(), ScriptedTts(rate=24_000), run()
     )
     access, site = Access(Binding()), load(bundled("web"))
-    service = Service(nullcontext(engines), Config(), access, site)
+    service = Service(nullcontext(engines), Config(), access, site, MemoryStore())
     application = Application(lambda: service)
     async with application.open():
         yield application

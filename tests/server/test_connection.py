@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -32,6 +32,7 @@ from voiceloop.server.limits import Kind, Refusal, Ticket
 from voiceloop.server.lobby import SessionRegistry
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import ENOUGH_BYTES
+from voiceloop.server.resume.store import MemoryStore, Store
 
 pytestmark = pytest.mark.virtual
 
@@ -55,7 +56,6 @@ class Wire:
         self.told: list[Told] = []
         self.closed: tuple[int, str] | None = None
         self._changed = anyio.Event()
-        self.unconfirmed: list[Callable[[], None]] = []
 
     def say(self, kind: str, **fields: object) -> None:
         self.waiting.append(json.dumps({"type": kind, **fields}))
@@ -72,10 +72,8 @@ class Wire:
             await self._changed.wait()
         return self.waiting.popleft()
 
-    async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
+    async def send(self, message: str | bytes) -> None:
         self.told.append(json.loads(message))
-        if arrived is not None:
-            self.unconfirmed.append(arrived)
         self._wake()
         if not self.reads.is_set():
             await self.reads.wait()
@@ -109,21 +107,25 @@ class Wire:
 class Server:
     """A lobby over scripted engines, and the connections that are open."""
 
-    def __init__(self, tasks: TaskGroup, **limits: float) -> None:
+    def __init__(self, tasks: TaskGroup, store: Store | None = None, **limits: float) -> None:
         script = Script([], 1.0)
-        llm = ScriptedLlm({"Hello": ("Good day.",), "Tell me": (STORY,)})
+        self.llm = llm = ScriptedLlm({"Hello": ("Good day.",), "Tell me": (STORY,)})
         tts = ScriptedTts(rate=RATE)
         run = InlineRunner
         engines = Engines(ScriptedVad(), ScriptedAsr(script), run(), llm, run(), tts, run())
         self.limits = replace(ServerConfig(), **limits)
         self.metrics = Metrics()
         self.lobby = SessionRegistry(
-            engines, replace(Config(), server=self.limits), self.metrics, lambda: None
+            engines,
+            replace(Config(), server=self.limits),
+            self.metrics,
+            lambda: None,
+            store or MemoryStore(),
         )
         self.tasks = tasks
 
-    def connect(self) -> tuple[Wire, Connection]:
-        wire, ticket = Wire(), self.lobby.admit(None)
+    async def connect(self) -> tuple[Wire, Connection]:
+        wire, ticket = Wire(), await self.lobby.admit(None)
         assert isinstance(ticket, Ticket)
         connection = Connection(wire, self.lobby, ticket, self.limits, self.metrics)
 
@@ -154,7 +156,7 @@ def write(wire: Wire, text: str) -> None:
 
 async def test_what_is_asked_is_answered_until_the_client_hangs_up() -> None:
     async with server() as own:
-        wire, connection = own.connect()
+        wire, connection = await own.connect()
         await wire.wait("session.created")
         write(wire, "Hello")
         wire.say("response.create")
@@ -170,7 +172,7 @@ async def test_what_is_asked_is_answered_until_the_client_hangs_up() -> None:
 
 async def test_what_was_said_last_is_sent_before_it_is_closed() -> None:
     async with server() as own:
-        wire, connection = own.connect()
+        wire, connection = await own.connect()
         await wire.wait("session.created")
         connection.charge(Kind.PREFILL, 1e9)
         assert await wire.end() == (POLICY, wire.told[-1]["error"]["message"])
@@ -180,7 +182,7 @@ async def test_what_was_said_last_is_sent_before_it_is_closed() -> None:
 
 async def test_a_client_that_does_not_read_is_waited_for_no_longer_than_said() -> None:
     async with server() as own:
-        wire, connection = own.connect()
+        wire, connection = await own.connect()
         await wire.wait("session.created")
         wire.reads = anyio.Event()
         for _ in range(3):
@@ -194,7 +196,7 @@ async def test_a_client_that_does_not_read_is_waited_for_no_longer_than_said() -
 
 async def test_more_audio_than_may_wait_is_refused_and_the_session_goes_on() -> None:
     async with server(audio_backlog_s=1.0) as own:
-        wire, _ = own.connect()
+        wire, _ = await own.connect()
         wire.say("input_audio_buffer.append", audio=audio(1.1), event_id="much")
         error = (await wire.wait("error"))["error"]
         assert (error["code"], error["event_id"]) == ("rate_limit_exceeded", "much")
@@ -207,7 +209,7 @@ async def test_more_audio_than_may_wait_is_refused_and_the_session_goes_on() -> 
 
 async def test_who_is_a_little_ahead_is_read_later_and_who_is_far_ahead_is_told() -> None:
     async with server(audio_ahead_s=10.0) as own:
-        wire, _ = own.connect()
+        wire, _ = await own.connect()
         await wire.wait("session.created")
         begun = anyio.current_time()
         wire.say("input_audio_buffer.append", audio=audio(10.0))
@@ -224,7 +226,7 @@ async def test_who_is_a_little_ahead_is_read_later_and_who_is_far_ahead_is_told(
 
 async def test_a_client_that_does_not_read_is_asked_no_more() -> None:
     async with server() as own:
-        wire, _ = own.connect()
+        wire, _ = await own.connect()
         await wire.wait("session.created")
         wire.reads = anyio.Event()
         for _ in range(20):
@@ -239,7 +241,7 @@ async def test_a_client_that_does_not_read_is_asked_no_more() -> None:
 
 async def test_nothing_but_nonsense_ends_it_and_one_good_message_is_enough_to_go_on() -> None:
     async with server() as own:
-        wire, _ = own.connect()
+        wire, _ = await own.connect()
         for _ in range(MOST_ERRORS - 1):
             wire.say("nonsense")
         wire.say("input_audio_buffer.clear")
@@ -264,7 +266,7 @@ async def test_who_is_idle_or_stays_too_long_is_sent_away(
 ) -> None:
     async with server(**limits) as own:
         begun = anyio.current_time()
-        wire, _ = own.connect()
+        wire, _ = await own.connect()
         await anyio.sleep(10)
         wire.say("input_audio_buffer.clear")
         assert await wire.end() == (POLICY, text)
@@ -282,11 +284,11 @@ async def token(wire: Wire) -> str:
 
 async def test_who_comes_back_has_its_session_and_the_old_connection_is_closed() -> None:
     async with server() as own:
-        old, _ = own.connect()
+        old, _ = await own.connect()
         first = await token(old)
         write(old, "Hello")
         await old.wait("conversation.item.done")
-        new, _ = own.connect()
+        new, _ = await own.connect()
         new.say("voiceloop.resume", token=first)
         await new.wait("voiceloop.session.resumed")
         kinds = [event["type"] for event in new.told]
@@ -312,7 +314,7 @@ async def test_who_leaves_in_the_middle_of_a_reply_finds_what_was_heard_of_it(
     seconds: float,
 ) -> None:
     async with server() as own:
-        old, connection = own.connect()
+        old, connection = await own.connect()
         first = await token(old)
         write(old, "Tell me")
         old.say("response.create")
@@ -320,7 +322,7 @@ async def test_who_leaves_in_the_middle_of_a_reply_finds_what_was_heard_of_it(
         await anyio.sleep(seconds)
         old.hang_up()
         await connection.over.wait()
-        new, _ = own.connect()
+        new, _ = await own.connect()
         new.say("voiceloop.resume", token=first)
         await new.wait("voiceloop.session.token")
         (asked, (role, status, heard)) = told_again(new)
@@ -336,7 +338,7 @@ async def test_who_leaves_in_the_middle_of_a_reply_finds_what_was_heard_of_it(
 
 async def test_what_was_being_said_has_an_end_where_the_server_closes_the_connection() -> None:
     async with server() as own:
-        wire, connection = own.connect()
+        wire, connection = await own.connect()
         await token(wire)
         write(wire, "Tell me")
         wire.say("response.create")
@@ -351,7 +353,7 @@ async def test_what_was_being_said_has_an_end_where_the_server_closes_the_connec
 
 async def test_where_the_words_are_in_the_audio_is_told() -> None:
     async with server() as own:
-        wire, _ = own.connect()
+        wire, _ = await own.connect()
         await token(wire)
         write(wire, "Tell me")
         wire.say("response.create")
@@ -369,23 +371,23 @@ async def test_where_the_words_are_in_the_audio_is_told() -> None:
 
 async def test_a_session_that_waits_takes_nobodys_place() -> None:
     async with server(max_sessions=2) as own:
-        mine, connection = own.connect()
+        mine, connection = await own.connect()
         first = await token(mine)
         write(mine, "Hello")
         await mine.wait("conversation.item.done")
         mine.hang_up()
         await connection.over.wait()
         await anyio.sleep(0.1)
-        (_, one), (other, _) = own.connect(), own.connect()
+        (_, one), (other, _) = await own.connect(), await own.connect()
         assert own.lobby.full
         assert len(own.lobby) == 3
-        refused = own.lobby.admit(None)
+        refused = await own.lobby.admit(None)
         assert isinstance(refused, Refusal)
         assert refused.reason is Kind.SESSIONS
         one.close(POLICY, "enough")
         await one.over.wait()
         await anyio.sleep(0.1)
-        back, _ = own.connect()
+        back, _ = await own.connect()
         back.say("voiceloop.resume", token=first)
         await back.wait("voiceloop.session.resumed")
         assert told_again(back) == [("user", "completed", "Hello")]
@@ -396,15 +398,16 @@ async def test_a_session_that_waits_takes_nobodys_place() -> None:
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_token_is_spent_once_its_successor_has_arrived(known: bool) -> None:
     async with server() as own:
-        old, _ = own.connect()
+        old, _ = await own.connect()
         first = await token(old)
-        old.unconfirmed.pop()()
-        new, _ = own.connect()
+        old.say("voiceloop.session.token.received")
+        new, _ = await own.connect()
         new.say("voiceloop.resume", token=first)
         await new.wait("voiceloop.session.token")
         if known:
-            new.unconfirmed.pop()()
-        third, _ = own.connect()
+            new.say("voiceloop.session.token.received")
+            await anyio.sleep(0.1)
+        third, _ = await own.connect()
         third.say("voiceloop.resume", token=first)
         if known:
             assert (await third.wait("error"))["error"]["code"] == "resume_failed"
@@ -419,7 +422,7 @@ async def test_a_token_is_spent_once_its_successor_has_arrived(known: bool) -> N
 
 async def test_to_resume_comes_first_or_not_at_all() -> None:
     async with server() as own:
-        wire, _ = own.connect()
+        wire, _ = await own.connect()
         first = await token(wire)
         wire.say("voiceloop.resume", token=first)
         assert (await wire.wait("error"))["error"]["code"] == "resume_failed"
@@ -429,7 +432,7 @@ async def test_to_resume_comes_first_or_not_at_all() -> None:
 async def test_who_has_a_token_is_waited_for_unless_the_server_goes_down() -> None:
     for closing in (False, True):
         async with server() as own:
-            wire, connection = own.connect()
+            wire, connection = await own.connect()
             await token(wire)
             own.lobby.closing = closing
             wire.hang_up()
@@ -444,7 +447,7 @@ async def test_of_sessions_that_wait_too_many_are_over_and_so_are_those_that_wai
     async with server(max_parked_per_key=2, resume_s=30.0) as own:
         own.tasks.start_soon(own.lobby.expire)
         for _ in range(3):
-            wire, connection = own.connect()
+            wire, connection = await own.connect()
             await token(wire)
             wire.hang_up()
             await connection.over.wait()

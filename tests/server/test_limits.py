@@ -245,6 +245,7 @@ def test_every_limit_is_used() -> None:
         "max_parked_per_key",
         "ping_s",
         "resume_s",
+        "store",
     }
     assert named | elsewhere == {field.name for field in fields(ServerConfig)}
 

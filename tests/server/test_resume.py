@@ -1,26 +1,51 @@
-"""Resuming: a state machine of clients, broken connections, retries and thieves."""
+"""Who has a session: any course of clients, broken connections, servers that die, and thieves."""
 
 from __future__ import annotations
 
 import itertools
-import pickle
 from base64 import urlsafe_b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from voiceloop.server.resume import Grant, Loss, ResumableSession, ResumeFailure, Sessions
+from voiceloop.server.resume.sessions import (
+    LEASE_S,
+    Holding,
+    Refused,
+    ResumeFailure,
+    Sessions,
+    Taken,
+)
+from voiceloop.server.resume.store import MemoryStore
 
 pytestmark = pytest.mark.pure
 
 KEEP_S = 60.0
 PER_KEY = 2
-MOST = 3
 KEYS = (None, "a", "b")
+UNKNOWN = Refused(ResumeFailure.UNKNOWN)
+T = TypeVar("T")
+
+
+class Store(MemoryStore):
+    """The store in memory, by a clock that tests set."""
+
+    time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that never waits, as all are on a store in memory."""
+    with pytest.raises(StopIteration) as done:
+        work.send(None)
+    return done.value.value
 
 
 def counting() -> Callable[[int], bytes]:
@@ -29,13 +54,41 @@ def counting() -> Callable[[int], bytes]:
     return lambda size: next(numbers).to_bytes(size)
 
 
-def sessions(keep_s: float = KEEP_S) -> Sessions[str, str]:
-    return Sessions(keep_s, PER_KEY, MOST, random=counting())
+class Server:
+    """One of several servers that share a store; it may be the only one."""
 
+    def __init__(self, store: Store | None = None, keep_s: float = KEEP_S) -> None:
+        self.store = store or Store()
+        self.sessions = Sessions(self.store, keep_s, PER_KEY, random=counting())
 
-def granted(result: Grant[str, str] | Loss[str, str]) -> Grant[str, str]:
-    assert isinstance(result, Grant)
-    return result
+    def begin(self, key: str | None = "a", state: bytes = b"talk") -> tuple[Holding, str]:
+        return at_once(self.sessions.begin(key, state))
+
+    def take(self, token: str, key: str | None = "a") -> Taken | Refused:
+        return at_once(self.sessions.take(token, key))
+
+    def taken(self, token: str, key: str | None = "a") -> Taken:
+        found = self.take(token, key)
+        assert isinstance(found, Taken)
+        return found
+
+    def arrived(self, holding: Holding) -> bool:
+        return at_once(self.sessions.arrived(holding))
+
+    def save(self, holding: Holding, state: bytes) -> bool:
+        return at_once(self.sessions.save(holding, state))
+
+    def renew(self, holding: Holding) -> bool:
+        return at_once(self.sessions.renew(holding))
+
+    def park(self, holding: Holding, state: bytes = b"talk") -> list[str] | None:
+        return at_once(self.sessions.park(holding, state))
+
+    def end(self, holding: Holding) -> None:
+        at_once(self.sessions.end(holding))
+
+    def admit(self, key: str | None, server: str, clients: int, most: float) -> bool:
+        return at_once(self.sessions.admit(key, server, clients, most))
 
 
 # --- any course of events, against a plain model ------------------------------------------------
@@ -43,126 +96,140 @@ def granted(result: Grant[str, str] | Loss[str, str]) -> Grant[str, str]:
 
 @dataclass(eq=False)
 class Modelled:
-    """A session as one would explain it: who has it, which tokens open it, and which end it."""
+    """A session as one would explain it: who holds it, which tokens open it, and which end it."""
 
-    session: ResumableSession[str, int]
-    payload: str
+    holding: Holding
     key: str | None
-    socket: int | None
     good: list[str]
+    state: bytes
+    ends: float
     spent: list[str] = field(default_factory=list[str])
-    deadline: float = 0.0
-    place: int = 0
-    """Its number among all that were parked."""
+    lost: list[Holding] = field(default_factory=list[Holding])
+    parked: int | None = None
+    """Its number among all that were parked; None while it is held."""
 
 
 class Clients(RuleBasedStateMachine):
+    """Clients of two servers that share a store."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.random = counting()
-        self.real: Sessions[str, int] = Sessions(KEEP_S, PER_KEY, MOST, random=self.random)
+        self.store, self.random = Store(), counting()
+        self.servers = [Server(self.store), Server(self.store)]
+        for server in self.servers:
+            server.sessions = Sessions(self.store, KEEP_S, PER_KEY, random=self.random)
         self.there: list[Modelled] = []
         self.gone: list[Modelled] = []
-        self.now = 0.0
-        self.sockets, self.places = itertools.count(), itertools.count()
+        self.places, self.states = itertools.count(), itertools.count()
 
-    def waiting(self, *keys: str | None) -> list[Modelled]:
-        parked = [one for one in self.there if one.socket is None and one.key in keys]
-        return sorted(parked, key=lambda one: one.place)
+    def held_until(self) -> float:
+        return self.store.time + KEEP_S + LEASE_S
 
-    def leave(self, one: Modelled) -> str:
+    def leave(self, one: Modelled) -> None:
         self.there.remove(one)
         self.gone.append(one)
-        return one.payload
 
-    @rule(key=st.sampled_from(KEYS))
-    def begin(self, key: str | None) -> None:
-        payload, socket = f"session {len(self.there) + len(self.gone)}", next(self.sockets)
-        grant = self.real.begin(key, payload, socket)
-        assert (grant.session.payload, grant.evicted) == (payload, None)
-        self.there.append(Modelled(grant.session, payload, key, socket, [grant.token]))
+    def drop_late(self) -> None:
+        for one in [one for one in self.there if self.store.time >= one.ends]:
+            self.leave(one)
+
+    @rule(key=st.sampled_from(KEYS), server=st.integers(0, 1))
+    def begin(self, key: str | None, server: int) -> None:
+        state = b"%d" % next(self.states)
+        holding, token = self.servers[server].begin(key, state)
+        self.there.append(Modelled(holding, key, [token], state, self.held_until()))
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 20.0, 59.0, 60.0]))
     def wait(self, seconds: float) -> None:
-        self.now += seconds
+        """Time passes; servers that live keep what they hold, the first of them only for now."""
+        self.store.time += seconds
+        self.drop_late()
 
     @precondition(lambda self: self.there)
-    @rule(data=st.data())
-    def break_off(self, data: st.DataObject) -> None:
-        """A connection breaks, perhaps one that is not the session's any more."""
+    @rule(data=st.data(), server=st.integers(0, 1))
+    def renew(self, data: st.DataObject, server: int) -> None:
         one = data.draw(st.sampled_from(self.there))
-        socket = data.draw(st.sampled_from([one.socket, -1]))
-        expected = list[str]()
-        if socket is not None and socket == one.socket:
-            one.socket, one.deadline, one.place = None, self.now + KEEP_S, next(self.places)
-            expected = [self.leave(other) for other in self.late()]
-            expected += [self.leave(other) for other in self.waiting(one.key)[:-PER_KEY]]
-            expected += [self.leave(other) for other in self.waiting(*KEYS)[:-MOST]]
-        over = self.real.park(one.session, -1 if socket is None else socket, self.now)
-        assert sorted(over) == sorted(expected)
-
-    def late(self) -> list[Modelled]:
-        return [one for one in self.there if one.socket is None and self.now >= one.deadline]
-
-    @rule()
-    def expire(self) -> None:
-        expected = sorted(self.leave(one) for one in self.late())
-        assert sorted(self.real.expire(self.now)) == expected
+        if one.parked is None:
+            assert self.servers[server].renew(one.holding)
+            one.ends = self.held_until()
 
     @precondition(lambda self: self.there)
-    @rule(data=st.data())
-    def arrive(self, data: st.DataObject) -> None:
-        """The answer to a ping comes, perhaps by a socket that is not the session's any more."""
+    @rule(data=st.data(), server=st.integers(0, 1))
+    def save(self, data: st.DataObject, server: int) -> None:
         one = data.draw(st.sampled_from(self.there))
-        socket = data.draw(st.sampled_from([one.socket, -1]))
-        self.real.delivered(one.session, -1 if socket is None else socket)
-        if socket is not None and socket == one.socket:
+        if one.parked is None:
+            one.state = b"%d" % next(self.states)
+            assert self.servers[server].save(one.holding, one.state)
+            one.ends = self.held_until()
+
+    @precondition(lambda self: any(one.lost for one in self.there))
+    @rule(data=st.data(), server=st.integers(0, 1))
+    def come_late(self, data: st.DataObject, server: int) -> None:
+        """Whoever has lost a session can do nothing to it, and is told."""
+        one = data.draw(st.sampled_from([one for one in self.there if one.lost]))
+        late, at = data.draw(st.sampled_from(one.lost)), self.servers[server]
+        assert not at.save(late, b"stale")
+        assert not at.arrived(late)
+        assert not at.renew(late)
+        assert at.park(late, b"stale") is None
+        at.end(late)
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data(), server=st.integers(0, 1))
+    def break_off(self, data: st.DataObject, server: int) -> None:
+        one = data.draw(st.sampled_from(self.there))
+        if one.parked is not None:
+            return
+        one.parked, one.ends = next(self.places), self.store.time + KEEP_S
+        waiting = [other for other in self.there if other.parked is not None]
+        of_key = sorted(
+            (other for other in waiting if other.key == one.key),
+            key=lambda other: other.parked or 0,
+        )
+        over = self.servers[server].park(one.holding, one.state)
+        assert over == [other.holding.name for other in of_key[:-PER_KEY]]
+        for other in of_key[:-PER_KEY]:
+            self.leave(other)
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data(), server=st.integers(0, 1))
+    def arrive(self, data: st.DataObject, server: int) -> None:
+        one = data.draw(st.sampled_from(self.there))
+        if one.parked is None:
+            assert self.servers[server].arrived(one.holding)
+            one.ends = self.held_until()
             one.spent += one.good[:-1]
             del one.good[:-1]
 
     @precondition(lambda self: self.there or self.gone)
-    @rule(data=st.data(), same_key=st.booleans())
-    def resume(self, data: st.DataObject, same_key: bool) -> None:
+    @rule(data=st.data(), same_key=st.booleans(), server=st.integers(0, 1))
+    def take(self, data: st.DataObject, same_key: bool, server: int) -> None:
         """Somebody shows a token: a good one, or a spent one, or one of a session that is over."""
         one = data.draw(st.sampled_from(self.there + self.gone))
         token = data.draw(st.sampled_from(one.good + one.spent))
         key = one.key if same_key else "another"
-        socket = next(self.sockets)
-        late = one.socket is None and self.now >= one.deadline
-        result = self.real.resume(token, key, socket, self.now)
-        if not same_key or one in self.gone or late:
-            assert result == Loss(ResumeFailure.UNKNOWN)
+        result = self.servers[server].take(token, key)
+        if not same_key or one in self.gone:
+            assert result == UNKNOWN
         elif token in one.spent:
-            assert result == Loss(ResumeFailure.REPLAYED, one.payload, one.socket)
+            assert result == Refused(ResumeFailure.REPLAYED, one.holding.name)
             self.leave(one)
         else:
-            assert isinstance(result, Grant)
-            assert result.session is one.session
-            assert result.evicted == one.socket
+            assert isinstance(result, Taken)
+            assert result.former == one.holding.record.current
+            assert result.holding.record.state == one.state
+            one.lost.append(one.holding)
+            one.holding = result.holding
             one.spent += [other for other in one.good if other != token]
             one.good = [token, result.token]
-            one.socket = socket
+            one.parked, one.ends = None, self.held_until()
 
     @precondition(lambda self: self.there)
-    @rule(data=st.data())
-    def end(self, data: st.DataObject) -> None:
-        one = data.draw(st.sampled_from(self.there + self.gone))
-        socket = data.draw(st.sampled_from([one.socket, -1]))
-        had = one in self.there and socket is not None and socket == one.socket
-        assert self.real.end(one.session, -1 if socket is None else socket) == had
-        if had:
-            self.leave(one)
-
-    @invariant()
-    def counted(self) -> None:
-        parked = [one for one in self.there if one.socket is None]
-        assert self.real.parked == len(parked)
-        assert self.real.connected == len(self.there) - len(parked)
-
-    @invariant()
-    def tokens_differ(self) -> None:
-        tokens = [token for one in self.there + self.gone for token in one.good + one.spent]
-        assert len(tokens) == len(set(tokens))
+    @rule(data=st.data(), server=st.integers(0, 1))
+    def end(self, data: st.DataObject, server: int) -> None:
+        one = data.draw(st.sampled_from(self.there))
+        self.servers[server].end(one.holding)
+        self.leave(one)
 
 
 TestClients = Clients.TestCase
@@ -173,74 +240,65 @@ TestClients.settings = settings(max_examples=100, stateful_step_count=30)
 
 
 def test_a_client_that_misses_the_answer_comes_back_with_the_token_it_has() -> None:
-    held = sessions()
-    first = held.begin("a", "talk", "one")
-    for socket, evicted in (("two", "one"), ("three", "two"), ("four", "three")):
-        assert granted(held.resume(first.token, "a", socket, 0.0)).evicted == evicted
+    server = Server()
+    holding, token = server.begin()
+    for _ in range(3):
+        taken = server.taken(token)
+        assert taken.former == holding.record.current
+        holding = taken.holding
 
 
-@pytest.mark.parametrize("first_to_come", ["thief", "owner"])
-def test_whoever_comes_second_ends_it_for_both(first_to_come: str) -> None:
-    held = sessions()
-    stolen = held.begin("a", "talk", "old")
-    second = "owner" if first_to_come == "thief" else "thief"
-    taken = granted(held.resume(stolen.token, "a", first_to_come, 0.0))
-    held.delivered(taken.session, first_to_come)
-    assert held.resume(stolen.token, "a", second, 0.0) == Loss(
-        ResumeFailure.REPLAYED, "talk", first_to_come
-    )
-    assert held.resume(taken.token, "a", first_to_come, 0.0) == Loss(ResumeFailure.UNKNOWN)
-    assert (held.connected, held.parked) == (0, 0)
+def test_whoever_comes_second_ends_it_for_both() -> None:
+    server = Server()
+    _, stolen = server.begin()
+    taken = server.taken(stolen)
+    assert server.arrived(taken.holding)
+    assert server.take(stolen) == Refused(ResumeFailure.REPLAYED, taken.holding.name)
+    assert server.take(taken.token) == UNKNOWN
+    assert not server.save(taken.holding, b"more")
 
 
 def test_a_thief_who_is_as_fast_as_the_owner_does_not_keep_the_session() -> None:
     """Both show the old token while it still works; the first answer that is through decides."""
-    held = sessions()
-    stolen = held.begin(None, "talk", "old")
-    granted(held.resume(stolen.token, None, "thief", 0.0))
-    grant = granted(held.resume(stolen.token, None, "owner", 0.0))
-    assert grant.evicted == "thief"
-    held.delivered(grant.session, "thief")  # too late: the socket has lost the session
-    assert granted(held.resume(stolen.token, None, "thief", 0.0)).evicted == "owner"
-    held.delivered(grant.session, "thief")
-    assert isinstance(held.resume(stolen.token, None, "owner", 0.0), Loss)
+    server = Server()
+    _, stolen = server.begin()
+    thief = server.taken(stolen)
+    owner = server.taken(stolen)
+    assert owner.former == thief.holding.record.current
+    assert not server.arrived(thief.holding), "too late: the session is the owner's"
+    assert server.arrived(owner.holding)
+    assert isinstance(server.take(stolen), Refused)
 
 
 def test_under_another_key_a_token_neither_opens_nor_ends_anything() -> None:
-    held = sessions()
-    grant = held.begin("a", "talk", "one")
+    server = Server()
+    _, token = server.begin("a")
     for key in ("b", None, ""):
-        assert held.resume(grant.token, key, "two", 0.0) == Loss(ResumeFailure.UNKNOWN)
-    assert granted(held.resume(grant.token, "a", "two", 0.0)).evicted == "one"
+        assert server.take(token, key) == UNKNOWN
+    assert isinstance(server.take(token, "a"), Taken)
 
 
-def test_to_resume_twice_by_one_socket_does_not_close_it() -> None:
-    held = sessions()
-    grant = held.begin("a", "talk", "one")
-    again = granted(held.resume(grant.token, "a", "one", 0.0))
-    assert again.evicted is None
-    assert granted(held.resume(again.token, "a", "two", 0.0)).evicted == "one"
+# --- a store that loses something, or is slow to tell ---------------------------------------------
 
 
-def test_a_socket_that_has_lost_its_session_can_do_nothing_to_it() -> None:
-    """Whoever served it notices later than the client that it is dead."""
-    held = sessions()
-    grant = held.begin("a", "talk", "old")
-    granted(held.resume(grant.token, "a", "new", 0.0))
-    assert held.park(grant.session, "old", 0.0) == []
-    assert not held.end(grant.session, "old")
-    assert (held.connected, held.parked) == (1, 0)
-    assert held.end(grant.session, "new")
-    assert not held.end(grant.session, "new")
+def test_what_the_store_has_lost_is_written_again() -> None:
+    store = Store()
+    server = Server(store)
+    holding, token = server.begin()
+    store.time += KEEP_S + LEASE_S  # as if it had been emptied
+    assert server.take(token) == UNKNOWN
+    assert server.renew(holding)
+    assert isinstance(server.take(token), Taken)
 
 
-def test_a_session_that_was_resumed_waits_no_longer() -> None:
-    held = sessions()
-    grant = held.begin("a", "talk", "old")
-    held.park(grant.session, "old", 0.0)
-    granted(held.resume(grant.token, "a", "new", 1.0))
-    assert (held.connected, held.parked) == (1, 0)
-    assert held.expire(KEEP_S) == []
+def test_a_write_whose_answer_is_lost_does_not_lose_the_session() -> None:
+    server = Server()
+    holding, token = server.begin()
+    before = holding.stored
+    assert server.save(holding, b"more")
+    holding.stored = before  # as if the answer had not come
+    assert server.save(holding, b"still more")
+    assert server.taken(token).holding.record.state == b"still more"
 
 
 # --- time ---------------------------------------------------------------------------------------
@@ -248,36 +306,69 @@ def test_a_session_that_was_resumed_waits_no_longer() -> None:
 
 @given(st.floats(0, 1e6), st.floats(0, 120))
 def test_a_session_waits_for_as_long_as_it_was_told(start: float, later: float) -> None:
-    held = sessions()
-    grant = held.begin("a", "talk", "one")
-    assert held.park(grant.session, "one", start) == []
-    back = held.resume(grant.token, "a", "two", start + later)
-    assert isinstance(back, Grant) == (start + later < start + KEEP_S)
-    assert held.expire(start + later) == ([] if isinstance(back, Grant) else ["talk"])
+    store = Store()
+    server = Server(store)
+    store.time = start
+    holding, token = server.begin()
+    assert server.park(holding) == []
+    store.time = start + later
+    assert isinstance(server.take(token), Taken) == (start + later < start + KEEP_S)
+
+
+def test_a_session_outlasts_its_server() -> None:
+    """Its client may take a moment to notice, and then as long as after a broken connection."""
+    store = Store()
+    _, token = Server(store).begin(state=b"what was said")
+    store.time = KEEP_S + LEASE_S - 0.1
+    assert Server(store).taken(token).holding.record.state == b"what was said"
 
 
 def test_where_nothing_is_parked_a_broken_connection_is_the_end() -> None:
-    held = sessions(keep_s=0.0)
-    grant = held.begin("a", "talk", "one")
-    assert held.park(grant.session, "one", 5.0) == ["talk"]
-    assert held.resume(grant.token, "a", "two", 5.0) == Loss(ResumeFailure.UNKNOWN)
-    assert (held.connected, held.parked) == (0, 0)
+    server = Server(keep_s=0.0)
+    holding, token = server.begin()
+    server.park(holding)
+    assert server.take(token) == UNKNOWN
 
 
 def test_of_one_key_the_oldest_goes() -> None:
-    held = sessions()
-    of = {name: held.begin(name[0], name, name) for name in ("a1", "a2", "a3", "b1")}
-    gone = [held.park(of[name].session, name, 0.0) for name in ("a2", "b1", "a1", "a3")]
-    assert gone == [[], [], [], ["a2"]]
-    assert isinstance(held.resume(of["a1"].token, "a", "x", 0.0), Grant)
+    store = Store()
+    servers = [Server(store), Server(store)]
+    for number, server in enumerate(servers):
+        server.sessions = Sessions(
+            store, KEEP_S, PER_KEY, random=lambda size, n=number: bytes([n]) + bytes(size - 1)
+        )
+    of = {"a1": servers[0].begin("a"), "b1": servers[1].begin("b")}
+    random = counting()
+    for server in servers:
+        server.sessions = Sessions(store, KEEP_S, PER_KEY, random=random)
+    of |= {"a2": servers[1].begin("a"), "a3": servers[0].begin("a")}
+    gone = [servers[at % 2].park(of[name][0]) for at, name in enumerate(("a2", "b1", "a1", "a3"))]
+    assert gone == [[], [], [], [of["a2"][0].name]]
+    assert servers[1].take(of["a2"][1]) == UNKNOWN
+    assert isinstance(servers[1].take(of["a1"][1]), Taken)
 
 
-def test_of_all_keys_the_oldest_goes() -> None:
-    held = sessions()
-    of = {name: held.begin(name[0], name, name) for name in ("a1", "a2", "b1", "b2")}
-    gone = [held.park(one.session, name, 0.0) for name, one in of.items()]
-    assert gone == [[], [], [], ["a1"]]
-    assert isinstance(held.resume(of["a2"].token, "a", "x", 0.0), Grant)
+# --- the limits of a key --------------------------------------------------------------------------
+
+
+def test_the_clients_of_a_key_are_counted_over_all_servers() -> None:
+    store = Store()
+    one = Server(store)
+    assert one.admit("a", "east", 2, 3)
+    assert one.admit("a", "west", 1, 3)
+    assert not one.admit("a", "west", 2, 3)
+    assert one.admit("b", "west", 2, 3)
+    assert one.admit("a", "east", 1, 3)
+    assert one.admit("a", "west", 2, 3)
+
+
+def test_a_server_that_died_has_no_clients_after_a_while() -> None:
+    store = Store()
+    one = Server(store)
+    assert one.admit("a", "east", 3, 3)
+    assert not one.admit("a", "west", 1, 3)
+    store.time += LEASE_S
+    assert one.admit("a", "west", 1, 3)
 
 
 # --- tokens -------------------------------------------------------------------------------------
@@ -285,39 +376,42 @@ def test_of_all_keys_the_oldest_goes() -> None:
 
 @given(st.text())
 def test_no_text_is_a_token(text: str) -> None:
-    held = sessions()
-    held.begin(None, "talk", "one")
-    assert held.resume(text, None, "two", 0.0) == Loss(ResumeFailure.UNKNOWN)
+    server = Server()
+    server.begin()
+    assert server.take(text) == UNKNOWN
 
 
 def test_a_token_that_was_changed_is_refused() -> None:
     """In its first half it finds nothing; in its second it finds the session, and ends it."""
-    token = sessions().begin(None, "talk", "one").token
+    _, token = Server().begin()
     both = len(urlsafe_b64decode(f"{token}="))
     assert both == 32
     for changed in [f"{token}=", f"{token}A", token[:-1], f" {token}", f"{token}\n", token[::-1]]:
-        held = sessions()
-        held.begin(None, "talk", "one")
-        assert held.resume(changed, None, "two", 0.0) == Loss(ResumeFailure.UNKNOWN)
+        server = Server()
+        server.begin()
+        assert server.take(changed) == UNKNOWN
     for place in range(42):
-        held = sessions()
-        held.begin(None, "talk", "one")
+        server = Server()
+        server.begin()
         other = "A" if token[place] != "A" else "B"
-        result = held.resume(token[:place] + other + token[place + 1 :], None, "two", 0.0)
-        assert isinstance(result, Loss)
+        result = server.take(token[:place] + other + token[place + 1 :])
+        assert isinstance(result, Refused)
         assert result.reason is (ResumeFailure.UNKNOWN if place <= 21 else ResumeFailure.REPLAYED)
 
 
 def test_tokens_are_random_and_not_kept() -> None:
-    held: Sessions[str, str] = Sessions(KEEP_S, PER_KEY, MOST)
-    grants = [held.begin(None, "talk", "one") for _ in range(100)]
-    grants += [granted(held.resume(grant.token, None, "two", 0.0)) for grant in grants]
-    assert len({grant.token[:21] for grant in grants}) == 100
-    assert len({grant.token[22:] for grant in grants}) == 200
-    kept = b"".join(
-        getattr(grant.session, name) for grant in grants for name in ("finder", "current", "former")
-    ) + pickle.dumps(list(held._found))
-    for grant in grants:
-        secret = urlsafe_b64decode(f"{grant.token}=")
-        assert secret[:16] not in kept
-        assert secret[16:] not in kept
+    store = Store()
+    sessions = Sessions(store, KEEP_S, 1000)
+    tokens = [at_once(sessions.begin(None, b""))[1] for _ in range(100)]
+    for token in tokens[:100]:
+        taken = at_once(sessions.take(token, None))
+        assert isinstance(taken, Taken)
+        tokens.append(taken.token)
+    assert len({token[:21] for token in tokens}) == 100
+    assert len({token[22:] for token in tokens}) == 200
+    kept = repr(store.__dict__).encode()
+    for token in tokens:
+        secret = urlsafe_b64decode(f"{token}=")
+        for half in (secret[:16], secret[16:]):
+            assert repr(half)[2:-1].encode() not in kept
+            assert half.hex().encode() not in kept

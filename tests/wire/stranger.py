@@ -55,6 +55,7 @@ VALID: list[dict[str, Any]] = [
     {"type": "response.cancel", "response_id": "r"},
     {"type": "voiceloop.played", "item_id": "i", "audio_ms": 12.5},
     {"type": "voiceloop.resume", "token": "t"},
+    {"type": "voiceloop.session.token.received"},
 ]
 ODD_VALUES: list[Any] = [
     *(None, True, False, 0, -1, 24000.0, 2**53, 2**64, 0.1, 1e308, "", "x", "root", "A" * 5000),

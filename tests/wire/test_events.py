@@ -83,7 +83,12 @@ EXTENSIONS_SENT = {
     "voiceloop.session.resumed",
     "voiceloop.llm_server.used",
 }
-EXTENSIONS_TAKEN = {"voiceloop.played", "voiceloop.resume", "voiceloop.llm_server.use"}
+EXTENSIONS_TAKEN = {
+    "voiceloop.played",
+    "voiceloop.resume",
+    "voiceloop.session.token.received",
+    "voiceloop.llm_server.use",
+}
 
 
 def unknown_keys(value: object) -> set[str]:

@@ -6,7 +6,7 @@ From the network inwards:
 - `routes`, `http`: answers to requests: a page, metrics, a voice sample, a refusal or a websocket;
 - `auth`, `keys`, `limits`: who may connect, and how much one client may use;
 - `connection`, `outbox`: one connection: a task that reads and a task that writes;
-- `lobby`, `resume`: the session registry, and how a client resumes its session;
+- `lobby`, with `resume`: the session registry, and how a client resumes its session;
 - `dialogue`: the state of a client's conversation, which outlives a connection;
 - `visit`, with `inputbuffer`, `userturns`, `asking`, `unanswered`, `speaking`, `history` and
   `choices`: the client session, which translates between events of the protocol and a session;

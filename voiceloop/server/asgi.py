@@ -65,8 +65,8 @@ class AsgiSocket:
         text = message.get("text")
         return message["bytes"] if text is None else text
 
-    async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
-        """Send `message`. ASGI does not tell when it has arrived."""
+    async def send(self, message: str | bytes) -> None:
+        """Send `message`. Raises Disconnected if nothing can be sent."""
         kind = "text" if isinstance(message, str) else "bytes"
         try:
             await self._send({"type": "websocket.send", kind: message})

@@ -126,12 +126,14 @@ def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Serv
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
     from voiceloop.server.offers import Offers
+    from voiceloop.server.resume.opening import open_store
     from voiceloop.server.service import Service
 
+    store = open_store(command.settings.server.store)
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     models = open_engines(command.settings)
     opened = startup.settled(models) if alone else models
-    return Service(opened, command.settings, access, site, Offers.of(command))
+    return Service(opened, command.settings, access, site, store, Offers.of(command))
 
 
 def _start_log(command: Serve) -> None:

@@ -8,9 +8,7 @@ when its transport ends, when a limit is reached, or when the client returns on 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Protocol
 
 import anyio
@@ -20,21 +18,31 @@ from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError, VoiceloopError
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Budget, Kind, Refusal, Ticket
-from voiceloop.server.lobby import SessionRegistry
+from voiceloop.server.lobby import Resumed, SessionRegistry
 from voiceloop.server.logs import VISIT
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import Outbox
-from voiceloop.server.resume import GONE, Grant, Loss
+from voiceloop.server.resume.sessions import ResumeFailure
+from voiceloop.server.resume.store import StoreError
 from voiceloop.server.visit import ClientSession
 from voiceloop.types import TurnTrace
 from voiceloop.wire.client_events import (
     ClientEvent,
     InputAudioAppend,
+    ItemCreate,
+    ItemDelete,
+    ItemTruncate,
     SessionUpdate,
     parse,
     parse_binary,
 )
-from voiceloop.wire.extensions import Resume, SessionResumed, SessionToken, UseLlmServer
+from voiceloop.wire.extensions import (
+    Resume,
+    SessionResumed,
+    SessionToken,
+    TokenReceived,
+    UseLlmServer,
+)
 from voiceloop.wire.session_events import Error, ErrorDetails
 from voiceloop.wire.settings import length
 from voiceloop.wire.sound import RATE
@@ -48,6 +56,12 @@ GOODBYE_S = 1.0
 """Seconds that a client has to read the last messages, and then as many to confirm the close."""
 MOST_ERRORS = 100
 """Refused messages in a row after which the connection is closed."""
+EDITS = (SessionUpdate, ItemCreate, ItemDelete, ItemTruncate)
+"""The events by which a client changes what is kept of its session."""
+GONE = "this session cannot be resumed; begin a new one"
+"""The only text that a client gets about a session that it does not get."""
+UNKEPT = "this session cannot be resumed if the connection breaks: the store of sessions fails"
+TRY_LATER = "go on with this session, and try again later"
 POLICY, INTERNAL, AWAY = 1008, 1011, 1001
 """Close codes of the websocket protocol: a limit was reached, the server failed, or it is
 ending."""
@@ -64,11 +78,10 @@ class Transport(Protocol):
         """Return the client's next message. Raises Disconnected if none will come."""
         ...
 
-    async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
+    async def send(self, message: str | bytes) -> None:
         """Send `message`, and wait while the client does not read.
 
-        The message is sent even if the wait is cancelled. `arrived` is called once the client is
-        known to have it, which some transports never know. Raises Disconnected if nothing can be
+        The message is sent even if the wait is cancelled. Raises Disconnected if nothing can be
         sent.
         """
         ...
@@ -95,12 +108,10 @@ class Connection:
         of type `transcription`."""
         self.ticket = ticket
         """The client's place, with the id of the API key that it showed."""
-        self.resumable = False
-        """Whether the client was sent a token to resume the session."""
         self.over = anyio.Event()
         """Set once nothing of the session runs on this connection any more."""
-        self.grant = registry.begin(self)
-        """The session, and the token to resume it."""
+        self.kept = registry.begin(self)
+        """The session, as the registry keeps it."""
         if transcribes:
             self.dialogue.transcribe()
         self._registry = registry
@@ -115,7 +126,7 @@ class Connection:
     @property
     def dialogue(self) -> Dialogue:
         """The dialogue of the session."""
-        return self.grant.session.payload
+        return self.kept.dialogue
 
     @property
     def turns(self) -> int:
@@ -218,6 +229,8 @@ class Connection:
             event_id = event.event_id
             if isinstance(event, Resume) and first:
                 await self._take_up(event)
+            elif isinstance(event, TokenReceived):
+                self.kept.arrived()
             elif isinstance(event, UseLlmServer):
                 self._use(event)
             else:
@@ -241,8 +254,10 @@ class Connection:
         self.visit.handle(event)
         if isinstance(event, SessionUpdate):
             self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
-            if self.dialogue.settings.voiceloop.resume and not self.resumable:
-                self._give_token()
+            if self.dialogue.settings.voiceloop.resume and not self.kept.resumable:
+                self._begin_keeping()
+        if isinstance(event, EDITS):
+            self.kept.changed()
 
     def _fail(self, text: str, code: int) -> None:
         """Send the client an error that is not its fault, and end the connection."""
@@ -293,28 +308,26 @@ class Connection:
         self._meter.metrics.observe(trace)
         self.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
         self.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
+        self.kept.changed()
         self._registry.turn_over()
 
     async def _take_up(self, event: Resume) -> None:
         """Resume the session that the client had before its connection broke."""
-        found = self._registry.resume(event.token, self)
+        found: Resumed | ResumeFailure = ResumeFailure.UNKNOWN
         # Shielded: a session must be handed over whole, even if this connection ends meanwhile.
         with anyio.CancelScope(shield=True):
-            if found.evicted is not None:
-                found.evicted.close(POLICY, "the session is on another connection now, or over")
-                await found.evicted.over.wait()
-            if isinstance(found, Grant):
+            found = await self._registry.resume(event.token, self)
+            if isinstance(found, Resumed):
                 await self._move_to(found)
-            elif found.ended is not None:
-                await self._registry.forget(found.ended)
-        if isinstance(found, Loss):
-            raise ProtocolError(GONE, "go on with the new session", code="resume_failed")
+        if isinstance(found, ResumeFailure):
+            hint = TRY_LATER if found is ResumeFailure.NO_STORE else "go on with the new session"
+            raise ProtocolError(GONE, hint, code="resume_failed")
 
-    async def _move_to(self, found: Grant[Dialogue, Connection]) -> None:
+    async def _move_to(self, found: Resumed) -> None:
         """End the session with which this connection began, and continue the one found."""
         await self.visit.stop()
         await self._registry.forget(self.dialogue)
-        self.grant = found
+        self.kept = found.kept
         await self._registry.renew(self.dialogue)
         logger.info("a conversation goes on", extra={"of": self.dialogue.visit})
         self.dialogue.visit = VISIT.get()
@@ -324,13 +337,28 @@ class Connection:
         self.visit.welcome_back()
         self._tasks.start_soon(self._offer)
         self._tasks.start_soon(self._converse, self.visit)
-        self._give_token()
+        self._give_token(found.token)
+        self._tasks.start_soon(self._registry.keep, self)
 
-    def _give_token(self) -> None:
-        """Send the client a token with which it can resume the session."""
-        self.resumable = True
-        token = SessionToken(self.grant.token, self._meter.limits.resume_s)
-        self._outbox.put(token, arrived=partial(self._registry.delivered, self))
+    def _begin_keeping(self) -> None:
+        """Send the client a token with which it can resume the session, and keep the session."""
+        self.kept.resumable = True
+        self._tasks.start_soon(self._keep)
+
+    async def _keep(self) -> None:
+        try:
+            token = await self._registry.give_token(self)
+        except StoreError as error:
+            logger.warning("a session cannot be kept", extra={"why": error.message})
+            self.kept.resumable = False
+            refusal = ProtocolError(UNKEPT, TRY_LATER, code="resume_failed")
+            self._outbox.refuse(refusal, None)
+            return
+        self._give_token(token)
+        await self._registry.keep(self)
+
+    def _give_token(self, token: str) -> None:
+        self._outbox.put(SessionToken(token, self._meter.limits.resume_s))
 
 
 class _Meter:

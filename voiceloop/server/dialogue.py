@@ -81,7 +81,8 @@ class Dialogue:
         self.typed = False
         """Whether the type of the session is fixed, so that the client cannot change it any
         more."""
-        self._began = began
+        self.began = began
+        """Date and time of the beginning, by which the language model knows the date."""
 
     @property
     def transcribes(self) -> bool:
@@ -113,7 +114,7 @@ class Dialogue:
         closed the conversation with the former one."""
         former, self.config = self.engines.llm, config
         self.engines = replace(self.engines, llm=llm)
-        self.conversation = begun(llm, config, self._began)
+        self.conversation = begun(llm, config, self.began)
         unchanged = self.settings.instructions == former.system
         self.settings = structs.replace(
             self.settings,
@@ -245,7 +246,7 @@ class Dialogue:
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
             return ModelContext(settings.instructions, tools, required)
-        system = told(settings.instructions, self._began, self.config.place)
+        system = told(settings.instructions, self.began, self.config.place)
         return ModelContext(system, tuple(offered(self.config)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:

@@ -161,13 +161,26 @@ class Admission:
         limits = self._limits
         if self.full:
             kind = Kind.SESSIONS
-        elif sum(ticket.key == key for ticket in self._tickets) >= limits.max_sessions_per_key:
+        elif self.of(key) >= limits.max_sessions_per_key:
             kind = Kind.SESSIONS_OF_KEY
         else:
             ticket = Ticket(key, beside)
             self._tickets.add(ticket)
             return ticket
-        return Refusal(kind, _TEXTS[kind].format(limits), None)
+        return self.refusal(kind)
+
+    def of(self, key: str | None) -> int:
+        """Return the number of places that clients of `key` have."""
+        return sum(ticket.key == key for ticket in self._tickets)
+
+    @property
+    def keys(self) -> set[str | None]:
+        """The keys of all clients that have a place."""
+        return {ticket.key for ticket in self._tickets}
+
+    def refusal(self, kind: Kind) -> Refusal:
+        """Return the refusal of a client for which there is no place."""
+        return Refusal(kind, _TEXTS[kind].format(self._limits), None)
 
     def release(self, ticket: Ticket) -> None:
         """Free the place of a client that has left. Raises KeyError if it is free already."""

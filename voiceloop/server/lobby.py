@@ -1,32 +1,86 @@
 """The session registry: connected sessions, and parked ones whose client may come back.
 
 Each client holds one of a limited number of places until it leaves. A parked session takes no
-place; the number of parked sessions has limits of its own.
+place; the number of parked sessions has limits of its own. Who has which session is decided in a
+store that several servers may share; what runs here follows it.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from random import SystemRandom
-from typing import TYPE_CHECKING
+from secrets import token_hex
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
+import msgspec
 
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.loading import load_vad
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.limits import Admission, Refusal, Ticket
+from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
-from voiceloop.server.resume import Grant, Loss, Sessions
+from voiceloop.server.resume.sessions import Holding, Refused, ResumeFailure, Sessions, Taken
+from voiceloop.server.resume.snapshot import restore, snapshot
+from voiceloop.server.resume.store import Store, StoreError
 from voiceloop.turn.skills import begun, wall_time
 from voiceloop.wire.extensions import LlmServerUsed
 from voiceloop.wire.ids import maker
 
 if TYPE_CHECKING:
     from voiceloop.server.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+BEAT_S = 2.0
+"""Seconds after which a server looks whether a session that it serves is still its own."""
+ELSEWHERE = "the session is on another connection now, or over"
+"""Why a connection is closed that has lost its session."""
+POLICY = 1008
+"""Close code of a connection that has lost its session."""
+
+
+@dataclass(eq=False)
+class KeptSession:
+    """One session of this server, connected or parked."""
+
+    dialogue: Dialogue
+    connection: Connection | None
+    """The connection of its client; None while it is parked."""
+    key: str | None
+    """Id of the API key under which it began."""
+    resumable: bool = False
+    """Whether the client wants to resume it."""
+    holding: Holding | None = None
+    """The hold on it in the store; None if the client has no token."""
+    deadline: float = math.inf
+    """Time of the loop's clock at which a parked session ends."""
+    news: anyio.Event = field(default_factory=anyio.Event)
+    """Set when there is more to write to the store."""
+    has_token: bool = False
+    """Whether the client has told that it has its newest token, which the store does not know."""
+
+    def changed(self) -> None:
+        """Have the session written to the store soon."""
+        self.news.set()
+
+    def arrived(self) -> None:
+        """Note that the client has its newest token."""
+        self.has_token = True
+        self.news.set()
+
+
+class Resumed(NamedTuple):
+    """A session that a client has resumed."""
+
+    kept: KeptSession
+    token: str
+    """New token, which is sent to the client and kept nowhere else."""
 
 
 class SessionRegistry:
@@ -38,6 +92,7 @@ class SessionRegistry:
         config: Config,
         metrics: Metrics,
         turn_over: Callable[[], None],
+        store: Store,
         offers: Offers | None = None,
     ) -> None:
         """`turn_over` is called when a turn of any session ends. `offers` are the language-model
@@ -46,56 +101,241 @@ class SessionRegistry:
         self.turn_over = turn_over
         self.offers = offers
         self.closing = False
-        """Whether the server is ending, so that no session is parked any more."""
+        """Whether the server is ending, so that no session is parked in it any more."""
         self._engines = engines
         self._config = config
         self._metrics = metrics
         self._admission = Admission(config.server)
-        self._sessions: Sessions[Dialogue, Connection] = Sessions(
-            config.server.resume_s, config.server.max_parked_per_key, config.server.max_sessions
-        )
+        limits = config.server
+        self._sessions = Sessions(store, limits.resume_s, limits.max_parked_per_key)
+        self._kept: dict[str, KeptSession] = {}
+        """Sessions that have a token, by their name; parked ones in the order of their parking."""
+        self._name = token_hex(8)
+        """Name of this server among those that share the store."""
 
     def __len__(self) -> int:
         """Return the number of sessions, connected and parked."""
-        return self._sessions.connected + self._sessions.parked
+        return len(self._admission) + len(self._parked)
 
     @property
     def full(self) -> bool:
         """Whether all places for clients are taken."""
         return self._admission.full
 
-    def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
+    # ---- places
+
+    async def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
         """Give a place to a client until it leaves, or refuse it. `key` is the id of its API key;
         `beside` means that it is the server's own page, opened on this machine."""
         admitted = self._admission.admit(key, beside=beside)
+        if isinstance(admitted, Ticket):
+            room = True
+            with anyio.CancelScope(shield=True):  # a place that was given is given back
+                room = await self._tell_places(key, self._config.server.max_sessions_per_key)
+            if not room:
+                self._admission.release(admitted)
+                admitted = self._admission.refusal(Kind.SESSIONS_OF_KEY)
         if isinstance(admitted, Refusal):
             self._metrics.refused(admitted.reason)
         return admitted
 
-    def begin(self, connection: Connection) -> Grant[Dialogue, Connection]:
+    async def _tell_places(self, key: str | None, most: float = math.inf) -> bool:
+        """Tell the other servers how many clients of `key` are here. Return False, and tell
+        nothing, if they are more than `most` together. If the store fails, each server keeps to the
+        limit alone."""
+        if not self._sessions.shared:
+            return True
+        try:
+            return await self._sessions.admit(key, self._name, self._admission.of(key), most)
+        except StoreError as error:
+            self._note_failure(error)
+            return True
+
+    # ---- a session's life
+
+    def begin(self, connection: Connection) -> KeptSession:
         """Begin a session for the client of a new connection."""
+        kept = KeptSession(self._new_dialogue(), connection, connection.ticket.key)
+        self._count()
+        return kept
+
+    async def give_token(self, connection: Connection) -> str:
+        """Return the first token of a session. Raises StoreError."""
+        kept = connection.kept
+        kept.holding, token = await self._sessions.begin(kept.key, self._state(kept))
+        self._kept[kept.holding.name] = kept
+        return token
+
+    async def resume(self, token: str, connection: Connection) -> Resumed | ResumeFailure:
+        """Resume the session of `token`. Whoever has had it until now loses it.
+
+        The caller shields this from cancellation.
+        """
+        try:
+            found = await self._sessions.take(token, connection.ticket.key)
+        except StoreError as error:
+            self._note_failure(error)
+            found = Refused(ResumeFailure.NO_STORE)
+        if isinstance(found, Taken):
+            found = await self._taken_up(found, connection)
+        elif found.name in self._kept:
+            await self._end(self._kept[found.name])
+        if isinstance(found, Refused):
+            self._metrics.refused(found.reason)
+            self._count()
+            return found.reason
+        self._count()
+        return found
+
+    async def _taken_up(self, taken: Taken, connection: Connection) -> Resumed | Refused:
+        """Return the session that `connection` has taken: the one that is here if it is the latest,
+        else one that is made from what the store has of it."""
+        here = self._kept.get(taken.holding.name)
+        if here and here.holding and here.holding.record.current == taken.former:
+            evicted, here.connection = here.connection, connection
+            here.holding, here.has_token, here.deadline = taken.holding, False, math.inf
+            if evicted is not None:
+                evicted.close(POLICY, ELSEWHERE)
+                await evicted.over.wait()
+            return Resumed(here, taken.token)
+        if here:
+            await self._end(here, lasts=True)
+        dialogue = self._new_dialogue()
+        kept = KeptSession(dialogue, connection, connection.ticket.key, True, taken.holding)
+        try:
+            restore(taken.holding.record.state, dialogue)
+        except msgspec.DecodeError as error:
+            logger.warning("a kept session cannot be read", extra={"why": str(error)})
+            await self.forget(dialogue)
+            return Refused(ResumeFailure.UNKNOWN)
+        self._kept[taken.holding.name] = kept
+        return Resumed(kept, taken.token)
+
+    async def keep(self, connection: Connection) -> None:
+        """Keep the store up to date about the session of a connection, until cancelled. Close the
+        connection if the session is somebody else's."""
+        kept, failed = connection.kept, False
+        while True:
+            with anyio.move_on_after(BEAT_S):
+                await kept.news.wait()
+            try:
+                own = await self._write(kept)
+            except StoreError as error:
+                if not failed:
+                    self._note_failure(error)
+                failed = True
+                await anyio.sleep(BEAT_S)
+                continue
+            failed = False
+            if not own:
+                connection.close(POLICY, ELSEWHERE)
+                return
+
+    async def _write(self, kept: KeptSession) -> bool:
+        """Write what is new of a session. Return False if it is somebody else's by now."""
+        assert kept.holding is not None
+        holding, news = kept.holding, kept.news.is_set()
+        kept.news = anyio.Event()
+        try:
+            if kept.has_token:
+                own = await self._sessions.arrived(holding)
+                kept.has_token = False
+                return own
+            if news and self._sessions.shared:
+                return await self._sessions.save(holding, self._state(kept))
+            return await self._sessions.renew(holding)
+        except BaseException:
+            kept.news.set()  # what failed or was cancelled is written the next time
+            raise
+
+    async def leave(self, connection: Connection) -> bool:
+        """Free the place of a connection that has ended, and park or end its session. Return
+        whether the client may come back."""
+        self._admission.release(connection.ticket)
+        await self._tell_places(connection.ticket.key)
+        kept, parked = connection.kept, False
+        if kept.connection is connection:
+            kept.connection = None
+            parks = bool(self._config.server.resume_s) and kept.holding is not None
+            if parks and (self._sessions.shared or not self.closing):
+                parked = await self._park(kept)
+            if self.closing or not parked:
+                await self._end(kept, lasts=parked)
+        self._count()
+        return parked
+
+    async def _park(self, kept: KeptSession) -> bool:
+        """Leave a session to its client for a time, here and in the store. Return False if it has
+        ended."""
+        assert kept.holding is not None
+        name = kept.holding.name
+        kept.deadline = anyio.current_time() + self._config.server.resume_s
+        if self._kept.pop(name, None) is None:
+            return False
+        self._kept[name] = kept  # to the end of the order
+        await self._expire_late()
+        try:
+            over = await self._sessions.park(kept.holding, self._state(kept))
+        except StoreError as error:
+            self._note_failure(error)
+            return True  # the store may have it all the same
+        if over is None:
+            return False
+        for other in over:
+            if other in self._kept:
+                await self._end(self._kept[other], lasts=True)
+        for oldest in self._parked[: -self._config.server.max_sessions]:
+            await self._end(oldest)
+        return True
+
+    async def _end(self, kept: KeptSession, *, lasts: bool = False) -> None:
+        """End a session here, and in the store too unless it `lasts` there."""
+        connection, kept.connection = kept.connection, None
+        holding = kept.holding
+        if holding is not None and self._kept.get(holding.name) is kept:
+            del self._kept[holding.name]
+        if connection is not None:
+            connection.close(POLICY, ELSEWHERE)
+            await connection.over.wait()
+        if holding is not None and not lasts:
+            try:
+                await self._sessions.end(holding)
+            except StoreError as error:
+                self._note_failure(error)
+        await self.forget(kept.dialogue)
+
+    async def expire(self) -> None:
+        """Run until cancelled: end parked sessions whose clients have not come back in time."""
+        while True:
+            await anyio.sleep(1.0)
+            await self._expire_late()
+            self._count()
+
+    async def _expire_late(self) -> None:
+        """End the sessions that have been parked for too long."""
+        now = anyio.current_time()
+        for late in [one for one in self._parked if now >= one.deadline]:
+            await self._end(late, lasts=True)  # the store forgets it by itself
+
+    async def tell_places(self) -> None:
+        """Run until cancelled: tell the other servers that this one still has its clients."""
+        while self._sessions.shared:
+            await anyio.sleep(BEAT_S)
+            for key in self._admission.keys:
+                await self._tell_places(key)
+
+    @property
+    def _parked(self) -> list[KeptSession]:
+        """The sessions that wait for their clients, the oldest first."""
+        return [kept for kept in self._kept.values() if kept.connection is None]
+
+    # ---- the models of a session
+
+    def _new_dialogue(self) -> Dialogue:
         engines = replace(self._engines, vad=load_vad(self._config))
         now = wall_time(self._config.timezone)
         conversation = begun(engines.llm, self._config, now)
-        dialogue = Dialogue(engines, self._config, conversation, self.new_id, now)
-        grant = self._sessions.begin(connection.ticket.key, dialogue, connection)
-        self._count()
-        return grant
-
-    def resume(
-        self, token: str, connection: Connection
-    ) -> Grant[Dialogue, Connection] | Loss[Dialogue, Connection]:
-        """Resume the session of `token`. If that succeeds, end the session with which the
-        connection began."""
-        found = self._sessions.resume(
-            token, connection.ticket.key, connection, anyio.current_time()
-        )
-        if isinstance(found, Loss):
-            self._metrics.refused(found.reason)
-        else:
-            self._sessions.end(connection.grant.session, connection)
-        self._count()
-        return found
+        return Dialogue(engines, self._config, conversation, self.new_id, now)
 
     async def use(self, server: str) -> LlmServerUsed:
         """Let the language-model server with the id `server` reply in all sessions that begin or
@@ -112,37 +352,21 @@ class SessionRegistry:
             await self._engines.llm_runner.call(dialogue.close)
             dialogue.think_with(self._engines.llm, self._config)
 
-    def delivered(self, connection: Connection) -> None:
-        """Note that the newest token has reached the client."""
-        self._sessions.delivered(connection.grant.session, connection)
-
     async def forget(self, dialogue: Dialogue) -> None:
         """Free the language model's caches of a session that has ended. The caller makes sure that
         nothing of the session runs any more."""
         await self._engines.llm_runner.call(dialogue.close)
 
-    async def leave(self, connection: Connection) -> bool:
-        """Free the place of a connection that has ended, and park or end its session. Return
-        whether the session is parked."""
-        self._admission.release(connection.ticket)
-        over: list[Dialogue] = []
-        if connection.resumable and self._config.server.resume_s and not self.closing:
-            over = self._sessions.park(connection.grant.session, connection, anyio.current_time())
-        elif self._sessions.end(connection.grant.session, connection):
-            over = [connection.dialogue]
-        for dialogue in over:
-            await self.forget(dialogue)
-        self._count()
-        return connection.grant.session.socket is None
+    def _state(self, kept: KeptSession) -> bytes:
+        """Return what other servers need to go on with a session: nothing if there are none."""
+        return snapshot(kept.dialogue) if self._sessions.shared else b""
 
-    async def expire(self) -> None:
-        """Run until cancelled: end parked sessions whose clients have not come back in time."""
-        while True:
-            await anyio.sleep(1.0)
-            for dialogue in self._sessions.expire(anyio.current_time()):
-                await self.forget(dialogue)
-            self._count()
+    # ---- figures
+
+    def _note_failure(self, error: StoreError) -> None:
+        logger.warning("the store of sessions fails", extra={"why": error.message})
+        self._metrics.store_failed()
 
     def _count(self) -> None:
         """Write the numbers of sessions to the metrics."""
-        self._metrics.sessions(connected=self._sessions.connected, parked=self._sessions.parked)
+        self._metrics.sessions(connected=len(self._admission), parked=len(self._parked))

@@ -20,7 +20,8 @@ from prometheus_client import (
 )
 
 from voiceloop.errors import Code
-from voiceloop.server import auth, limits, resume
+from voiceloop.server import auth, limits
+from voiceloop.server.resume import sessions
 from voiceloop.trace.record import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
@@ -55,6 +56,9 @@ class Metrics:
         def histogram(name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
             return Histogram(f"voiceloop_{name}", about, buckets=buckets, registry=registry)
 
+        self._store_failures = Counter(
+            "voiceloop_store_failures", "Failures of the store of sessions.", registry=registry
+        )
         self._sessions = Gauge(
             "voiceloop_sessions", "Sessions there are.", ["state"], registry=registry
         )
@@ -63,7 +67,7 @@ class Metrics:
             "refused",
             "Connections and requests refused.",
             "reason",
-            (*auth.RefusalReason, *limits.Kind, *resume.ResumeFailure),
+            (*auth.RefusalReason, *limits.Kind, *sessions.ResumeFailure),
         )
         self._errors = counter(
             "refused_messages", "Messages of clients refused.", "code", get_args(Code)
@@ -97,12 +101,16 @@ class Metrics:
         for model in MODELS:
             self._waits.labels(model)
 
+    def store_failed(self) -> None:
+        """Count a failure of the store of sessions."""
+        self._store_failures.inc()
+
     def sessions(self, *, connected: int, parked: int) -> None:
         """Set the current numbers of sessions."""
         self._sessions.labels("connected").set(connected)
         self._sessions.labels("parked").set(parked)
 
-    def refused(self, reason: auth.RefusalReason | limits.Kind | resume.ResumeFailure) -> None:
+    def refused(self, reason: auth.RefusalReason | limits.Kind | sessions.ResumeFailure) -> None:
         """Count a refused connection, a refused resumption or a limit that was reached."""
         self._refused.labels(reason.value).inc()
 

@@ -27,7 +27,6 @@ MOST_BYTES = 8 * 2**20
 or for `ENOUGH_BYTES` of answers and the largest answer after them."""
 
 Message = str | bytes
-Arrived = Callable[[], None] | None
 
 
 class Outbox:
@@ -40,21 +39,21 @@ class Outbox:
         """Set when more than `MOST_BYTES` are queued."""
         self._new_id = new_id
         self._metrics = metrics
-        self._queue: deque[tuple[Message, OutputAudioDelta | None, Arrived]] = deque()
-        """Messages, each with its event if it is audio, and the function to call on its arrival."""
+        self._queue: deque[tuple[Message, OutputAudioDelta | None]] = deque()
+        """Messages, each with its event if it is audio."""
         self._answers = self._audio = 0
         """Queued bytes of answers and of audio."""
         self._more, self._less = anyio.Event(), anyio.Event()
         self._ended = False
 
-    def put(self, event: ServerEvent, arrived: Arrived = None) -> None:
-        """Queue `event`. `arrived` is called once the client has it, if that can be known."""
+    def put(self, event: ServerEvent) -> None:
+        """Queue `event`."""
         audio = event if isinstance(event, OutputAudioDelta) else None
         if audio and self.binary:
             message: Message = audio.to_frame()
         else:
             message = event.to_json(self._new_id("event"))
-        self._queue.append((message, audio, arrived))
+        self._queue.append((message, audio))
         self._count(len(message), audio)
         self._more.set()
         if self._answers + self._audio > MOST_BYTES:
@@ -65,12 +64,12 @@ class Outbox:
         kHz."""
         dropped = 0
         waiting, self._queue = self._queue, deque()
-        for message, audio, arrived in waiting:
+        for message, audio in waiting:
             if audio and audio.item_id == item_id:
                 self._count(-len(message), audio)
                 dropped += audio.length
             else:
-                self._queue.append((message, audio, arrived))
+                self._queue.append((message, audio))
         return dropped
 
     def refuse(self, error: ProtocolError, event_id: str | None) -> None:
@@ -89,14 +88,14 @@ class Outbox:
         self._ended = True
         self._more.set()
 
-    async def run(self, send: Callable[[Message, Arrived], Awaitable[None]]) -> None:
+    async def run(self, send: Callable[[Message], Awaitable[None]]) -> None:
         """Send one message after the other. After `end`, return when all are sent. Raises what
         `send` raises."""
         while True:
             while self._queue:
-                message, audio, arrived = self._queue.popleft()
+                message, audio = self._queue.popleft()
                 self._count(-len(message), audio)
-                await send(message, arrived)
+                await send(message)
                 if audio:
                     self._metrics.sent(audio.length / RATE)
             if self._ended:

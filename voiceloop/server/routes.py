@@ -80,14 +80,15 @@ class Routes:
 
     async def answer(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response to a request; None if a websocket is to be opened."""
+        # Load balancers and clusters probe these two, by whatever name they know the server.
+        if request.path == "/healthz":
+            return line(200, "alive")
+        if request.path == "/readyz":
+            return line(503, self.unready) if self.unready else line(200, "ready")
         called = self._access.host(request.headers)
         if isinstance(called, AccessRefused):
             return self._refused(called)
         match request.path:
-            case "/healthz":
-                return line(200, "alive")
-            case "/readyz":
-                return line(503, self.unready) if self.unready else line(200, "ready")
             case path if path in (SOCKET, METRICS) or path.startswith(VOICES):
                 return await self._protected(request, path)
             case _:

@@ -30,6 +30,7 @@ from voiceloop.server.lobby import SessionRegistry
 from voiceloop.server.logs import VISIT
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
+from voiceloop.server.resume.store import Store
 from voiceloop.server.routes import HttpRequest, Routes, Samples
 
 logger = logging.getLogger(__name__)
@@ -59,13 +60,16 @@ class Service:
         config: Config,
         access: Access,
         site: Site,
+        store: Store,
         offers: Offers | None = None,
     ) -> None:
-        """`models` is entered on a worker thread by `open`, and left at its end."""
+        """`models` is entered on a worker thread by `open`, and left at its end. So is `store`
+        closed."""
         self.metrics = Metrics()
         self._models = models
         self._config = config
         self._access = access
+        self._store = store
         self._offers = offers
         self._routes = Routes(
             access,
@@ -103,11 +107,14 @@ class Service:
         `ready` is called when clients may connect. Requests are answered before that too. Raises
         whatever loading the models raises.
         """
-        with ExitStack() as stack:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._work, stack, ready)
-                yield
-                tasks.cancel_scope.cancel()
+        try:
+            with ExitStack() as stack:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._work, stack, ready)
+                    yield
+                    tasks.cancel_scope.cancel()
+        finally:
+            await self._store.close()
 
     async def answer(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response to a request, or None if it is to get a websocket."""
@@ -121,12 +128,13 @@ class Service:
             if isinstance(runner, ModelThread):
                 runner.waited = self.metrics.waited
         self._registry = SessionRegistry(
-            engines, self._config, self.metrics, self._wake, self._offers
+            engines, self._config, self.metrics, self._wake, self._store, self._offers
         )
         self._routes.samples, self._routes.unready = Samples(engines), ""
         ready()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._registry.expire)
+            tasks.start_soon(self._registry.tell_places)
             tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
 
     async def drain(self) -> None:
@@ -154,7 +162,7 @@ class Service:
         registry, limits = self._registry, self._config.server
         assert registry is not None and isinstance(verdict, Allowed), "nobody else gets a socket"
         beside = self._access.beside(request.headers, request.peer)
-        ticket = registry.admit(verdict.key, beside=beside)
+        ticket = await registry.admit(verdict.key, beside=beside)
         if isinstance(ticket, Refusal):
             fields = {"reason": ticket.reason.value, "why": ticket.text}
             logger.info("a request was refused", extra=fields)

@@ -341,6 +341,7 @@ class ClientSession:
             sample = self.microphone.position
             self._listening.fail(trace.turn, self._noticed, sample, settings)
         item_id = self._listening.forget(trace.turn)
+        dialogue.language = self.session.language
         requested = trace.turn == self._asking.answering
         if requested or (
             trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes

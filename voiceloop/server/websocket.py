@@ -14,7 +14,6 @@ from functools import partial
 from typing import cast
 
 import anyio
-from anyio.abc import TaskGroup
 from websockets import http11
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
@@ -38,10 +37,8 @@ OPENING_S = 10.0
 class WebSocket:
     """One client's websocket; implements `connection.Transport`."""
 
-    def __init__(self, socket: ServerConnection, tasks: TaskGroup) -> None:
-        """Wait for pongs in the background, as one of `tasks`."""
+    def __init__(self, socket: ServerConnection) -> None:
         self._socket = socket
-        self._tasks = tasks
         self._heard = True
         """Whether a message has come since the last ping."""
 
@@ -54,12 +51,10 @@ class WebSocket:
         self._heard = True
         return message
 
-    async def send(self, message: str | bytes, arrived: Callable[[], None] | None = None) -> None:
-        """Send `message`. With `arrived`, send a ping behind it and call `arrived` at the pong."""
+    async def send(self, message: str | bytes) -> None:
+        """Send `message`. Raises Disconnected if nothing can be sent."""
         try:
             await self._socket.send(message)
-            if arrived is not None:
-                self._tasks.start_soon(_confirm, await self._socket.ping(), arrived)
         except ConnectionClosed as error:
             raise Disconnected from error
 
@@ -108,9 +103,7 @@ async def listening(
         assert isinstance(socket, Paced)
         assert socket.request is not None, "it has been answered"
         socket.welcome()
-        async with anyio.create_task_group() as tasks:
-            await connect(WebSocket(socket, tasks), _request_of(socket.request, socket))
-            tasks.cancel_scope.cancel()
+        await connect(WebSocket(socket), _request_of(socket.request, socket))
 
     try:
         opened = await serve(
@@ -138,7 +131,8 @@ async def listening(
 
 
 def _request_of(request: http11.Request, socket: ServerConnection) -> HttpRequest:
-    peer = socket.remote_address  # None if the client has gone already
+    # uvloop cannot tell the address of a client that has gone already.
+    peer = None if socket.transport.is_closing() else socket.remote_address
     headers = list(request.headers.raw_items())
     return HttpRequest(request.method, request.path, headers, str(peer[0]) if peer else "")
 
@@ -146,10 +140,3 @@ def _request_of(request: http11.Request, socket: ServerConnection) -> HttpReques
 def _select(socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
     del socket
     return Subprotocol(PROTOCOL) if PROTOCOL in offered else None
-
-
-async def _confirm(pong: Awaitable[float], arrived: Callable[[], None]) -> None:
-    """Call `arrived` when the pong comes, or never if the connection ends before."""
-    with suppress(ConnectionClosed):
-        await pong
-        arrived()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import anyio
+from msgspec import Struct
 
 from voiceloop.config import Config
 from voiceloop.dialogue import actions, inputs
@@ -44,6 +45,19 @@ def offered(config: Config) -> Sequence[Tool]:
     """Return the tools that the language model is told about. The starter model is told of none,
     since it was trained to know its own."""
     return TOOLS if config.llm.skills == "tools" and not config.llm.answers_little else ()
+
+
+class SkillsMemory(Struct, frozen=True):
+    """What the skills of a conversation remember, for a server that goes on with it."""
+
+    voice: VoiceAdjustment
+    timers: tuple[Timer, ...]
+    begun: int
+    """Number of timers so far."""
+    said: tuple[str, ...]
+    """What the user has said last, the oldest first."""
+    heard: str
+    asks_for_time: bool
 
 
 class Skills:
@@ -108,6 +122,28 @@ class Skills:
         self._asks_for_time = known is not None and known.asks_for_time
         if known is None:
             self._just_set = None
+
+    def memory(self) -> SkillsMemory:
+        """Return what the skills remember."""
+        return SkillsMemory(
+            self.voice,
+            tuple(self.timers),
+            self._begun,
+            tuple(self._said),
+            self._heard,
+            self._asks_for_time,
+        )
+
+    def recall(self, memory: SkillsMemory) -> None:
+        """Take over what others remember. Timers that are over by now ring soon."""
+        self.voice, self._begun = memory.voice, memory.begun
+        self._said.extend(memory.said)
+        self._heard, self._asks_for_time = memory.heard, memory.asks_for_time
+        for timer in memory.timers:
+            left_s = (timer.due - datetime.now(timer.due.tzinfo)).total_seconds()
+            self._timers.append((anyio.current_time() + max(0.0, left_s), timer))
+        self._changed.set()
+        self._changed = anyio.Event()
 
     async def ringing(self) -> Reports:
         """Report each timer when it is over, until closed."""

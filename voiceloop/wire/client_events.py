@@ -25,7 +25,7 @@ from voiceloop.schema import (
     tag_of,
     tidied,
 )
-from voiceloop.wire.extensions import Played, Resume, UseLlmServer
+from voiceloop.wire.extensions import Played, Resume, TokenReceived, UseLlmServer
 from voiceloop.wire.items import PARTS, ClientEventBase, Item, ItemId, ItemReference, Message
 from voiceloop.wire.jsontext import MAX_CHARACTERS, parse_object
 from voiceloop.wire.settings import ResponseChanges, SessionChanges
@@ -129,6 +129,7 @@ ClientEvent = (
     | ResponseCancel
     | Played
     | Resume
+    | TokenReceived
     | UseLlmServer
 )
 CLIENT_EVENTS: dict[str, Any] = {tag_of(kind): kind for kind in get_args(ClientEvent)}

@@ -31,6 +31,11 @@ class Resume(ClientEventBase, frozen=True, tag="voiceloop.resume"):
     """The token of the newest `voiceloop.session.token`."""
 
 
+class TokenReceived(ClientEventBase, frozen=True, tag="voiceloop.session.token.received"):
+    """Report that the `voiceloop.session.token` of this connection has arrived. From then on the
+    token before it is spent: whoever shows it ends the session."""
+
+
 class UseLlmServer(ClientEventBase, frozen=True, tag="voiceloop.llm_server.use"):
     """Let one of the servers in `session.voiceloop.llm_servers` generate the replies.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from voiceloop.errors import Code, ProtocolError
@@ -44,6 +45,14 @@ PER_MS = RATE // 1000
 """Samples per millisecond at 24 kHz."""
 
 Change = ItemAdded | ItemDone | ItemDeleted
+
+
+class LedgerState(Struct, frozen=True):
+    """The items of a conversation for another ledger, without audio."""
+
+    items: tuple[Item, ...]
+    samples: dict[str, int]
+    """Length of the audio of the model's messages, in samples at 24 kHz, by item id."""
 
 
 class Ledger:
@@ -173,6 +182,20 @@ class Ledger:
             content = (*item.content[:index], cut, *item.content[index + 1 :])
             self.replace(replace(item, content=content))
         return ItemTruncated(item.id, index, end // PER_MS)
+
+    def state(self) -> LedgerState:
+        """Return the items that are not in progress, without their audio."""
+        items = [without_audio(item) for item in self.items if item.status != "in_progress"]
+        return LedgerState(
+            tuple(items),
+            {item.id: self._samples[item.id] for item in items if item.id in self._samples},
+        )
+
+    def restore(self, state: LedgerState) -> None:
+        """Take over the items of another ledger. This one must be empty."""
+        for item in state.items:
+            self._insert(len(self._order), item)
+        self._samples = dict(state.samples)
 
     def told_again(self) -> list[Change]:
         """Return events that report all items to a client that has connected again."""

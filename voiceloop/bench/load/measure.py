@@ -40,6 +40,7 @@ from voiceloop.server.app import App
 from voiceloop.server.auth import Access
 from voiceloop.server.http import load
 from voiceloop.server.port import LOOP, Binding
+from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.service import Service
 from voiceloop.startup import settled
 from voiceloop.types import Pcm
@@ -85,7 +86,7 @@ class LoadMeasurement:
     async def _measure(self, loaded: Engines) -> BenchRecord:
         binding = Binding("localhost", self._port)
         site = load(bundled("web"))
-        service = Service(nullcontext(loaded), self.settings, Access(binding), site)
+        service = Service(nullcontext(loaded), self.settings, Access(binding), site, MemoryStore())
         app = App(service, self.settings.server, binding)
         listening, found = anyio.Event(), None
         async with anyio.create_task_group() as tasks:

@@ -1,0 +1,292 @@
+"""The rules of who has a session, kept in a store that several servers may share.
+
+A session has one token at a time; the server sends it in a message, never in a URL. A client that
+shows the token gets the session and a new token. Whoever had the session until then has lost it:
+a client often knows earlier than its server that a connection is dead.
+
+    begin ──► held ──── park ────► parked ──── after keep_s ────► over
+                 ▲                   │
+                 └────── take ───────┘
+
+A token is bound to the API key under which the session began. Under another key it is unknown, and
+the session stays as it is: a client that cannot take a session must not be able to end it either.
+
+**The rule of the stolen token.** A token is spent once its successor has reached the client, which
+the client reports. Until then the old token still works, because the connection may break again
+before the new one arrives. If somebody shows a spent token, two parties have held it, and the
+server cannot know which of them is the thief. So the session ends for both, and the client begins
+a new one.
+
+This module knows no sockets and no conversations: the state of a session is a text to it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from voiceloop.server.resume.store import Store, StoredValue, change
+from voiceloop.server.resume.tokens import Random, Token, new_token, read_token
+
+T = TypeVar("T")
+
+ENDED = b""
+"""Value of a session that has ended, while others might still write to it."""
+LEASE_S = 15.0
+"""Seconds for which a server's word counts without a new one."""
+
+
+class ResumeFailure(StrEnum):
+    """The reasons why a session is not resumed, as logs and metrics name them."""
+
+    UNKNOWN = "unknown_token"
+    """The token is malformed, its session is gone, or the API key is another one."""
+    REPLAYED = "replayed_token"
+    """The token was spent. Showing it has ended the session."""
+    NO_STORE = "no_store"
+    """The store failed or did not answer, so that nobody knows whose the session is."""
+
+
+class SessionRecord(msgspec.Struct, frozen=True):
+    """What a store has of one session."""
+
+    key: str | None
+    """Id of the API key under which it began."""
+    current: bytes
+    """Proof of the newest token. It also tells whose the session is: each client that takes the
+    session gets a new token."""
+    former: bytes = b""
+    """Proof of the token before; empty if there is none, or once the newest has arrived."""
+    state: bytes = b""
+    """The conversation, for another server; empty in a store that is not shared."""
+
+
+class KeyRecord(msgspec.Struct, frozen=True):
+    """What a store has of one API key."""
+
+    places: dict[str, tuple[int, float]] = {}
+    """Number of clients of each server, and the store's time until which that counts."""
+    parked: dict[str, float] = {}
+    """Names of parked sessions, the oldest first, each with the store's time at which it ends."""
+
+
+@dataclass(slots=True, eq=False)
+class Holding:
+    """One client's hold on a session. It lasts until another client takes the session."""
+
+    name: str
+    """Name of the session in the store."""
+    record: SessionRecord
+    """The newest record, of which the store may lack the end."""
+    stored: StoredValue | None = None
+    """What the store has had last from this holder."""
+    parked: bool = False
+    """Whether the session waits for its client."""
+
+
+class Taken(NamedTuple):
+    """The result of showing a token that opens a session."""
+
+    holding: Holding
+    token: str
+    """New token, which is sent to the client and kept nowhere else."""
+    former: bytes
+    """Proof of the newest token until now: it tells who had the session."""
+
+
+class Refused(NamedTuple):
+    """The result of showing a token that opens no session."""
+
+    reason: ResumeFailure
+    name: str = ""
+    """Name of the session that this has ended, if any."""
+
+
+class Sessions:
+    """The sessions that clients can resume, as all servers with the same store see them."""
+
+    def __init__(
+        self,
+        store: Store,
+        keep_s: float,
+        per_key: int,
+        *,
+        random: Random = secrets.token_bytes,
+    ) -> None:
+        """Keep sessions parked for `keep_s` seconds, and at most `per_key` of each API key."""
+        self._store = store
+        self._keep_s = keep_s
+        self._per_key = per_key
+        self._random = random
+
+    @property
+    def shared(self) -> bool:
+        """Whether other servers can resume the sessions."""
+        return self._store.shared
+
+    async def begin(self, key: str | None, state: bytes) -> tuple[Holding, str]:
+        """Begin a session, and return the hold on it and its token."""
+        token = new_token(random=self._random)
+        holding = Holding(token.name, SessionRecord(key, token.proof, state=state))
+        await self._write(holding)
+        return holding, token.text
+
+    async def take(self, text: str, key: str | None) -> Taken | Refused:
+        """Give a session to a client that shows a token and `key`. If the token was spent, end the
+        session."""
+        shown = read_token(text)
+        if shown is None:
+            return Refused(ResumeFailure.UNKNOWN)
+        fresh = new_token(shown.finder, self._random)
+        while (before := await self._store.read(shown.name)) is not None:
+            record = _decoded(before)
+            if record is None or record.key != key:
+                break
+            if not _opens(record, shown):
+                if await self._swap(shown.name, before, ENDED):
+                    await self._unpark(record.key, shown.name)
+                    return Refused(ResumeFailure.REPLAYED, shown.name)
+                continue
+            after = replace(record, current=fresh.proof, former=shown.proof)
+            if stored := await self._swap(shown.name, before, msgspec.msgpack.encode(after)):
+                await self._unpark(record.key, shown.name)
+                return Taken(Holding(shown.name, after, stored), fresh.text, record.current)
+        return Refused(ResumeFailure.UNKNOWN)
+
+    async def arrived(self, holding: Holding) -> bool:
+        """Note that the client has the newest token: the one before is spent. Return False if the
+        session is not this holder's any more."""
+        holding.record = replace(holding.record, former=b"")
+        return await self._write(holding)
+
+    async def save(self, holding: Holding, state: bytes) -> bool:
+        """Keep the state of the conversation. Return False if the session is not this holder's any
+        more."""
+        holding.record = replace(holding.record, state=state)
+        return await self._write(holding)
+
+    async def renew(self, holding: Holding) -> bool:
+        """Keep the session for longer. Return False if it is not this holder's any more."""
+        if holding.stored and await self._store.touch(holding.name, holding.stored, self._held_s):
+            return True
+        return await self._write(holding)
+
+    async def park(self, holding: Holding, state: bytes) -> list[str] | None:
+        """Leave the session to whoever shows its token within `keep_s`.
+
+        Return the names of older sessions of the same key that this ends, since there are too many.
+        Return None, and do nothing, if the session is not this holder's any more.
+        """
+        if not await self.save(holding, state):
+            return None
+        assert holding.stored is not None
+        holding.parked = True
+        await self._store.touch(holding.name, holding.stored, self._keep_s)
+        key, until = holding.record.key, self._store.now() + self._keep_s
+        over = await self._change_key(key, partial(self._parked, name=holding.name, until=until))
+        for name in over:
+            if before := await self._store.read(name):
+                await self._swap(name, before, ENDED)
+        return over
+
+    async def end(self, holding: Holding) -> None:
+        """End the session, unless somebody else has taken it."""
+        if holding.parked:
+            await self._unpark(holding.record.key, holding.name)
+        if holding.stored is not None:
+            await self._swap(holding.name, holding.stored, ENDED)
+
+    async def admit(self, key: str | None, server: str, clients: int, most: float) -> bool:
+        """Note that `server` has so many clients of `key`. Return False, and note nothing, if then
+        all servers together have more than `most`."""
+
+        def admitted(record: KeyRecord) -> tuple[KeyRecord, bool]:
+            now = self._store.now()
+            others = {
+                name: place
+                for name, place in record.places.items()
+                if name != server and place[1] > now
+            }
+            if sum(number for number, _ in others.values()) + clients > most:
+                return record, False
+            own = {server: (clients, now + LEASE_S)} if clients else {}
+            return replace(record, places=others | own), True
+
+        return await self._change_key(key, admitted)
+
+    @property
+    def _held_s(self) -> float:
+        """Seconds for which the store keeps a session that has a client: until the client can have
+        come back if its server dies."""
+        return self._keep_s + LEASE_S
+
+    def _parked(self, record: KeyRecord, name: str, until: float) -> tuple[KeyRecord, list[str]]:
+        now = self._store.now()
+        waiting = {one: end for one, end in record.parked.items() if one != name and end > now}
+        waiting[name] = until
+        over = list(waiting)[: -self._per_key]
+        kept = {one: end for one, end in waiting.items() if one not in over}
+        return replace(record, parked=kept), over
+
+    async def _unpark(self, key: str | None, name: str) -> None:
+        def without(record: KeyRecord) -> tuple[KeyRecord, None]:
+            kept = {one: end for one, end in record.parked.items() if one != name}
+            return replace(record, parked=kept), None
+
+        await self._change_key(key, without)
+
+    async def _change_key(
+        self, key: str | None, rule: Callable[[KeyRecord], tuple[KeyRecord, T]]
+    ) -> T:
+        def changed(value: bytes | None) -> tuple[bytes, T]:
+            before = msgspec.msgpack.decode(value, type=KeyRecord) if value else KeyRecord()
+            record, result = rule(before)
+            return msgspec.msgpack.encode(record), result
+
+        name = "key" if key is None else f"key:{key}"
+        return await change(self._store, name, changed, self._held_s)
+
+    async def _write(self, holding: Holding) -> bool:
+        """Write the holder's record, unless the session is somebody else's by now, or over.
+
+        If the store has lost the session, begin it again there.
+        """
+        value = msgspec.msgpack.encode(holding.record)
+        while True:
+            stored = await self._swap(holding.name, holding.stored, value)
+            if stored is not None:
+                holding.stored = stored
+                return True
+            # Either somebody else has written, or this holder without having been told so.
+            found = await self._store.read(holding.name)
+            record = _decoded(found) if found else holding.record
+            if record is None or record.current != holding.record.current:
+                return False
+            holding.stored = found
+
+    async def _swap(
+        self, name: str, before: StoredValue | None, value: bytes
+    ) -> StoredValue | None:
+        return await self._store.swap(name, before, value, self._held_s)
+
+
+def _decoded(stored: StoredValue) -> SessionRecord | None:
+    """Return the record of a session; None if the session has ended."""
+    if stored.value == ENDED:
+        return None
+    return msgspec.msgpack.decode(stored.value, type=SessionRecord)
+
+
+def _opens(record: SessionRecord, shown: Token) -> bool:
+    """Return whether a token opens the session. All of both proofs is compared, whatever matches,
+    so that the time tells nothing."""
+    proofs = (record.current, record.former)
+    return any([hmac.compare_digest(shown.proof, proof) for proof in proofs])

@@ -1,0 +1,80 @@
+"""A conversation as a shared store keeps it: the settings, the items, and what the skills know.
+
+Sound is left out, and so are the caches of the language model: the server that goes on reads the
+conversation again. Servers that share a store are configured alike; what one of them lacks, such
+as a voice, is replaced by its own.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from voiceloop.errors import ProtocolError
+from voiceloop.languages import language
+from voiceloop.server import choices
+from voiceloop.turn.skills import SkillsMemory
+from voiceloop.wire.ledger import LedgerState
+from voiceloop.wire.settings import SessionSettings
+
+if TYPE_CHECKING:
+    from voiceloop.server.dialogue import Dialogue
+
+
+class Snapshot(Struct, frozen=True):
+    """A conversation between two turns."""
+
+    id: str
+    settings: SessionSettings
+    ledger: LedgerState
+    skills: SkillsMemory
+    language: str
+    """Code of the language that the user spoke last."""
+    began: datetime
+    typed: bool
+
+
+def snapshot(dialogue: Dialogue) -> bytes:
+    """Return the conversation as it is now. Items in progress are left out."""
+    offered = replace(
+        dialogue.settings.voiceloop, voices=(), models=(), examples=(), notes=(), llm_servers=()
+    )
+    taken = Snapshot(
+        dialogue.id,
+        replace(dialogue.settings, voiceloop=offered),
+        dialogue.ledger.state(),
+        dialogue.skills.memory(),
+        dialogue.language.code,
+        dialogue.began,
+        dialogue.typed,
+    )
+    return msgspec.msgpack.encode(taken)
+
+
+def restore(state: bytes, dialogue: Dialogue) -> None:
+    """Make a new dialogue the one of which `state` is a snapshot.
+
+    Raises msgspec.DecodeError if it is none, or one of a server of another kind.
+    """
+    taken = msgspec.msgpack.decode(state, type=Snapshot)
+    own, tts = dialogue.settings, dialogue.engines.tts
+    settings = replace(
+        taken.settings,
+        model=own.model,
+        voiceloop=choices.about(dialogue.config, tts, taken.settings.voiceloop),
+    )
+    try:
+        settings = choices.with_voice(settings, tts, "session")
+    except ProtocolError:
+        settings = choices.renamed(settings, own.audio.output.voice)
+    dialogue.id = taken.id
+    dialogue.settings = settings
+    dialogue.ledger.restore(taken.ledger)
+    dialogue.skills.recall(taken.skills)
+    dialogue.language = language(taken.language)
+    dialogue.began = taken.began
+    dialogue.typed = taken.typed
