@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.to_thread
@@ -31,6 +31,9 @@ from voiceloop.server.logs import VISIT
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
 from voiceloop.server.routes import HttpRequest, Routes, Samples
+
+if TYPE_CHECKING:
+    from voiceloop.server.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +63,7 @@ class Service:
         access: Access,
         site: Site,
         offers: Offers | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         """`models` is entered on a worker thread by `open`, and left at its end."""
         self.metrics = Metrics()
@@ -67,6 +71,7 @@ class Service:
         self._config = config
         self._access = access
         self._offers = offers
+        self._telemetry = telemetry
         self._routes = Routes(
             access,
             site,
@@ -97,17 +102,32 @@ class Service:
         return 0 if self._registry is None else len(self._registry)
 
     @asynccontextmanager
+    async def _exporting(self) -> AsyncGenerator[None]:
+        """Export the metrics while the context lasts. At its end, send what has not been sent."""
+        telemetry = self._telemetry
+        if telemetry is None:
+            yield
+            return
+        telemetry.begin(self.metrics)
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(telemetry.end)
+
+    @asynccontextmanager
     async def open(self, ready: Callable[[], None]) -> AsyncGenerator[None]:
         """Load the models in the background, and have them until the context ends.
 
         `ready` is called when clients may connect. Requests are answered before that too. Raises
         whatever loading the models raises.
         """
-        with ExitStack() as stack:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._work, stack, ready)
-                yield
-                tasks.cancel_scope.cancel()
+        async with self._exporting():
+            with ExitStack() as stack:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._work, stack, ready)
+                    yield
+                    tasks.cancel_scope.cancel()
 
     async def answer(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response to a request, or None if it is to get a websocket."""
@@ -164,8 +184,12 @@ class Service:
         fields = {"client": "browser" if request.browser else "program", "key": verdict.key}
         logger.info("a visit begins", extra=fields)
         begun = anyio.current_time()
+        telemetry, transcribes = self._telemetry, verdict.transcribes
+        report = None if telemetry is None else telemetry.reports(request.headers)
         connection = Connection(
-            socket, registry, ticket, limits, self.metrics, transcribes=verdict.transcribes
+            *(socket, registry, ticket, limits, self.metrics),
+            transcribes=transcribes,
+            report=report,
         )
         self._connections.add(connection)
         try:
