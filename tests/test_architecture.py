@@ -96,6 +96,7 @@ ROOMS = {
     "sounddevice": ("audio/portaudio.py",),
     "websockets": ("server/websocket.py", "server/paced.py", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
+    "opentelemetry": ("server/telemetry.py", "server/otlpmetrics.py"),
     # Not for Windows, so each is guarded where it is; benchmarks are for other systems.
     "fcntl": ("catalog/store.py",),
     "uvloop": ("server/port.py",),
@@ -196,6 +197,7 @@ PURE = (
     "tts/shared.py",
     "tts/text.py",
     "tts/windows.py",
+    "trace/otel.py",
     "trace/record.py",
     "trace/waterfall.py",
     "wire/client_events.py",

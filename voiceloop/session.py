@@ -336,8 +336,9 @@ class Session:
         if call.problem:
             text = f"the model wrote a call that cannot be read: {call.problem}"
             self._resources.show(Notice(text))
+        begun = anyio.current_time()
         result = self._resources.skills.call(call, self._wall_clock(), reply.asked.language)
-        reply.thinking.returned(call, result)
+        reply.thinking.returned(call, result, begun)
 
     def _note(self, reply: Reply | None, outcome: Outcome, heard: str) -> None:
         """Keep a finished exchange for the skills. After a goodbye, end the session.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -24,7 +25,8 @@ from voiceloop.replay.user import Lexicon, Piece
 from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.visit import ClientSession
-from voiceloop.types import Pcm, TurnTrace, Word
+from voiceloop.trace.record import Lane
+from voiceloop.types import Event, Pcm, TurnTrace, Word
 from voiceloop.wire.client_events import parse, parse_binary
 from voiceloop.wire.ids import maker
 from voiceloop.wire.server_events import ServerEvent
@@ -63,11 +65,18 @@ def observed(case: Case, *, seed: int = 0) -> list[str]:
     if case.client is not None:
         return _of_client(case, case.client, seed)
     replay = play(case.scenario, seed=seed)
-    lines = [f"{at:.6f} {event!r}" for at, event in replay.shown]
+    lines = [f"{at:.6f} {_as_recorded(event)!r}" for at, event in replay.shown]
     lines += [f"said {at:.6f} {say.what}" for at, say in replay.said]
     for new, old in RENAMED.items():
         lines = [line.replace(new, old) for line in lines]
     return [*lines, f"problem {replay.problem}"]
+
+
+def _as_recorded(event: Event) -> Event:
+    """The event without the spans of whole replies and tools: the first records had none."""
+    if not isinstance(event, TurnTrace):
+        return event
+    return replace(event, spans=tuple(one for one in event.spans if one.lane != Lane.REPLY))
 
 
 def digest(lines: Sequence[str]) -> str:
@@ -138,7 +147,7 @@ class Told:
         self.put(Error.of(error, event_id))
 
     def end(self, trace: TurnTrace) -> None:
-        self.note(repr(in_order(trace)))
+        self.note(repr(_as_recorded(in_order(trace))))
 
     def note(self, line: str) -> None:
         self.lines.append(f"{anyio.current_time():.6f} {line}")

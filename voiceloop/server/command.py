@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from voiceloop.server.http import Site
     from voiceloop.server.port import Binding
     from voiceloop.server.service import Service
+    from voiceloop.server.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Serve(Choosing, frozen=True, kw_only=True):
     port: Annotated[int, Meta(ge=1, le=65_535), written("N")] = 8765
     """Port of the page and the websocket."""
     cert: Annotated[Path | None, written("CERT.pem")] = None
-    """PEM file with the certificate of the server, then those above it."""
+    """PEM file with the certificate of the server; those above it follow."""
     key: Annotated[Path | None, written("KEY.pem")] = None
     """PEM file with the private key of the certificate."""
     behind_proxy: bool = False
@@ -56,7 +57,9 @@ class Serve(Choosing, frozen=True, kw_only=True):
     allow_origin: Annotated[tuple[str, ...], written("URL …")] = ()
     """Origin of pages that may connect, such as https://voice.example.com; may be repeated."""
     log_transcripts: bool = False
-    """Also log what is said."""
+    """Also log what is said; with --telemetry it is exported too."""
+    telemetry: bool = False
+    """Export traces and metrics by OpenTelemetry; the variables OTEL_* say where to."""
 
 
 def serve(command: Serve) -> int:
@@ -129,11 +132,25 @@ def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Serv
     from voiceloop.server.resume.opening import open_store
     from voiceloop.server.service import Service
 
+    telemetry = _telemetry(command)
     store = open_store(command.settings.server.store)
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     models = open_engines(command.settings)
     opened = startup.settled(models) if alone else models
-    return Service(opened, command.settings, access, site, store, Offers.of(command))
+    return Service(opened, command.settings, access, site, store, Offers.of(command), telemetry)
+
+
+def _telemetry(command: Serve) -> Telemetry | None:
+    """Return the telemetry that `command` asks for. Raises ConfigError if that is not possible."""
+    if not command.telemetry:
+        return None
+    try:
+        from voiceloop.server.telemetry import Telemetry
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "--telemetry needs OpenTelemetry's SDK", "pip install 'voiceloop[otel]'"
+        ) from error
+    return Telemetry(words=command.log_transcripts)
 
 
 def _start_log(command: Serve) -> None:

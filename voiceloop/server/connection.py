@@ -25,6 +25,7 @@ from voiceloop.server.outbox import Outbox
 from voiceloop.server.resume.sessions import ResumeFailure
 from voiceloop.server.resume.store import StoreError
 from voiceloop.server.visit import ClientSession
+from voiceloop.trace.otel import Report
 from voiceloop.types import TurnTrace
 from voiceloop.wire.client_events import (
     ClientEvent,
@@ -92,7 +93,10 @@ class Transport(Protocol):
 
 
 class Connection:
-    """One connection of a client. Call `run` once; it returns when the connection has ended."""
+    """One connection of a client. Call `run` once; it returns when the connection has ended.
+
+    It has many attributes: all that outlives a client session, but not the connection, is here.
+    """
 
     def __init__(
         self,
@@ -103,9 +107,10 @@ class Connection:
         metrics: Metrics,
         *,
         transcribes: bool = False,
+        report: Report | None = None,
     ) -> None:
         """Begin a session for the client, whose place is `ticket`. `transcribes` makes it a session
-        of type `transcription`."""
+        of type `transcription`. `report` is called with each turn that has ended."""
         self.ticket = ticket
         """The client's place, with the id of the API key that it showed."""
         self.over = anyio.Event()
@@ -118,7 +123,8 @@ class Connection:
         self._transport = transport
         self._meter = _Meter(limits, metrics)
         self._outbox = Outbox(registry.new_id, metrics)
-        self.visit = ClientSession(self.dialogue, self._outbox, self._note_end)
+        self._report = report
+        self.visit = ClientSession(self.dialogue, self._outbox, self._note_end, report)
         """The client session that runs on this connection."""
         self._scope = anyio.CancelScope()
         self._closing: tuple[int, str] = (1000, "")
@@ -333,7 +339,7 @@ class Connection:
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
-        self.visit = ClientSession(self.dialogue, self._outbox, self._note_end)
+        self.visit = ClientSession(self.dialogue, self._outbox, self._note_end, self._report)
         self.visit.welcome_back()
         self._tasks.start_soon(self._offer)
         self._tasks.start_soon(self._converse, self.visit)

@@ -16,6 +16,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     generate_latest,
 )
 
@@ -25,6 +26,8 @@ from voiceloop.server.resume import sessions
 from voiceloop.trace.record import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
+Family = Metric
+"""A metric with the figures of all its labels."""
 MODELS = ("asr", "turn", "llm", "tts")
 """Models that have a thread of their own, for which a step may wait."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
@@ -149,6 +152,10 @@ class Metrics:
         """Return the seconds of audio so far from clients (`in`) or to them (`out`)."""
         name, labels = "voiceloop_audio_seconds_total", {"direction": direction}
         return self._registry.get_sample_value(name, labels) or 0.0
+
+    def families(self) -> Iterable[Family]:
+        """Return all metrics as they are now. Any thread may call this."""
+        return self._registry.collect()
 
     def render(self) -> tuple[bytes, str]:
         """Return all metrics in Prometheus' text format, and its content type."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.to_thread
@@ -32,6 +32,9 @@ from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
 from voiceloop.server.resume.store import Store
 from voiceloop.server.routes import HttpRequest, Routes, Samples
+
+if TYPE_CHECKING:
+    from voiceloop.server.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +65,7 @@ class Service:
         site: Site,
         store: Store,
         offers: Offers | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         """`models` is entered on a worker thread by `open`, and left at its end. So is `store`
         closed."""
@@ -71,6 +75,7 @@ class Service:
         self._access = access
         self._store = store
         self._offers = offers
+        self._telemetry = telemetry
         self._routes = Routes(
             access,
             site,
@@ -101,6 +106,20 @@ class Service:
         return 0 if self._registry is None else len(self._registry)
 
     @asynccontextmanager
+    async def _exporting(self) -> AsyncGenerator[None]:
+        """Export the metrics while the context lasts. At its end, send what has not been sent."""
+        telemetry = self._telemetry
+        if telemetry is None:
+            yield
+            return
+        telemetry.begin(self.metrics)
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(telemetry.end)
+
+    @asynccontextmanager
     async def open(self, ready: Callable[[], None]) -> AsyncGenerator[None]:
         """Load the models in the background, and have them until the context ends.
 
@@ -108,13 +127,15 @@ class Service:
         whatever loading the models raises.
         """
         try:
-            with ExitStack() as stack:
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._work, stack, ready)
-                    yield
-                    tasks.cancel_scope.cancel()
+            async with self._exporting():
+                with ExitStack() as stack:
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(self._work, stack, ready)
+                        yield
+                        tasks.cancel_scope.cancel()
         finally:
-            await self._store.close()
+            with anyio.CancelScope(shield=True):
+                await self._store.close()
 
     async def answer(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response to a request, or None if it is to get a websocket."""
@@ -172,8 +193,12 @@ class Service:
         fields = {"client": "browser" if request.browser else "program", "key": verdict.key}
         logger.info("a visit begins", extra=fields)
         begun = anyio.current_time()
+        telemetry, transcribes = self._telemetry, verdict.transcribes
+        report = None if telemetry is None else telemetry.reports(request.headers)
         connection = Connection(
-            socket, registry, ticket, limits, self.metrics, transcribes=verdict.transcribes
+            *(socket, registry, ticket, limits, self.metrics),
+            transcribes=transcribes,
+            report=report,
         )
         self._connections.add(connection)
         try:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from voiceloop.trace.record import voice_to_voice_ms
-from voiceloop.trace.view import Exchanges
+from voiceloop.trace.view import Exchanges, TurnText
 from voiceloop.types import Clause, Event, TokenBurst, Transcript, TurnTrace
 
 logger = logging.getLogger(__name__)
@@ -16,9 +16,15 @@ class TurnLog:
     """The turn log of one client session. It passes events on, and logs each turn that ends unless
     the turn had nothing to answer."""
 
-    def __init__(self, show: Callable[[Event], None]) -> None:
-        """`show` is called with every event, before anything is logged about it."""
+    def __init__(
+        self,
+        show: Callable[[Event], None],
+        report: Callable[[TurnTrace, TurnText], None] = lambda trace, text: None,
+    ) -> None:
+        """`show` is called with every event, before anything is logged about it. `report` is called
+        with each turn that has ended."""
         self._show = show
+        self._report = report
         self._exchanges = Exchanges()
 
     def show(self, event: Event) -> None:
@@ -34,6 +40,7 @@ class TurnLog:
 
     def _end(self, trace: TurnTrace) -> None:
         exchange = self._exchanges.end(trace.turn)
+        self._report(trace, exchange)
         if trace.outcome != "abandoned":  # there was nothing to answer
             fields = {
                 "turn": trace.turn,

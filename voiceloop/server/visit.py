@@ -27,7 +27,9 @@ from voiceloop.server.speaking import Out, Speaking
 from voiceloop.server.turnlog import TurnLog
 from voiceloop.server.userturns import UserTurns
 from voiceloop.session import Session
+from voiceloop.trace.otel import About, Report, WordsSaid
 from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
+from voiceloop.trace.view import TurnText
 from voiceloop.types import (
     Clause,
     Event,
@@ -79,8 +81,10 @@ class ClientSession:
         dialogue: Dialogue,
         out: Out,
         ended: Callable[[TurnTrace], None] = lambda trace: None,
+        report: Report | None = None,
     ) -> None:
-        """`out` sends events to the client. `ended` is called with the trace of each ended turn."""
+        """`out` sends events to the client. `ended` is called with the trace of each ended turn,
+        and then `report`, which is for telemetry."""
         self._dialogue = dialogue
         self._out = out
         self._ended = ended
@@ -92,7 +96,7 @@ class ClientSession:
             Centred(self.microphone, self._note_muted),
             self._speaking.speaker,
             dialogue.config,
-            TurnLog(self.show).show,
+            TurnLog(self.show, partial(_tell, dialogue, report)).show,
             full_duplex=True,
             conversation=dialogue.conversation,
             skills=dialogue.skills,
@@ -372,6 +376,14 @@ class ClientSession:
             if isinstance(event, ItemDeleted):
                 self._asking.unanswered.forget(event.item_id)
             self._out.put(event)
+
+
+def _tell(dialogue: Dialogue, report: Report | None, trace: TurnTrace, text: TurnText) -> None:
+    """Report a turn that has ended, with its words."""
+    if report is not None:
+        engines = dialogue.engines
+        about = About(dialogue.id, engines.llm.name, engines.asr.name, engines.tts.name)
+        report(trace, about, WordsSaid(text.said, text.reply))
 
 
 def trace_fields(trace: TurnTrace) -> dict[str, object]:

@@ -61,10 +61,15 @@ class Lane(StrEnum):
     VAD = "vad"
     ASR = "asr"
     PREFILL = "llm-prefill"
+    REPLY = "reply"
+    """Whole attempts to answer, those that were dropped too, and the tools that voiceloop ran."""
     DECODE = "llm-decode"
     TTS = "tts"
     SPEAKER = "speaker"
 
+
+REPLY, DROPPED_REPLY, TOOL = "reply", "dropped reply", "tool"
+"""Names of the spans in `Lane.REPLY`. After `TOOL` comes a space and the name of the tool."""
 
 LANE_OF = {
     **dict.fromkeys((Mark.SPEECH_START, Mark.SPEECH_END), Lane.MIC),

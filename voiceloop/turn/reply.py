@@ -25,7 +25,7 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.engines import T
 from voiceloop.skills.known import Answer
-from voiceloop.trace.record import Mark, Recorder
+from voiceloop.trace.record import DROPPED_REPLY, REPLY, Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.stream import clauses
 from voiceloop.turn.ahead import look_ahead
@@ -117,7 +117,7 @@ class Reply:
         """
         to_speak, cut = anyio.create_memory_object_stream[Clause](CLAUSES)
         to_play, spoken = anyio.create_memory_object_stream[SpeechChunk](CHUNKS)
-        answer, resources = self.thinking.answer, self._resources
+        answer, resources, begun = self.thinking.answer, self._resources, anyio.current_time()
         voice = (answer and answer.voice) or resources.skills.voice
         speech = Speech(
             self.asked.options, self._recorder, resources, self.gate, voiced, voice.speed
@@ -140,7 +140,7 @@ class Reply:
                 if self.thinking.failure is not None:
                     raise self.thinking.failure
         finally:
-            self._account()
+            self._account(begun)
 
     async def _think(self, to_speak: ObjectSendStream[Clause], begun: anyio.Event) -> Reports:
         """Yield reports while thinking and cutting. An uncommitted reply stops after its first
@@ -223,14 +223,21 @@ class Reply:
         else:
             self._withheld.append(event)
 
-    def _account(self) -> None:
-        recorder, thinking = self._recorder, self.thinking
+    def _account(self, begun: float) -> None:
+        """Record what the reply, which ran from `begun` to now, has done."""
+        recorder, thinking, now = self._recorder, self.thinking, anyio.current_time()
+        about: dict[str, float | str] = {"generated": thinking.tokens}
+        if thinking.answer is not None:
+            about["by"] = "skill"
         if self.gate.committed:
+            until = now if thinking.until is None else thinking.until
+            recorder.span(Lane.REPLY, REPLY, begun, until, **about)
             for name, count in thinking.counts.items():
                 recorder.count(name, count)
             if thinking.limited:
                 recorder.count("too_long")
             return
+        recorder.span(Lane.REPLY, DROPPED_REPLY, begun, now, **about)
         self._resources.player.stop()
         recorder.count("replies_dropped")
         recorder.count("wasted_tokens", thinking.tokens + thinking.counts["unchosen"])

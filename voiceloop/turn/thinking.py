@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -15,7 +16,7 @@ from voiceloop.engines import Steps
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import language
 from voiceloop.skills.known import Answer
-from voiceloop.trace.record import Lane, Mark, Recorder
+from voiceloop.trace.record import TOOL, Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources
@@ -61,6 +62,8 @@ class Thinking:
         """Newest tool calls, each with its result. The result is None if it is not known yet, or if
         a client runs the tool."""
         self.counts: Counter[str] = Counter()
+        self.until: float | None = None
+        """Moment at which the model's work ended; None until then."""
         self.answer = answer
         self._request = request
         self._recorder = recorder
@@ -72,9 +75,13 @@ class Thinking:
         """Number of tokens generated so far."""
         return self.counts["tokens"]
 
-    def returned(self, call: ToolCall, result: str) -> None:
-        """Note the result of a tool call."""
+    def returned(self, call: ToolCall, result: str, begun: float) -> None:
+        """Note the result of a tool call. The tool has run since `begun`."""
         self.called = [(one, result if one is call else known) for one, known in self.called]
+        if not call.problem:
+            now, arguments = anyio.current_time(), json.dumps(dict(call.arguments))
+            about = {"call": call.call_id, "arguments": arguments}
+            self._recorder.span(Lane.REPLY, f"{TOOL} {call.name}", begun, now, **about)
 
     async def run(self) -> AsyncGenerator[Thought, None]:
         """Yield the model's text and tool calls, and `ToolsCalled` after all calls of a round.
@@ -85,9 +92,12 @@ class Thinking:
         a guess, the apology waits until the guess has proved right.
         """
         try:
-            async with aclosing(self._think()) as thoughts:
-                async for thought in thoughts:
-                    yield thought
+            try:
+                async with aclosing(self._think()) as thoughts:
+                    async for thought in thoughts:
+                        yield thought
+            finally:
+                self.until = anyio.current_time()
             if not self._says_something():
                 self.instead = self.language.nothing if self._request.options.spoken else ""
         except VoiceloopError as error:

@@ -75,8 +75,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Close the file."""
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._database.close)
+        await anyio.to_thread.run_sync(self._database.close)
 
     def _read(self, name: str) -> StoredValue | None:
         with closing(self._database.execute(_READ, (name, self.now()))) as rows:
