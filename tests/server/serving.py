@@ -154,8 +154,9 @@ class Client:
                         self.events.append(json.loads(message))
                         self.times.append(time.monotonic())
                     self._changed.notify_all()
-        except ConnectionClosed as closed:
-            self.closed = closed
+        except ConnectionClosed:
+            pass  # the loop just ends if the server has said goodbye
+        self.closed = self.socket.protocol.close_exc
         with self._changed:
             self._changed.notify_all()
 

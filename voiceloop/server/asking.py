@@ -55,6 +55,11 @@ class Asking:
         self._next: list[ResponseCreate] = []
         """Requests that wait until a cancelled or interrupted response has ended."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether a requested response has not begun."""
+        return self._waiting > 0
+
     def ask(self, event: ResponseCreate) -> None:
         """Check a request, and queue it behind the audio. Raises ProtocolError if it is invalid."""
         dialogue = self._dialogue

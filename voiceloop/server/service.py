@@ -207,10 +207,11 @@ class Service:
                 await connection.run()
                 tasks.cancel_scope.cancel()
         finally:
-            self._connections.discard(connection)
-            self._wake()
+            may_return = False
             with anyio.CancelScope(shield=True):
                 may_return = await registry.leave(connection)
+            self._connections.discard(connection)  # now, since a drained server lets go of all
+            self._wake()
             fields = {
                 "lasted_s": anyio.current_time() - begun,
                 "turns": connection.turns,

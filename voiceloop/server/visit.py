@@ -113,8 +113,9 @@ class ClientSession:
 
     @property
     def in_turn(self) -> bool:
-        """Whether the user speaks, is being answered, or hears a response."""
-        return self._listening.in_turn or self._speaking.responding
+        """Whether the user speaks, waits for an answer, or hears it."""
+        asked = self._asking.waits or not self.session.idle
+        return asked or self._listening.in_turn or self._speaking.responding
 
     def welcome(self) -> None:
         """Send a new client the settings of its session."""
