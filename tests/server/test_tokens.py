@@ -115,6 +115,7 @@ def test_a_token_that_is_shown_twice_ends_the_session_for_both(
     with owner, client(server, OWNER) as again:
         assert shows(again, token) == "resumed"
         fresh = again.wait("voiceloop.session.token")["token"]
+        again.send("voiceloop.session.token.received")
         assert goes_on(again)
         if not there:
             again.drop()
