@@ -254,3 +254,15 @@ def test_prometheus_may_read_the_figures() -> None:
     assert target.partition(":")[0] in SERVICES
     headers = [("Host", target), ("Authorization", f"Bearer {KEY}")]
     assert isinstance(access_of(COMPOSED, KEYS).judge(METRICS, headers), Allowed)
+
+
+def test_the_documented_commands_are_understood() -> None:
+    text = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    run = re.findall(
+        r"^docker .*? (?:voiceloop|voiceloop:cuda) (serve|models.*?|serve .*)$", text, re.M
+    )
+    assert len(run) >= 3
+    for words in run:
+        parse({name: kind for name, (kind, _) in COMMANDS.items()}, words.split(), files=[])
+    (cell,) = re.findall(r"^\| command \| `voiceloop (.*)` \|$", text, re.M)
+    assert cell.split() == json.loads(of_image("cpu", "CMD"))
