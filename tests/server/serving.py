@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Self
+from urllib.request import urlopen
 
 import numpy as np
 from websockets.exceptions import ConnectionClosed
@@ -29,12 +30,15 @@ from models.train.voices import Voice
 from voiceloop.audio.frames import Resampler
 from voiceloop.types import Pcm
 
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 RATE = 24_000
 FRAME_S = 0.02
 PATIENCE_S = 30.0
 Event = dict[str, Any]
 ASGI = "VOICELOOP_TEST_ASGI" in os.environ
 """Whether servers run under uvicorn where a test does not say: `VOICELOOP_TEST_ASGI=1 pytest …`."""
+HAPROXY = "VOICELOOP_TEST_HAPROXY" in os.environ
+"""Whether two servers behind HAProxy stand for one, where a test does not need one of them."""
 BY_ITSELF = ("--preset", "starter", "--llm-server", "none")
 """Options by which nothing hangs on what has been pulled here, or on what else runs."""
 
@@ -62,12 +66,54 @@ class Serving:
         return self.process.wait(PATIENCE_S)
 
 
-@contextmanager
 def serving(
     folder: Path, *options: str, port: int | None = None, asgi: bool = ASGI, **variables: str
-) -> Iterator[Serving]:
+) -> AbstractContextManager[Serving]:
     """Run `voiceloop serve`, or the same service under uvicorn, until the block ends."""
-    port = port or free_port()
+    one = asgi or port is not None or "--cert" in options
+    if HAPROXY and not one:
+        return _behind_haproxy(folder, *options, **variables)
+    return _one(folder, *options, port=port or free_port(), asgi=asgi, **variables)
+
+
+@contextmanager
+def _behind_haproxy(folder: Path, *options: str, **variables: str) -> Iterator[Serving]:
+    port, ports = free_port(), [free_port(), free_port()]
+    options += ("--allow-host", f"localhost:{port}", "--server.store", str(folder / "sessions.db"))
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(_one(folder, *options, port=own, asgi=False, **variables))
+            for own in ports
+        ]
+        stack.enter_context(proxied(port, ports))
+        yield Serving(servers[0].process, port, servers[0].log, "http")
+
+
+@contextmanager
+def proxied(port: int, ports: Sequence[int]) -> Iterator[None]:
+    """Run HAProxy at a port, in front of the servers at two other ports."""
+    first, second = (f"127.0.0.1:{own}" for own in ports)
+    variables = {"VOICE_ADDRESS": f"127.0.0.1:{port}", "VOICE_FIRST": first, "VOICE_SECOND": second}
+    with subprocess.Popen(
+        ["haproxy", "-db", "-f", DEPLOY / "haproxy.cfg"],
+        env=os.environ | variables,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while True:
+                with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1):
+                    break
+                assert time.monotonic() < deadline, "HAProxy finds no server"
+                time.sleep(0.1)
+            yield
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _one(folder: Path, *options: str, port: int, asgi: bool, **variables: str) -> Iterator[Serving]:
     log = folder / f"serve-{port}.log"
     given = ["--port", str(port), *BY_ITSELF, *options]
     command = ["-m", "voiceloop", "serve", *given]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +17,10 @@ from typing import Self
 import pytest
 from websockets.exceptions import InvalidHandshake
 
-from tests.server.serving import PATIENCE_S, Client, Serving, free_port, serving, until
+from tests.server.serving import PATIENCE_S, Client, Serving, free_port, proxied, serving, until
 
 pytestmark = pytest.mark.real
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "k" * 32
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 QUESTION = "What is the capital of France?"
@@ -106,14 +104,13 @@ class Deployed:
         self.ports = [free_port(), free_port()]
         self.servers = list[Serving]()
         self.stack = ExitStack()
-        self.address = f"127.0.0.1:{free_port()}"
-        self.url = f"ws://localhost:{self.address.partition(':')[2]}/v1/realtime"
+        self.port = free_port()
+        self.url = f"ws://localhost:{self.port}/v1/realtime"
 
     def start(self, index: int) -> Serving:
         """Start one of the servers at its port."""
         store = str(self.folder / "sessions.db")
-        public = f"localhost:{self.address.partition(':')[2]}"
-        options = (*OPTIONS, "--server.store", store, "--allow-host", public)
+        options = (*OPTIONS, "--server.store", store, "--allow-host", f"localhost:{self.port}")
         return self.stack.enter_context(
             serving(self.folder, *options, port=self.ports[index], VOICELOOP_API_KEY=KEY)
         )
@@ -138,20 +135,11 @@ class Deployed:
 
 @pytest.fixture
 def deployed(tmp_path: Path, require_program: Callable[[str], Path]) -> Iterator[Deployed]:
-    program = require_program("haproxy")
+    require_program("haproxy")
     own = Deployed(tmp_path)
     with own.stack:
         own.servers = [own.start(0), own.start(1)]
-        addresses = dict(zip(("FIRST", "SECOND"), own.ports, strict=True))
-        variables = {f"VOICE_{name}": f"127.0.0.1:{port}" for name, port in addresses.items()}
-        proxy = subprocess.Popen(
-            [program, "-db", "-f", ROOT / "deploy/haproxy.cfg"],
-            env=os.environ | variables | {"VOICE_ADDRESS": own.address},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        own.stack.callback(proxy.wait)
-        own.stack.callback(proxy.kill)
+        own.stack.enter_context(proxied(own.port, own.ports))
         yield own
         for file in tmp_path.glob("serve-*.log"):
             assert "Traceback" not in file.read_text()
