@@ -12,7 +12,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llama demo check test test-full clients lint types format docs packages clean
+.PHONY: help setup llama demo check test test-full clients cluster lint types format docs packages clean
 
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ test-full: packages .venv/test ## the whole grids of the properties of decoding;
 clients: .venv/base .clients/installed ## let stock clients of the Realtime API hold a conversation each
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.clients.run
 
+cluster: packages .venv/test .cluster/installed ## kill and replace replicas on a Ray cluster of this machine; minutes
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --timeout 600 tests/cluster
+
 lint: .venv/test ## check style
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
@@ -61,7 +64,7 @@ docs: .venv/test ## write the generated pages of docs/
 	@$(BIN)/python -m tools.protocol
 
 clean: ## remove all that was installed or written here
-	rm -rf .venv .clients .pytest_cache .ruff_cache .hypothesis reply.wav trace.json
+	rm -rf .venv .clients .cluster .pytest_cache .ruff_cache .hypothesis reply.wav trace.json
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 packages:
@@ -82,6 +85,12 @@ packages:
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
 	@$(PIP) install -c constraints.txt -e '.[convert,dev,llama,train]'
+	@touch $@
+
+.cluster/installed: pyproject.toml constraints.txt
+	@echo "installing Ray into .cluster (a few minutes)"
+	@$(PYTHON) -m venv .cluster
+	@.cluster/bin/pip --quiet --disable-pip-version-check install -c constraints.txt -e '.[scale]'
 	@touch $@
 
 .clients/installed: tests/clients/requirements.txt tests/clients/package.json tests/clients/package-lock.json

@@ -284,9 +284,9 @@ def kinds(events: Sequence[Event]) -> list[str]:
     return found
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     """Wait until something is so."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never is"
         time.sleep(0.05)

@@ -90,7 +90,8 @@ class Application:
     def __init__(self, make: Callable[[], Service]) -> None:
         """`make` is called when the server starts the application."""
         self._make = make
-        self._service: Service | None = None
+        self.service: Service | None = None
+        """The service, once the application has been opened."""
 
     @classmethod
     def of(cls, *options: str) -> Application:
@@ -99,7 +100,7 @@ class Application:
         Nothing of the process is changed: neither signals nor environment nor log. A program that
         wants the commands' thread counts calls `voiceloop.startup.configure` first.
         """
-        return cls(lambda: service_of(_command(options)))
+        return cls(lambda: service_of(command_of(options)))
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
@@ -108,21 +109,26 @@ class Application:
         Raises ConfigError for wrong options, and whatever loading the models raises.
         """
         service, ready = self._make(), anyio.Event()
-        self._service = service
-        async with service.open(ready.set):
+        self.service = service
+        async with service.open(ready.set), anyio.create_task_group() as tasks:
             await ready.wait()
+            tasks.start_soon(self.watch, service)
             try:
                 yield
             finally:
+                tasks.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
                     await service.drain()
+
+    async def watch(self, service: Service) -> None:
+        """Look after `service` while it is open; an application of another kind may do more."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the server's start and end, a request, or a websocket."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        service = self._service
+        service = self.service
         if service is None:
             raise RuntimeError("voiceloop is not open: enter `Application.open` in your lifespan")
         request = _request_of(scope)
@@ -183,19 +189,20 @@ async def _respond(response: HttpResponse, scope: Scope, send: Send) -> None:
     await send({"type": f"{kind}.body", "body": response.body})
 
 
-def _command(options: Sequence[str]) -> Serve:
+def command_of(options: Sequence[str]) -> Serve:
+    """Return the command with these options of `voiceloop serve`. Raises ConfigError."""
     command = parse({"serve": Serve}, ["serve", *options])
     if isinstance(command, Help):
         raise ConfigError(f"{VARIABLE} asks for help", "type `voiceloop serve --help`")
     return command
 
 
-def _own() -> Service:
+def own_service() -> Service:
     """Make the service of a process that has nothing else to do."""
-    command = _command(shlex.split(os.environ.get(VARIABLE, "")))
+    command = command_of(shlex.split(os.environ.get(VARIABLE, "")))
     startup.configure(command.settings.threads)
     return service_of(command, alone=True)
 
 
-app = Application(_own)
+app = Application(own_service)
 """The application of a process of its own; its options are in the environment."""

@@ -7,6 +7,8 @@ module knows neither sessions nor sockets.
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Iterable
 from typing import Literal, get_args
 
@@ -28,6 +30,8 @@ from voiceloop.types import Outcome, TurnTrace
 
 Family = Metric
 """A metric with the figures of all its labels."""
+LATEST = 50
+"""Number of answers of which `sound_p95_ms` is taken."""
 MODELS = ("asr", "turn", "llm", "tts")
 """Models that have a thread of their own, for which a step may wait."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
@@ -49,6 +53,8 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
+        self._latest_ms = deque[float](maxlen=LATEST)
+        """The latest times from the endpoint to the sound."""
 
         def counter(name: str, about: str, label: str, values: Iterable[str]) -> Counter:
             made = Counter(f"voiceloop_{name}", about, [label], registry=registry)
@@ -144,9 +150,17 @@ class Metrics:
         ):
             if ms is not None:
                 histogram.observe(ms / 1000)
+        if (sound_ms := endpoint_to_sound_ms(trace)) is not None:
+            self._latest_ms.append(sound_ms)
         for counted, label in _TOKENS.items():
             self._tokens.labels(label).inc(trace.counters.get(counted, 0))
         self._underruns.inc(trace.counters.get("underruns", 0))
+
+    def sound_p95_ms(self) -> float:
+        """Return the 95th percentile of the latest times from the endpoint to the sound, in
+        milliseconds; 0 if nobody has been answered."""
+        times = sorted(self._latest_ms)
+        return times[math.ceil(0.95 * len(times)) - 1] if times else 0.0
 
     def audio_s(self, direction: Literal["in", "out"]) -> float:
         """Return the seconds of audio so far from clients (`in`) or to them (`out`)."""

@@ -101,6 +101,11 @@ class Service:
         return len(self._connections)
 
     @property
+    def speaking(self) -> int:
+        """Number of clients that are in a turn."""
+        return sum(connection.visit.in_turn for connection in self._connections)
+
+    @property
     def sessions(self) -> int:
         """Number of sessions, connected and parked."""
         return 0 if self._registry is None else len(self._registry)

@@ -22,6 +22,10 @@ def open_store(address: str) -> Store:
         from voiceloop.server.resume.redis import redis_store
 
         return redis_store(address)
+    if scheme == "ray":
+        from voiceloop.server.resume.ray import RayStore
+
+        return RayStore(address.partition("://")[2])
     raise ConfigError(
         f"server.store cannot be `{scheme}://…`", "give a file, or redis://HOST:PORT, or nothing"
     )

@@ -1,0 +1,140 @@
+"""voiceloop on a Ray cluster: replicas of the whole service, behind Ray Serve.
+
+    serve run voiceloop.cluster:app options="--preset cpu --api-key-file keys" replicas=2
+
+A replica is one process with all models, as `voiceloop serve` is one. Ray starts and replaces
+replicas, and its HAProxy gives each new client to the one that has the fewest. A client whose
+replica is gone resumes its session at another one; an actor has what that needs.
+
+Ray tells a replica nothing before it is stopped: it waits for its requests to end, and a websocket
+is one request for all of its life. So each replica looks at its own state, and drains when Ray
+wants it to stop. docs/deploy.md has the settings of Ray that matter.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import ray
+from ray import serve
+from ray.exceptions import RayError
+
+from voiceloop.server.asgi import VARIABLE, Application, command_of, own_service
+from voiceloop.server.replicas import (
+    check_closed,
+    check_names,
+    number,
+    scale,
+    stopping,
+    wanted_replicas,
+)
+from voiceloop.server.service import CLOSING_S, Service
+
+logger = logging.getLogger(__name__)
+
+STORE = "ray://sessions"
+"""The setting `server.store` of replicas, unless their options have another."""
+LOOK_S = 1.0
+"""Seconds after which a replica looks whether it is to stop."""
+MARGIN_S = 100
+"""Seconds for which a proxy outlasts the longest session."""
+ENVIRONMENT = ("VOICELOOP_API_KEY", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+"""Variables that replicas get from whoever deploys them."""
+
+
+class DrainingApplication(Application):
+    """The service of one replica, which drains when Ray wants the replica to stop."""
+
+    async def watch(self, service: Service) -> None:
+        """Drain `service` once the replica is to stop."""
+        context = serve.get_replica_context()
+        controller: Any = ray.get_actor("SERVE_CONTROLLER_ACTOR", namespace="serve")
+        while True:
+            await anyio.sleep(LOOK_S)
+            try:
+                details = await controller.get_serve_instance_details.remote()
+            except RayError as error:
+                logger.warning("Ray does not answer", extra={"why": str(error)})
+                continue
+            if stopping(details, context.app_name, context.deployment, context.replica_tag):
+                logger.info("ending", extra={"clients": service.connections})
+                await service.drain()
+                return
+
+
+application = DrainingApplication(own_service)
+"""The application of a replica's process; its options are in the environment."""
+
+
+def _application() -> Application:
+    return application
+
+
+@serve.deployment(name="Voice", health_check_period_s=5)
+@serve.ingress(_application)
+class Voice:
+    """One replica."""
+
+    def record_autoscaling_stats(self) -> dict[str, float]:
+        """Return what the number of replicas depends on."""
+        service = application.service
+        if service is None:
+            return {"speaking": 0.0, "sound_ms": 0.0}
+        return {"speaking": float(service.speaking), "sound_ms": service.metrics.sound_p95_ms()}
+
+
+class Policy:
+    """Ray's view of `wanted_replicas`."""
+
+    def __init__(self, speakers: int) -> None:
+        self._speakers = speakers
+
+    def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
+        """Return the number of replicas that are wanted, and no state."""
+        metrics = context.aggregated_metrics or {}
+        speaking, sound_ms = metrics.get("speaking", {}), metrics.get("sound_ms", {})
+        now = context.current_num_replicas
+        return wanted_replicas(now, speaking, sound_ms, self._speakers), {}
+
+
+def app(given: Mapping[str, str]) -> serve.Application:
+    """Return what `serve run` and `serve deploy` run.
+
+    `given` may have `options` (those of `voiceloop serve`), `replicas` (a number, or `MIN-MAX`),
+    `speakers` (sessions in a turn that a replica carries), `cpus` and `gpus` (of each replica).
+    Raises ConfigError for what cannot be.
+    """
+    check_names(given)
+    check_closed(os.environ)
+    options = shlex.split(given.get("options", ""))
+    if not any(one.startswith("--server.store") for one in options):
+        options += ["--server.store", STORE]
+    limits = command_of(options).settings.server
+    variables = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    cpus, gpus = number(given, "cpus", 1), number(given, "gpus", 0)
+    return Voice.options(  # pyright: ignore[reportUnknownMemberType]
+        ray_actor_options={
+            "num_cpus": cpus,
+            "num_gpus": gpus,
+            "runtime_env": {"env_vars": variables | {VARIABLE: shlex.join(options)}},
+        },
+        # A websocket is one request for all of its life; pages and probes are requests too.
+        max_ongoing_requests=2 * limits.max_sessions + 16,
+        # Ray itself stays reachable for 30 s of it.
+        graceful_shutdown_timeout_s=limits.drain_s + 2 * CLOSING_S + 30,
+        **scale(given, "voiceloop.cluster:Policy"),
+    ).bind()
+
+
+def run(options: list[str], host: str, port: int, session_s: float) -> None:
+    """Run replicas on this machine, or on the cluster that it belongs to, until a signal."""
+    os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
+    hard_stop_s = str(round(session_s) + MARGIN_S)
+    os.environ.setdefault("RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S", hard_stop_s)
+    serve.start(http_options={"host": host, "port": port})
+    serve.run(app({"options": shlex.join(options)}), blocking=True)

@@ -1,0 +1,100 @@
+"""The rules by which a cluster runs replicas of the service: how many, and when one is to stop.
+
+This module knows nothing of Ray but the form of its settings and details; `voiceloop.cluster` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from voiceloop.errors import ConfigError
+
+NAMES = ("options", "replicas", "speakers", "cpus", "gpus")
+"""The arguments of `voiceloop.cluster:app`."""
+SLOW_MS = 400.0
+"""Time from the endpoint to the sound, 95th percentile, from which another replica is wanted."""
+
+
+def check_names(given: Mapping[str, str]) -> None:
+    """Raise ConfigError if `given` has an argument that does not exist."""
+    if unknown := sorted(set(given) - set(NAMES)):
+        raise ConfigError(
+            f"voiceloop.cluster:app knows no {' and '.join(unknown)}",
+            f"it takes {', '.join(NAMES)}",
+        )
+
+
+def stopping(details: Mapping[str, Any], app: str, deployment: str, replica: str) -> bool:
+    """Return whether a replica is to stop, by the details that Serve's controller gives.
+
+    A replica that they do not list is to stop too.
+    """
+    found = details["applications"].get(app, {}).get("deployments", {}).get(deployment, {})
+    states = {one["replica_id"]: str(one["state"]) for one in found.get("replicas", ())}
+    return not states.get(replica, "STOPPING").endswith(("STARTING", "RUNNING", "UPDATING"))
+
+
+def wanted_replicas(
+    now: int, speaking: Mapping[object, float], sound_ms: Mapping[object, float], speakers: int
+) -> int:
+    """Return how many replicas there should be, now that there are `now`.
+
+    Each carries up to `speakers` sessions that are in a turn. One more is wanted while one of them
+    answers late.
+    """
+    by_load = math.ceil(sum(speaking.values()) / speakers)
+    late = any(ms > SLOW_MS for ms in sound_ms.values())
+    return max(1, by_load, now + 1 if late else 0)
+
+
+def check_closed(environ: Mapping[str, str]) -> None:
+    """Raise ConfigError if anybody who reaches Ray's ports may run programs here.
+
+    Ray listens on all addresses of a machine.
+    """
+    if environ.get("RAY_AUTH_MODE", "token") != "token":
+        raise ConfigError(
+            "Ray listens on all addresses, and RAY_AUTH_MODE lets in whoever has no token",
+            "leave RAY_AUTH_MODE out, or set it to token",
+        )
+
+
+def scale(given: Mapping[str, str], policy: str) -> dict[str, Any]:
+    """Return Serve's settings of the number of replicas. `policy` is the import path of the class
+    that wants more or fewer. Raises ConfigError."""
+    least, separator, most = given.get("replicas", "1").partition("-")
+    try:
+        low, high = int(least), int(most or least)
+    except ValueError:
+        low = high = 0
+    if not 1 <= low <= high:
+        raise ConfigError(f"replicas cannot be {given['replicas']!r}", "write 2, or 1-4")
+    if not separator:
+        return {"num_replicas": low}
+    speakers = int(number(given, "speakers", 4))
+    return {
+        "num_replicas": "auto",
+        "autoscaling_config": {
+            "min_replicas": low,
+            "max_replicas": high,
+            "upscale_delay_s": 5,
+            "downscale_delay_s": 300,
+            "policy": {
+                "policy_function": policy,
+                "policy_kwargs": {"speakers": speakers},
+            },
+        },
+    }
+
+
+def number(given: Mapping[str, str], name: str, default: float) -> float:
+    """Return a number of `given`. Raises ConfigError if it is none, or negative."""
+    try:
+        found = float(given.get(name, default))
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < math.inf:
+        raise ConfigError(f"{name} cannot be {given[name]!r}", "give a number")
+    return found
