@@ -42,7 +42,7 @@ ORDER = (
     ("bench", "doctor", "drafting"),
     ("replay",),
     ("commands",),
-    ("cli",),
+    ("cli", "cluster"),
     ("__main__",),
 )
 """A module imports only from the rows above its own, or from its own folder."""

@@ -77,7 +77,7 @@ def _application() -> Application:
 
 @serve.deployment(name="Voice", health_check_period_s=5)
 @serve.ingress(_application)
-class Voice:
+class VoiceReplica:
     """One replica."""
 
     def record_autoscaling_stats(self) -> dict[str, float]:
@@ -117,7 +117,7 @@ def app(given: Mapping[str, str]) -> serve.Application:
     limits = command_of(options).settings.server
     variables = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     cpus, gpus = number(given, "cpus", 1), number(given, "gpus", 0)
-    return Voice.options(  # pyright: ignore[reportUnknownMemberType]
+    return VoiceReplica.options(  # pyright: ignore[reportUnknownMemberType]
         ray_actor_options={
             "num_cpus": cpus,
             "num_gpus": gpus,

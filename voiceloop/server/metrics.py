@@ -49,7 +49,7 @@ _TOKENS = {
 
 
 class Metrics:
-    """The metrics of one server."""
+    """The metrics of one server. It has many attributes: one for each metric."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()

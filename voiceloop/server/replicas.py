@@ -66,7 +66,7 @@ def scale(given: Mapping[str, str], policy: str) -> dict[str, Any]:
     that wants more or fewer. Raises ConfigError."""
     least, separator, most = given.get("replicas", "1").partition("-")
     try:
-        low, high = int(least), int(most or least)
+        low, high = int(least), int(most if separator else least)
     except ValueError:
         low = high = 0
     if not 1 <= low <= high:
