@@ -85,7 +85,7 @@ class _Loader(yaml.SafeLoader):
     """YAML with the tag by which compose takes a value away."""
 
 
-_Loader.add_constructor("!reset", lambda loader, node: loader.construct_sequence(node))
+_Loader.add_constructor("!reset", lambda loader, node: [])
 
 
 def read(name: str) -> Any:

@@ -97,7 +97,7 @@ class Policy:
     def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
         """Return the number of replicas that are wanted, and no state."""
         metrics = context.aggregated_metrics or {}
-        speaking, sound_ms = metrics.get("speaking", {}), metrics.get("sound_ms", {})
+        speaking, sound_ms = (metrics.get(name, {}).values() for name in ("speaking", "sound_ms"))
         now = context.current_num_replicas
         return wanted_replicas(now, speaking, sound_ms, self._speakers), {}
 

@@ -140,7 +140,7 @@ class Server:
 @asynccontextmanager
 async def server(**limits: float) -> AsyncGenerator[Server]:
     async with anyio.create_task_group() as tasks:
-        yield Server(tasks, **limits)
+        yield Server(tasks, None, **limits)
         tasks.cancel_scope.cancel()
 
 

@@ -12,15 +12,16 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from voiceloop.errors import Code
-from voiceloop.server import auth, limits, resume
+from voiceloop.server import auth, limits
 from voiceloop.server.metrics import ANSWER_S, MODELS, WAIT_S, Metrics
+from voiceloop.server.resume import sessions
 from voiceloop.trace.record import Mark
 from voiceloop.types import Outcome, TurnTrace
 
 pytestmark = pytest.mark.pure
 
 CODES: tuple[Code, ...] = get_args(Code)
-REASONS = [*auth.RefusalReason, *limits.Kind, *resume.ResumeFailure]
+REASONS = [*auth.RefusalReason, *limits.Kind, *sessions.ResumeFailure]
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -76,7 +77,7 @@ def test_reasons_do_not_stand_for_each_other() -> None:
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_refusals_are_counted_by_reason(
-    reason: auth.RefusalReason | limits.Kind | resume.ResumeFailure,
+    reason: auth.RefusalReason | limits.Kind | sessions.ResumeFailure,
 ) -> None:
     metrics = Metrics()
     before = read(metrics)

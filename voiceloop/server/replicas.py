@@ -6,7 +6,7 @@ This module knows nothing of Ray but the form of its settings and details; `voic
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from voiceloop.errors import ConfigError
@@ -37,15 +37,16 @@ def stopping(details: Mapping[str, Any], app: str, deployment: str, replica: str
 
 
 def wanted_replicas(
-    now: int, speaking: Mapping[object, float], sound_ms: Mapping[object, float], speakers: int
+    now: int, speaking: Collection[float], sound_ms: Collection[float], speakers: int
 ) -> int:
-    """Return how many replicas there should be, now that there are `now`.
+    """Return how many replicas there should be, now that there are `now`. `speaking` and `sound_ms`
+    are what each of them tells.
 
     Each carries up to `speakers` sessions that are in a turn. One more is wanted while one of them
     answers late.
     """
-    by_load = math.ceil(sum(speaking.values()) / speakers)
-    late = any(ms > SLOW_MS for ms in sound_ms.values())
+    by_load = math.ceil(sum(speaking) / speakers)
+    late = any(ms > SLOW_MS for ms in sound_ms)
     return max(1, by_load, now + 1 if late else 0)
 
 
