@@ -24,7 +24,9 @@ import ray
 from ray import serve
 from ray.exceptions import RayError
 
+from voiceloop.errors import ConfigError
 from voiceloop.server.asgi import VARIABLE, Application, command_of, own_service
+from voiceloop.server.command import guarded
 from voiceloop.server.replicas import (
     check_closed,
     check_names,
@@ -41,8 +43,6 @@ STORE = "ray://sessions"
 """The setting `server.store` of replicas, unless their options have another."""
 LOOK_S = 1.0
 """Seconds after which a replica looks whether it is to stop."""
-MARGIN_S = 100
-"""Seconds for which a proxy outlasts the longest session."""
 ENVIRONMENT = ("VOICELOOP_API_KEY", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 """Variables that replicas get from whoever deploys them."""
 
@@ -114,7 +114,11 @@ def app(given: Mapping[str, str]) -> serve.Application:
     options = shlex.split(given.get("options", ""))
     if not any(one.startswith("--server.store") for one in options):
         options += ["--server.store", STORE]
-    limits = command_of(options).settings.server
+    command = command_of(options)
+    if not command.behind_proxy:
+        raise ConfigError("replicas are behind Ray's proxy", "give --behind-proxy, and a key")
+    guarded(command)
+    limits = command.settings.server
     variables = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     cpus, gpus = number(given, "cpus", 1), number(given, "gpus", 0)
     return VoiceReplica.options(  # pyright: ignore[reportUnknownMemberType]
@@ -131,10 +135,9 @@ def app(given: Mapping[str, str]) -> serve.Application:
     ).bind()
 
 
-def run(options: list[str], host: str, port: int, session_s: float) -> None:
-    """Run replicas on this machine, or on the cluster that it belongs to, until a signal."""
-    os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
-    hard_stop_s = str(round(session_s) + MARGIN_S)
-    os.environ.setdefault("RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S", hard_stop_s)
+def run(options: list[str], host: str, port: int) -> None:
+    """Run a replica on the cluster that this machine belongs to, or else on one of its own, until a
+    signal. Raises ConfigError."""
+    wanted = app({"options": shlex.join(options)})
     serve.start(http_options={"host": host, "port": port})
-    serve.run(app({"options": shlex.join(options)}), blocking=True)
+    serve.run(wanted, blocking=True)

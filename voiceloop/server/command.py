@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+HARD_STOP_MARGIN_S = 100.0
+"""Seconds for which a proxy of Ray outlasts the longest session."""
+
 
 class Serve(Choosing, frozen=True, kw_only=True):
     """Serve a web page to talk to, and the OpenAI Realtime protocol."""
@@ -55,11 +58,13 @@ class Serve(Choosing, frozen=True, kw_only=True):
     allow_host: Annotated[tuple[str, ...], written("NAME …")] = ()
     """Another name of the server; the option may be repeated."""
     allow_origin: Annotated[tuple[str, ...], written("URL …")] = ()
-    """Origin of pages that may connect, such as https://voice.example.com; may be repeated."""
+    """Origin of pages that may connect; the option may be repeated."""
     log_transcripts: bool = False
     """Also log what is said; with --telemetry it is exported too."""
     telemetry: bool = False
     """Export traces and metrics by OpenTelemetry; the variables OTEL_* say where to."""
+    cluster: bool = False
+    """Run as a replica on a Ray cluster, which docs/deploy.md explains."""
 
 
 def serve(command: Serve) -> int:
@@ -75,8 +80,10 @@ def serve(command: Serve) -> int:
         secure = tls.context(command.cert, command.key)
     elif command.cert or command.key:
         raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
-    binding, access, site = _guarded(command)
+    binding, access, site = guarded(command)
     check_port(binding)
+    if command.cluster:
+        return _serve_on_cluster(command)
     command, notice = settle(command, looks=True)
     _start_log(command)
     startup.configure(command.settings.threads)
@@ -98,6 +105,23 @@ def serve(command: Serve) -> int:
     return 0
 
 
+def _serve_on_cluster(command: Serve) -> int:
+    limits = command.settings.server
+    # Ray reads these when it is imported and started.
+    os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
+    hard_stop_s = round(limits.session_s + HARD_STOP_MARGIN_S)
+    os.environ.setdefault("RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S", str(hard_stop_s))
+    try:
+        from voiceloop.cluster import run
+    except ModuleNotFoundError as error:
+        hint = "pip install 'voiceloop[scale]'"
+        raise ConfigError("--cluster needs Ray Serve", hint) from error
+    # The replicas get the words of this command: they read the same files and settings.
+    words = sys.argv[sys.argv.index("serve") + 1 :]
+    run([word for word in words if word != "--cluster"], command.host, command.port)
+    return 0
+
+
 def service_of(command: Serve, *, alone: bool = False) -> Service:
     """Return the service that `command` describes, for a shell of somebody else.
 
@@ -106,13 +130,14 @@ def service_of(command: Serve, *, alone: bool = False) -> Service:
     """
     if command.cert or command.key:
         raise ConfigError("TLS is up to the server that runs the application", "leave --cert out")
-    _, access, site = _guarded(command)
+    _, access, site = guarded(command)
     command, _ = settle(command, looks=False, ask=None)
     return _service(command, access, site, alone=alone)
 
 
-def _guarded(command: Serve) -> tuple[Binding, Access, Site]:
-    """Return where the server is, who may connect, and the page. Raises ConfigError."""
+def guarded(command: Serve) -> tuple[Binding, Access, Site]:
+    """Return where the server is, who may connect, and the page. Raises ConfigError if it would be
+    open to others without a key."""
     from voiceloop.bundled import bundled
     from voiceloop.server.auth import Access
     from voiceloop.server.http import load
