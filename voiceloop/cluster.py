@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import os
 import shlex
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -139,5 +140,9 @@ def run(options: list[str], host: str, port: int) -> None:
     """Run a replica on the cluster that this machine belongs to, or else on one of its own, until a
     signal. Raises ConfigError."""
     wanted = app({"options": shlex.join(options)})
-    serve.start(http_options={"host": host, "port": port})
-    serve.run(wanted, blocking=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: Ray would just die
+    try:
+        serve.start(http_options={"host": host, "port": port})
+        serve.run(wanted, blocking=True)
+    finally:
+        serve.shutdown()  # otherwise HAProxy would go on
