@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,6 +37,8 @@ HOLD_S = float(os.environ.get("VOICELOOP_HOLD_S", "0"))
 after 120 s if it is told nothing else."""
 ENVIRONMENT = os.environ | {
     "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": KEY,
     "RAY_SERVE_ENABLE_HA_PROXY": "1",
     "RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S": "3700",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -65,11 +68,11 @@ class Cluster:
         assert done.returncode == 0, done.stdout
         return done.stdout
 
-    def deploy(self, replicas: int, speakers: int = 4) -> None:
-        """Have so many replicas; only their number changes, so the others stay."""
-        arguments = {"options": OPTIONS, "speakers": str(speakers), "cpus": "0.1"}
+    def deploy(self, replicas: int | None, **arguments: str) -> None:
+        """Have so many replicas, or as many as the load asks for; the others stay."""
+        arguments = {"options": OPTIONS, "cpus": "0.1"} | arguments
         one = {"name": "voice", "route_prefix": "/", "import_path": "voiceloop.cluster:app"}
-        deployment = {"name": "Voice", "num_replicas": replicas}
+        deployment = {"name": "Voice"} | ({"num_replicas": replicas} if replicas else {})
         http = {"host": "127.0.0.1", "port": PORT}
         self._file.write_text(
             json.dumps(
@@ -80,7 +83,7 @@ class Cluster:
             )
         )
         self.run("serve", "deploy", str(self._file))
-        until(lambda: self.has(replicas), 60.0)
+        until(lambda: self.has(replicas or 1), 120.0)
 
     def has(self, replicas: int) -> bool:
         """Whether so many replicas run, and no others are left."""
@@ -160,4 +163,27 @@ def test_nobody_is_cut_off_while_a_replica_is_taken_away(cluster: Cluster) -> No
             assert one.knows(QUESTION, "Paris", "Why is the sky blue?")
     for one in talking:
         assert "Paris" in one.asks(QUESTION)
+        one.client.drop()
+
+
+def test_who_speaks_brings_another_replica_and_who_is_silent_does_not(cluster: Cluster) -> None:
+    cluster.deploy(None, replicas="1-2", speakers="2")
+    talking = clients(4)
+    time.sleep(20.0)
+    assert cluster.has(1), "nobody speaks"
+    over = False
+
+    def talk(one: Resuming) -> None:
+        while not over:
+            assert "sky" in one.asks("Why is the sky blue?")
+
+    with ThreadPoolExecutor(len(talking)) as pool:
+        answers = [pool.submit(talk, one) for one in talking]
+        try:
+            until(lambda: cluster.has(2), 90.0)
+        finally:
+            over = True
+        for answer in answers:
+            answer.result()
+    for one in talking:
         one.client.drop()

@@ -108,6 +108,7 @@ def serve(command: Serve) -> int:
 def _serve_on_cluster(command: Serve) -> int:
     limits = command.settings.server
     # Ray reads these when it is imported and started.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
     hard_stop_s = round(limits.session_s + HARD_STOP_MARGIN_S)
     os.environ.setdefault("RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S", str(hard_stop_s))

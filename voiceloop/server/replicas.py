@@ -55,10 +55,10 @@ def check_closed(environ: Mapping[str, str]) -> None:
 
     Ray listens on all addresses of a machine.
     """
-    if environ.get("RAY_AUTH_MODE", "token") != "token":
+    if environ.get("RAY_AUTH_MODE") != "token":
         raise ConfigError(
-            "Ray listens on all addresses, and RAY_AUTH_MODE lets in whoever has no token",
-            "leave RAY_AUTH_MODE out, or set it to token",
+            "Ray would let in whoever reaches its ports, on all addresses of its machines",
+            "set RAY_AUTH_MODE=token before `ray start`; `ray get-auth-token --generate` makes one",
         )
 
 
