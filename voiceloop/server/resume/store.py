@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from random import random
 from typing import NamedTuple, Protocol, TypeVar
 
 import anyio
@@ -21,6 +22,9 @@ SWEEP_S = 1.0
 """Seconds after which the store in memory drops values that are over."""
 TRIES = 20
 """Number of times that a change is tried while others write the same value."""
+
+BACKOFF_S = 0.002
+"""Most seconds of the wait before a change is tried again, for each time that it was tried."""
 
 T = TypeVar("T")
 
@@ -74,13 +78,16 @@ async def change(
 ) -> T:
     """Replace the value of `name` by what `rule` makes of it, and return the rule's result.
 
-    `rule` is called again if somebody else has written meanwhile.
+    `rule` is called again if somebody else has written meanwhile. Raises StoreError if that happens
+    `TRIES` times.
     """
-    for _ in range(TRIES):
+    for tries in range(TRIES):
         before = await store.read(name)
         value, result = rule(before.value if before else None)
         if await store.swap(name, before, value, keep_s) is not None:
             return result
+        # The others try again too: each waits for another time.
+        await anyio.sleep(random() * BACKOFF_S * (tries + 1))
     raise StoreError("the store of sessions is too busy")
 
 
