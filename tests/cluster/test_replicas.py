@@ -68,11 +68,11 @@ class Cluster:
         assert done.returncode == 0, done.stdout
         return done.stdout
 
-    def deploy(self, replicas: int | None, **arguments: str) -> None:
+    def deploy(self, count: int | None, **arguments: str) -> None:
         """Have so many replicas, or as many as the load asks for; the others stay."""
         arguments = {"options": OPTIONS, "cpus": "0.1"} | arguments
         one = {"name": "voice", "route_prefix": "/", "import_path": "voiceloop.cluster:app"}
-        deployment = {"name": "Voice"} | ({"num_replicas": replicas} if replicas else {})
+        deployment = {"name": "Voice"} | ({"num_replicas": count} if count else {})
         http = {"host": "127.0.0.1", "port": PORT}
         self._file.write_text(
             json.dumps(
@@ -83,7 +83,7 @@ class Cluster:
             )
         )
         self.run("serve", "deploy", str(self._file))
-        until(lambda: self.has(replicas or 1), 120.0)
+        until(lambda: self.has(count or 1), 120.0)
 
     def has(self, replicas: int) -> bool:
         """Whether so many replicas run, and no others are left."""
@@ -167,6 +167,7 @@ def test_nobody_is_cut_off_while_a_replica_is_taken_away(cluster: Cluster) -> No
 
 
 def test_who_speaks_brings_another_replica_and_who_is_silent_does_not(cluster: Cluster) -> None:
+    cluster.deploy(1)
     cluster.deploy(None, replicas="1-2", speakers="2")
     talking = clients(4)
     time.sleep(20.0)
@@ -180,7 +181,7 @@ def test_who_speaks_brings_another_replica_and_who_is_silent_does_not(cluster: C
     with ThreadPoolExecutor(len(talking)) as pool:
         answers = [pool.submit(talk, one) for one in talking]
         try:
-            until(lambda: cluster.has(2), 90.0)
+            until(lambda: cluster.has(2), 150.0)
         finally:
             over = True
         for answer in answers:
