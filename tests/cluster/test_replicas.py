@@ -169,6 +169,8 @@ def test_nobody_is_cut_off_while_a_replica_is_taken_away(cluster: Cluster) -> No
 def test_who_speaks_brings_another_replica_and_who_is_silent_does_not(cluster: Cluster) -> None:
     cluster.deploy(1)
     cluster.deploy(None, replicas="1-2", speakers="2")
+    time.sleep(5.0)  # until Ray has begun to replace the replica
+    until(lambda: cluster.has(1), 120.0)
     talking = clients(4)
     time.sleep(20.0)
     assert cluster.has(1), "nobody speaks"
