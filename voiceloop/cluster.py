@@ -83,10 +83,15 @@ class VoiceReplica:
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """Return what the number of replicas depends on."""
-        service = application.service
-        if service is None:
-            return {"speaking": 0.0, "sound_ms": 0.0}
-        return {"speaking": float(service.speaking), "sound_ms": service.metrics.sound_p95_ms()}
+        return stats()  # Ray sends copies of this class, and of all that it uses but functions
+
+
+def stats() -> dict[str, float]:
+    """Return what the number of replicas depends on, of the replica in this process."""
+    service = application.service
+    if service is None:
+        return {"speaking": 0.0, "sound_ms": 0.0}
+    return {"speaking": float(service.speaking), "sound_ms": service.metrics.sound_p95_ms()}
 
 
 class Policy:
