@@ -42,7 +42,8 @@ ORDER = (
     ("bench", "doctor", "drafting"),
     ("replay",),
     ("commands",),
-    ("cli", "cluster"),
+    ("cluster",),
+    ("cli",),
     ("__main__",),
 )
 """A module imports only from the rows above its own, or from its own folder."""

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HARD_STOP_MARGIN_S = 100.0
-"""Seconds for which a proxy of Ray outlasts the longest session."""
-
 
 class Serve(Choosing, frozen=True, kw_only=True):
     """Serve a web page to talk to, and the OpenAI Realtime protocol."""
@@ -82,8 +79,6 @@ def serve(command: Serve) -> int:
         raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
     binding, access, site = guarded(command)
     check_port(binding)
-    if command.cluster:
-        return _serve_on_cluster(command)
     command, notice = settle(command, looks=True)
     _start_log(command)
     startup.configure(command.settings.threads)
@@ -102,24 +97,6 @@ def serve(command: Serve) -> int:
     anyio.run(app.run, ready, backend_options=LOOP)
     if app.interrupted:
         raise KeyboardInterrupt
-    return 0
-
-
-def _serve_on_cluster(command: Serve) -> int:
-    limits = command.settings.server
-    # Ray reads these when it is imported and started.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-    os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
-    hard_stop_s = round(limits.session_s + HARD_STOP_MARGIN_S)
-    os.environ.setdefault("RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S", str(hard_stop_s))
-    try:
-        from voiceloop.cluster import run
-    except ModuleNotFoundError as error:
-        hint = "pip install 'voiceloop[scale]'"
-        raise ConfigError("--cluster needs Ray Serve", hint) from error
-    # The replicas get the words of this command: they read the same files and settings.
-    words = sys.argv[sys.argv.index("serve") + 1 :]
-    run([word for word in words if word != "--cluster"], command.host, command.port)
     return 0
 
 
