@@ -61,7 +61,7 @@ class Serve(Choosing, frozen=True, kw_only=True):
     telemetry: bool = False
     """Export traces and metrics by OpenTelemetry; the variables OTEL_* say where to."""
     cluster: bool = False
-    """Run as a replica on a Ray cluster, which docs/deploy.md explains."""
+    """Run as a replica on a Ray cluster; docs/deploy.md has more."""
 
 
 def serve(command: Serve) -> int:
