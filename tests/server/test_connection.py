@@ -20,16 +20,16 @@ from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
+from voiceloop.server.closecodes import POLICY
 from voiceloop.server.connection import (
     GOODBYE_S,
     MOST_ERRORS,
-    PATIENCE_S,
-    POLICY,
     Connection,
     Disconnected,
 )
 from voiceloop.server.limits import Kind, Refusal, Ticket
 from voiceloop.server.lobby import SessionRegistry
+from voiceloop.server.meter import PATIENCE_S
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import ENOUGH_BYTES
 from voiceloop.server.resume.store import MemoryStore, Store

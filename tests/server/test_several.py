@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 from tests.server.test_connection import Server, Wire, token, told_again, write
+from voiceloop.server.closecodes import POLICY
 from voiceloop.server.limits import Kind, Refusal
-from voiceloop.server.lobby import BEAT_S, POLICY
+from voiceloop.server.lobby import BEAT_S
 from voiceloop.server.resume.snapshot import restore, snapshot
 from voiceloop.server.resume.store import MemoryStore, StoredValue, StoreError
 from voiceloop.skills.known import Answer, Timer

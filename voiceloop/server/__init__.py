@@ -5,7 +5,7 @@ From the network inwards:
 - `port`, `tls`, `websocket`, `paced`: the address, encryption, and websockets with limited input;
 - `routes`, `http`: answers to requests: a page, metrics, a voice sample, a refusal or a websocket;
 - `auth`, `keys`, `limits`: who may connect, and how much one client may use;
-- `connection`, `outbox`: one connection: a task that reads and a task that writes;
+- `connection`, `outbox`, `meter`: one connection: its two tasks, and its limits;
 - `lobby`, with `resume`: the session registry, and how a client resumes its session;
 - `dialogue`: the state of a client's conversation, which outlives a connection;
 - `visit`, with `inputbuffer`, `userturns`, `asking`, `unanswered`, `speaking`, `history` and

@@ -30,6 +30,7 @@ from voiceloop import startup
 from voiceloop.errors import ConfigError, VoiceloopError, first_cause
 from voiceloop.flags import Help, parse
 from voiceloop.server.auth import PROTOCOL
+from voiceloop.server.closecodes import POLICY
 from voiceloop.server.command import Serve, service_of
 from voiceloop.server.connection import Disconnected
 from voiceloop.server.http import HttpResponse
@@ -37,8 +38,6 @@ from voiceloop.server.routes import HttpRequest
 from voiceloop.server.service import Service
 
 VARIABLE = "VOICELOOP_OPTIONS"
-POLICY = 1008
-"""Close code of a refused websocket if the server cannot send a response instead."""
 
 Scope = Mapping[str, Any]
 Message = MutableMapping[str, Any]

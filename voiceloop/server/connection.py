@@ -16,10 +16,12 @@ import anyio.lowlevel
 
 from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError, VoiceloopError
+from voiceloop.server.closecodes import INTERNAL, POLICY
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.limits import Budget, Kind, Refusal, Ticket
+from voiceloop.server.limits import Kind, Ticket
 from voiceloop.server.lobby import Resumed, SessionRegistry
 from voiceloop.server.logs import VISIT
+from voiceloop.server.meter import Meter
 from voiceloop.server.metrics import Metrics
 from voiceloop.server.outbox import Outbox
 from voiceloop.server.resume.sessions import ResumeFailure
@@ -50,9 +52,6 @@ from voiceloop.wire.sound import RATE
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_S = 2.0
-"""Maximum wait, in seconds, by which a client that exceeds a limit is slowed down. If it would have
-to wait longer, it gets an error."""
 GOODBYE_S = 1.0
 """Seconds that a client has to read the last messages, and then as many to confirm the close."""
 MOST_ERRORS = 100
@@ -63,9 +62,6 @@ GONE = "this session cannot be resumed; begin a new one"
 """The only text that a client gets about a session that it does not get."""
 UNKEPT = "this session cannot be resumed if the connection breaks: the store of sessions fails"
 TRY_LATER = "go on with this session, and try again later"
-POLICY, INTERNAL, AWAY = 1008, 1011, 1001
-"""Close codes of the websocket protocol: a limit was reached, the server failed, or it is
-ending."""
 
 
 class Disconnected(Exception):
@@ -121,7 +117,7 @@ class Connection:
             self.dialogue.transcribe()
         self._registry = registry
         self._transport = transport
-        self._meter = _Meter(limits, metrics)
+        self._meter = Meter(limits, metrics)
         self._outbox = Outbox(registry.new_id, metrics)
         self._report = report
         self.visit = ClientSession(self.dialogue, self._outbox, self._note_end, report)
@@ -365,53 +361,3 @@ class Connection:
 
     def _give_token(self, token: str) -> None:
         self._outbox.put(SessionToken(token, self._meter.limits.resume_s))
-
-
-class _Meter:
-    """A meter that enforces the limits of one client and counts refusals."""
-
-    def __init__(self, limits: ServerConfig, metrics: Metrics) -> None:
-        self.limits = limits
-        self.metrics = metrics
-        self.turns = 0
-        """Number of turns that have ended and had something to answer."""
-        self._budget = Budget(limits, anyio.current_time())
-
-    async def spend(self, kind: Kind, amount: float) -> None:
-        """Wait until the client may spend `amount`. Raises ProtocolError if that takes too long."""
-        while refusal := self._budget.spend(kind, amount, anyio.current_time()):
-            if refusal.retry_after_s is None or refusal.retry_after_s > PATIENCE_S:
-                self.metrics.refused(refusal.reason)
-                raise _too_much(refusal)
-            await anyio.sleep(refusal.retry_after_s)
-
-    async def hear(self, seconds: float, backlog_s: float) -> None:
-        """Spend `seconds` of audio. Raises ProtocolError if that is too much, or if too much audio
-        would wait to be recognised; `backlog_s` is the audio that waits already."""
-        await self.spend(Kind.AUDIO, seconds)
-        self.metrics.heard(seconds)
-        if backlog_s + seconds > self.limits.audio_backlog_s:
-            raise ProtocolError(
-                f"more than {self.limits.audio_backlog_s:g} s of audio wait to be recognised",
-                "send audio as it is recorded",
-                code="rate_limit_exceeded",
-            )
-
-    def charge(self, kind: Kind, amount: float) -> Refusal | None:
-        """Subtract what has already been used. Return a refusal if that was too much."""
-        if refusal := self._budget.charge(kind, amount, anyio.current_time()):
-            self.metrics.refused(refusal.reason)
-        return refusal
-
-    async def over(self) -> Refusal:
-        """Wait until the client has been idle or connected for too long. Return the refusal."""
-        while (refusal := self._budget.over(anyio.current_time())) is None:  # noqa: ASYNC110
-            await anyio.sleep_until(self._budget.ends_at())  # a message postpones that moment
-        self.metrics.refused(refusal.reason)
-        return refusal
-
-
-def _too_much(refusal: Refusal) -> ProtocolError:
-    wait = refusal.retry_after_s
-    hint = "" if wait is None else f"try again in {wait:.1f} s"
-    return ProtocolError(refusal.text, hint, code="rate_limit_exceeded")

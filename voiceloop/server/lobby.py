@@ -21,6 +21,7 @@ import msgspec
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.loading import load_vad
+from voiceloop.server.closecodes import POLICY
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
@@ -41,8 +42,6 @@ BEAT_S = 2.0
 """Seconds after which a server looks whether a session that it serves is still its own."""
 ELSEWHERE = "the session is on another connection now, or over"
 """Why a connection is closed that has lost its session."""
-POLICY = 1008
-"""Close code of a connection that has lost its session."""
 
 
 @dataclass(eq=False)
@@ -52,8 +51,6 @@ class KeptSession:
     dialogue: Dialogue
     connection: Connection | None
     """The connection of its client; None while it is parked."""
-    key: str | None
-    """Id of the API key under which it began."""
     resumable: bool = False
     """Whether the client wants to resume it."""
     holding: Holding | None = None
@@ -155,14 +152,15 @@ class SessionRegistry:
 
     def begin(self, connection: Connection) -> KeptSession:
         """Begin a session for the client of a new connection."""
-        kept = KeptSession(self._new_dialogue(), connection, connection.ticket.key)
+        kept = KeptSession(self._new_dialogue(), connection)
         self._count()
         return kept
 
     async def give_token(self, connection: Connection) -> str:
         """Return the first token of a session. Raises StoreError."""
         kept = connection.kept
-        kept.holding, token = await self._sessions.begin(kept.key, self._state(kept))
+        key = connection.ticket.key
+        kept.holding, token = await self._sessions.begin(key, self._state(kept))
         self._kept[kept.holding.name] = kept
         return token
 
@@ -201,7 +199,7 @@ class SessionRegistry:
         if here:
             await self._end(here, lasts=True)
         dialogue = self._new_dialogue()
-        kept = KeptSession(dialogue, connection, connection.ticket.key, True, taken.holding)
+        kept = KeptSession(dialogue, connection, True, taken.holding)
         try:
             restore(taken.holding.record.state, dialogue)
         except msgspec.DecodeError as error:

@@ -23,7 +23,8 @@ from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.runner import ModelThread
 from voiceloop.server.auth import Access, Allowed
-from voiceloop.server.connection import AWAY, INTERNAL, Connection, Transport
+from voiceloop.server.closecodes import AWAY, INTERNAL, TRY_AGAIN
+from voiceloop.server.connection import Connection, Transport
 from voiceloop.server.http import HttpResponse, Site
 from voiceloop.server.limits import Refusal
 from voiceloop.server.lobby import SessionRegistry
@@ -42,8 +43,6 @@ GOING = "the server is going down"
 """Why clients are refused, and connections closed, while the service drains."""
 CLOSING_S = 10.0
 """Seconds for all connections to close."""
-TRY_AGAIN = 1013
-"""Close code of a websocket for whose client there is no place."""
 
 
 class Socket(Transport, Protocol):
