@@ -41,8 +41,8 @@ ORDER = (
     ("server",),
     ("bench", "doctor", "drafting"),
     ("replay",),
-    ("commands",),
     ("cluster",),
+    ("commands",),
     ("cli",),
     ("__main__",),
 )

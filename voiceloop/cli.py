@@ -21,28 +21,21 @@ from voiceloop.catalog import command as catalog
 from voiceloop.commands.ask import Ask, ask
 from voiceloop.commands.config import ShowConfig, show_config
 from voiceloop.commands.say import Say, say
+from voiceloop.commands.serve import serve
 from voiceloop.commands.talk import Talk, talk
 from voiceloop.commands.transcribe import Transcribe, transcribe
 from voiceloop.commands.voices import Voices, voices
 from voiceloop.doctor.command import Doctor, doctor
 from voiceloop.drafting.command import TrainDraft, train_draft
-from voiceloop.errors import (
-    ConfigError,
-    OutOfMemory,
-    VoiceloopError,
-    first_cause,
-    tells_of_no_memory,
-)
+from voiceloop.errors import OutOfMemory, VoiceloopError, first_cause, tells_of_no_memory
 from voiceloop.flags import Commands, Help, parse
 from voiceloop.replay.command import Replay, replay
-from voiceloop.server.command import Serve, serve
+from voiceloop.server.command import Serve
 from voiceloop.status import print_error
 from voiceloop.terminal import printable
 
 DESCRIPTION = "A real-time voice assistant that runs on your own machine."
 
-HARD_STOP_MARGIN_S = 100.0
-"""Seconds for which a proxy of Ray outlasts the longest session."""
 READER_GONE = 141
 """The exit status if the reader of stdout has gone; shells report SIGPIPE as 128 + 13 too."""
 
@@ -128,30 +121,9 @@ def _close_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _serve(command: Serve) -> int:
-    """Run `voiceloop serve`, on a Ray cluster if that is asked for."""
-    if not command.cluster:
-        return serve(command)
-    limits = command.settings.server
-    # Ray reads these when it is imported and started.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-    os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
-    hard_stop_s = round(limits.session_s + HARD_STOP_MARGIN_S)
-    os.environ.setdefault("RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S", str(hard_stop_s))
-    try:
-        from voiceloop.cluster import run
-    except ModuleNotFoundError as error:
-        hint = "pip install 'voiceloop[scale]'"
-        raise ConfigError("--cluster needs Ray Serve", hint) from error
-    # The replicas get the words of this command: they read the same files and settings.
-    words = sys.argv[sys.argv.index("serve") + 1 :]
-    run([word for word in words if word != "--cluster"], command.host, command.port)
-    return 0
-
-
 COMMANDS: Commands = {
     "talk": (Talk, talk),
-    "serve": (Serve, _serve),
+    "serve": (Serve, serve),
     "train-draft": (TrainDraft, train_draft),
     "ask": (Ask, ask),
     "transcribe": (Transcribe, transcribe),

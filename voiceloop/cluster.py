@@ -17,7 +17,8 @@ import logging
 import os
 import shlex
 import signal
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -44,14 +45,21 @@ STORE = "ray://sessions"
 """The setting `server.store` of replicas, unless their options have another."""
 LOOK_S = 1.0
 """Seconds after which a replica looks whether it is to stop."""
-ENVIRONMENT = ("VOICELOOP_API_KEY", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
-"""Variables that replicas get from whoever deploys them."""
 
 
 class DrainingApplication(Application):
     """The service of one replica, which drains when Ray wants the replica to stop."""
 
-    async def watch(self, service: Service) -> None:
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[None]:
+        """Have the models loaded while the context lasts, and see when to drain."""
+        async with super().open(), anyio.create_task_group() as tasks:
+            assert self.service is not None, "it has just been opened"
+            tasks.start_soon(self._watch, self.service)
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def _watch(self, service: Service) -> None:
         """Drain `service` once the replica is to stop."""
         context = serve.get_replica_context()
         controller: Any = ray.get_actor("SERVE_CONTROLLER_ACTOR", namespace="serve")
@@ -87,11 +95,12 @@ class VoiceReplica:
 
 
 def stats() -> dict[str, float]:
-    """Return what the number of replicas depends on, of the replica in this process."""
+    """Return what the number of replicas depends on, of the replica in this process, since the
+    last call."""
     service = application.service
     if service is None:
         return {"speaking": 0.0, "sound_ms": 0.0}
-    return {"speaking": float(service.speaking), "sound_ms": service.metrics.sound_p95_ms()}
+    return {"speaking": float(service.speaking), "sound_ms": service.metrics.take_sound_p95_ms()}
 
 
 class Policy:
@@ -125,13 +134,13 @@ def app(given: Mapping[str, str]) -> serve.Application:
         raise ConfigError("replicas are behind Ray's proxy", "give --behind-proxy, and a key")
     guarded(command)
     limits = command.settings.server
-    variables = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     cpus, gpus = number(given, "cpus", 1), number(given, "gpus", 0)
     return VoiceReplica.options(  # pyright: ignore[reportUnknownMemberType]
         ray_actor_options={
             "num_cpus": cpus,
             "num_gpus": gpus,
-            "runtime_env": {"env_vars": variables | {VARIABLE: shlex.join(options)}},
+            # The key is not among them: all that can see the cluster's state see these.
+            "runtime_env": {"env_vars": {VARIABLE: shlex.join(options)}},
         },
         # A websocket is one request for all of its life; pages and probes are requests too.
         max_ongoing_requests=2 * limits.max_sessions + 16,

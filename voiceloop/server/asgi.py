@@ -109,18 +109,13 @@ class Application:
         """
         service, ready = self._make(), anyio.Event()
         self.service = service
-        async with service.open(ready.set), anyio.create_task_group() as tasks:
+        async with service.open(ready.set):
             await ready.wait()
-            tasks.start_soon(self.watch, service)
             try:
                 yield
             finally:
-                tasks.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
                     await service.drain()
-
-    async def watch(self, service: Service) -> None:
-        """Look after `service` while it is open; an application of another kind may do more."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the server's start and end, a request, or a websocket."""

@@ -64,8 +64,8 @@ class Serve(Choosing, frozen=True, kw_only=True):
     """Run as a replica on a Ray cluster; docs/deploy.md has more."""
 
 
-def serve(command: Serve) -> int:
-    """Run `voiceloop serve`. Return its exit status."""
+def serve_at_port(command: Serve) -> int:
+    """Run `voiceloop serve` at its own port. Return its exit status."""
     import anyio
 
     from voiceloop.server import tls

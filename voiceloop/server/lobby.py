@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 2.0
 """Seconds after which a server looks whether a session that it serves is still its own."""
+PACE_S = 0.05
+"""Seconds between two writes of a session: a client may change it many times a second."""
 ELSEWHERE = "the session is on another connection now, or over"
 """Why a connection is closed that has lost its session."""
 
@@ -228,6 +230,7 @@ class SessionRegistry:
             if not own:
                 connection.close(POLICY, ELSEWHERE)
                 return
+            await anyio.sleep(PACE_S)
 
     async def _write(self, kept: KeptSession) -> bool:
         """Write what is new of a session. Return False if it is somebody else's by now."""

@@ -31,7 +31,7 @@ from voiceloop.types import Outcome, TurnTrace
 Family = Metric
 """A metric with the figures of all its labels."""
 LATEST = 50
-"""Number of answers of which `sound_p95_ms` is taken."""
+"""Most answers of which `take_sound_p95_ms` tells."""
 MODELS = ("asr", "turn", "llm", "tts")
 """Models that have a thread of their own, for which a step may wait."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
@@ -54,7 +54,7 @@ class Metrics:
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
         self._latest_ms = deque[float](maxlen=LATEST)
-        """The latest times from the endpoint to the sound."""
+        """Times from the endpoint to the sound, since `take_sound_p95_ms` was called last."""
 
         def counter(name: str, about: str, label: str, values: Iterable[str]) -> Counter:
             made = Counter(f"voiceloop_{name}", about, [label], registry=registry)
@@ -156,10 +156,11 @@ class Metrics:
             self._tokens.labels(label).inc(trace.counters.get(counted, 0))
         self._underruns.inc(trace.counters.get("underruns", 0))
 
-    def sound_p95_ms(self) -> float:
-        """Return the 95th percentile of the latest times from the endpoint to the sound, in
-        milliseconds; 0 if nobody has been answered."""
+    def take_sound_p95_ms(self) -> float:
+        """Return the 95th percentile of the times from the endpoint to the sound since the last
+        call, in milliseconds; 0 if nobody has been answered since."""
         times = sorted(self._latest_ms)
+        self._latest_ms.clear()
         return times[math.ceil(0.95 * len(times)) - 1] if times else 0.0
 
     def audio_s(self, direction: Literal["in", "out"]) -> float:

@@ -1,0 +1,33 @@
+"""The command `voiceloop serve`: at a port of its own, or as a replica on a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from voiceloop.errors import ConfigError
+from voiceloop.server.command import Serve, serve_at_port
+
+HARD_STOP_MARGIN_S = 100.0
+"""Seconds for which a proxy of Ray outlasts the longest session."""
+
+
+def serve(command: Serve) -> int:
+    """Run `voiceloop serve`, on a Ray cluster if that is asked for."""
+    if not command.cluster:
+        return serve_at_port(command)
+    limits = command.settings.server
+    # Ray reads these when it is imported and started.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
+    hard_stop_s = round(limits.session_s + HARD_STOP_MARGIN_S)
+    os.environ.setdefault("RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S", str(hard_stop_s))
+    try:
+        from voiceloop.cluster import run
+    except ModuleNotFoundError as error:
+        hint = "pip install 'voiceloop[scale]'"
+        raise ConfigError("--cluster needs Ray Serve", hint) from error
+    # The replicas get the words of this command: they read the same files and settings.
+    words = sys.argv[sys.argv.index("serve") + 1 :]
+    run([word for word in words if word != "--cluster"], command.host, command.port)
+    return 0
