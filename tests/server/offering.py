@@ -4,18 +4,15 @@ ports of this machine: `python -m tests.server.offering PORT PAGE FILE [PORTS â€
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import anyio
 
 from tests.fakes import Script
-from tests.server.serving import RATE, Serving, free_port
+from tests.server.serving import RATE, Serving, free_port, scripted
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, given_in_settings, load_config
 from voiceloop.engines import Engines
@@ -36,29 +33,13 @@ TAP = Path(__file__).parents[1] / "browser" / "tap-worklet.js"
 """By this, browser tests record what sounds."""
 
 
-@contextmanager
-def offering(folder: Path, file: Path, *ports: int) -> Iterator[Serving]:
+def offering(folder: Path, file: Path, *ports: int) -> AbstractContextManager[Serving]:
     """The process until the block ends."""
-    port, log, page = free_port(), folder / "offering.log", folder / "page"
+    page = folder / "page"
     shutil.copytree(bundled("web"), page)
     shutil.copy(TAP, page)
-    command = [sys.executable, "-m", "tests.server.offering", str(port), str(page), str(file)]
-    with log.open("w") as stream:
-        process = subprocess.Popen(
-            [*command, *map(str, ports)],
-            env=os.environ | {"VOICELOOP_LLM_KEY": ""},
-            stdout=subprocess.PIPE,
-            stderr=stream,
-            text=True,
-        )
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "ready\n", log.read_text()
-            yield Serving(process, port, log, "http")
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
+    log, module = folder / "offering.log", "tests.server.offering"
+    return scripted(module, free_port(), log, page, file, *ports, VOICELOOP_LLM_KEY="")
 
 
 def main(port: str, page: str, file: str, *ports: str) -> None:

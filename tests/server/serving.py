@@ -142,6 +142,26 @@ def _one(folder: Path, *options: str, port: int, asgi: bool, **variables: str) -
             process.stdout.close()
 
 
+@contextmanager
+def scripted(
+    module: str, port: int, log: Path, *arguments: object, **variables: str
+) -> Iterator[Serving]:
+    """Run a module of the tests that serves at a port, until the block ends."""
+    command = [sys.executable, "-m", module, str(port), *map(str, arguments)]
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            command, env=os.environ | variables, stdout=subprocess.PIPE, stderr=stream, text=True
+        )
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "ready\n", log.read_text()
+            yield Serving(process, port, log, "http")
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
 def wait_until_it_listens(process: subprocess.Popen[str], port: int, log: Path) -> None:
     while True:
         assert process.poll() is None, log.read_text()

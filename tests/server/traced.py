@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from pathlib import Path
 
 import anyio
 import numpy as np
 
-from tests.server.serving import RATE, Serving, free_port
+from tests.server.serving import RATE, Serving, free_port, scripted
 from voiceloop.asr.windowed import AsrRequest, WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
@@ -78,29 +77,18 @@ def loud(config: VadConfig) -> ScriptedVad:
     return ScriptedVad()
 
 
-@contextmanager
-def traced(folder: Path, *, words: bool = False, **variables: str) -> Iterator[Serving]:
+def traced(
+    folder: Path, *, words: bool = False, **variables: str
+) -> AbstractContextManager[Serving]:
     """The process until the block ends."""
-    port, log = free_port(), folder / "traced.log"
-    command = [sys.executable, "-m", "tests.server.traced", str(port), str(words)]
     package = folder / "site" / "tones-1.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: tones\nVersion: 1\n")
     (package / "entry_points.txt").write_text("[voiceloop.vad]\nloud = tests.server.traced:loud\n")
     path = filter(None, [str(package.parent), os.environ.get("PYTHONPATH")])
     variables["PYTHONPATH"] = os.pathsep.join(path)
-    with log.open("w") as stream:
-        process = subprocess.Popen(
-            command, env=os.environ | variables, stdout=subprocess.PIPE, stderr=stream, text=True
-        )
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "ready\n", log.read_text()
-            yield Serving(process, port, log, "http")
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
+    log, module = folder / "traced.log", "tests.server.traced"
+    return scripted(module, free_port(), log, words, **variables)
 
 
 def main(port: str, words: str) -> None:
