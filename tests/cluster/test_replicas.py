@@ -107,6 +107,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     own.run("ray", "start", "--head", "--num-cpus", "4", "--node-ip-address", "127.0.0.1")
     try:
         own.deploy(2)
+        time.sleep(12.0)  # until HAProxy, which looks each 5 s, gives clients to both
         yield own
     finally:
         own.run("serve", "shutdown", "--yes")  # `ray stop` alone leaves HAProxy behind
