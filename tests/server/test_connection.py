@@ -420,6 +420,25 @@ async def test_a_token_is_spent_once_its_successor_has_arrived(known: bool) -> N
         assert len(own.lobby) == 1
 
 
+async def test_who_leaves_at_once_has_its_token_all_the_same() -> None:
+    async with server() as own:
+        wire, _ = await own.connect()
+        first = await token(wire)
+        wire.hang_up()
+        new, connection = await own.connect()
+        new.say("voiceloop.resume", token=first)
+        await new.wait("voiceloop.session.token")
+        connection.kept.changed()
+        await anyio.sleep(0.01)  # the session has just been written, and is not so soon again
+        new.say("voiceloop.session.token.received")
+        await anyio.sleep(0.01)
+        new.hang_up()
+        await connection.over.wait()
+        thief, _ = await own.connect()
+        thief.say("voiceloop.resume", token=first)
+        assert (await thief.wait("error"))["error"]["code"] == "resume_failed"
+
+
 async def test_to_resume_comes_first_or_not_at_all() -> None:
     async with server() as own:
         wire, _ = await own.connect()

@@ -73,7 +73,8 @@ class Server:
         return found
 
     def arrived(self, holding: Holding) -> bool:
-        return at_once(self.sessions.arrived(holding))
+        holding.arrived()
+        return at_once(self.sessions.save(holding, holding.record.state))
 
     def save(self, holding: Holding, state: bytes) -> bool:
         return at_once(self.sessions.save(holding, state))

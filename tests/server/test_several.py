@@ -13,6 +13,7 @@ from tests.server.test_connection import Server, Wire, token, told_again, write
 from voiceloop.server.closecodes import POLICY
 from voiceloop.server.limits import Kind, Refusal
 from voiceloop.server.lobby import BEAT_S
+from voiceloop.server.resume.sessions import Sessions
 from voiceloop.server.resume.snapshot import restore, snapshot
 from voiceloop.server.resume.store import MemoryStore, StoredValue, StoreError
 from voiceloop.skills.known import Answer, Timer
@@ -195,12 +196,7 @@ async def test_a_conversation_that_no_server_can_read_is_not_resumed() -> None:
         wire, connection = await here.connect()
         shown = await token(wire)
         assert connection.kept.holding is not None
-        connection.kept.holding.record = type(connection.kept.holding.record)(
-            None, connection.kept.holding.record.current, state=b"\xc1"
-        )
-        connection.kept.has_token = True
-        connection.kept.changed()
-        await anyio.sleep(0.1)
+        assert await Sessions(several.store, 60, 8).save(connection.kept.holding, b"\xc1")
         back = await come_back(there, shown)
         assert "cannot be resumed" in refused(back)
         await answered(back, "Hello")

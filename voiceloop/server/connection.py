@@ -232,7 +232,7 @@ class Connection:
             if isinstance(event, Resume) and first:
                 await self._take_up(event)
             elif isinstance(event, TokenReceived):
-                self.kept.arrived()
+                self.kept.arrived(self)
             elif isinstance(event, UseLlmServer):
                 self._use(event)
             else:

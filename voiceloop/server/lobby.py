@@ -61,17 +61,16 @@ class KeptSession:
     """Time of the loop's clock at which a parked session ends."""
     news: anyio.Event = field(default_factory=anyio.Event)
     """Set when there is more to write to the store."""
-    has_token: bool = False
-    """Whether the client has told that it has its newest token, which the store does not know."""
 
     def changed(self) -> None:
         """Have the session written to the store soon."""
         self.news.set()
 
-    def arrived(self) -> None:
-        """Note that the client has its newest token."""
-        self.has_token = True
-        self.news.set()
+    def arrived(self, connection: Connection) -> None:
+        """Note that the client of `connection` has its newest token, unless it is a former one."""
+        if self.holding is not None and self.connection is connection:
+            self.holding.arrived()
+            self.news.set()
 
 
 class Resumed(NamedTuple):
@@ -193,7 +192,7 @@ class SessionRegistry:
         here = self._kept.get(taken.holding.name)
         if here and here.holding and here.holding.record.current == taken.former:
             evicted, here.connection = here.connection, connection
-            here.holding, here.has_token, here.deadline = taken.holding, False, math.inf
+            here.holding, here.deadline = taken.holding, math.inf
             if evicted is not None:
                 evicted.close(POLICY, ELSEWHERE)
                 await evicted.over.wait()
@@ -238,11 +237,7 @@ class SessionRegistry:
         holding, news = kept.holding, kept.news.is_set()
         kept.news = anyio.Event()
         try:
-            if kept.has_token:
-                own = await self._sessions.arrived(holding)
-                kept.has_token = False
-                return own
-            if news and self._sessions.shared:
+            if news:
                 return await self._sessions.save(holding, self._state(kept))
             return await self._sessions.renew(holding)
         except BaseException:

@@ -91,6 +91,10 @@ class Holding:
     parked: bool = False
     """Whether the session waits for its client."""
 
+    def arrived(self) -> None:
+        """Note that the client has the newest token: the next write spends the one before."""
+        self.record = replace(self.record, former=b"")
+
 
 class Taken(NamedTuple):
     """The result of showing a token that opens a session."""
@@ -160,12 +164,6 @@ class Sessions:
                 await self._unpark(record.key, shown.name)
                 return Taken(Holding(shown.name, after, stored), fresh.text, record.current)
         return Refused(ResumeFailure.UNKNOWN)
-
-    async def arrived(self, holding: Holding) -> bool:
-        """Note that the client has the newest token: the one before is spent. Return False if the
-        session is not this holder's any more."""
-        holding.record = replace(holding.record, former=b"")
-        return await self._write(holding)
 
     async def save(self, holding: Holding, state: bytes) -> bool:
         """Keep the state of the conversation. Return False if the session is not this holder's any
