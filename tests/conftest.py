@@ -53,6 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         )
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is not promised of the shell that servers of tests run under."""
+    for mark in item.iter_markers("not_over"):
+        if os.environ.get("VOICELOOP_TEST_SHELL") in mark.args:
+            pytest.skip(mark.kwargs["why"])
+
+
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, object]]:
     """Asynchronous tests run on a virtual clock, where waiting takes no time."""

@@ -10,9 +10,8 @@ from typing import Self
 
 from websockets.exceptions import InvalidHandshake
 
-from tests.server.serving import PATIENCE_S, Client
+from tests.server.serving import KEY, PATIENCE_S, Client
 
-KEY = "k" * 32
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 QUESTION = "What is the capital of France?"
 
@@ -71,6 +70,13 @@ class Resuming:
         """Whether the conversation so far, as the server tells it, has these words."""
         items = [event["item"] for event in self.client.all("conversation.item.done")]
         return all(word in str(items) for word in words)
+
+    def begins(self, question: str) -> None:
+        """Ask a question, and wait until the server answers it."""
+        since = len(self.client.events)
+        self.client.create(question)
+        self.client.send("response.create")
+        self.client.wait("response.created", since=since)
 
     def asks(self, question: str) -> str:
         """The text of the answer to a question."""

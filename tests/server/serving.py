@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -19,7 +20,7 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Self
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import numpy as np
 from websockets.exceptions import ConnectionClosed
@@ -35,10 +36,12 @@ RATE = 24_000
 FRAME_S = 0.02
 PATIENCE_S = 30.0
 Event = dict[str, Any]
-ASGI = "VOICELOOP_TEST_ASGI" in os.environ
-"""Whether servers run under uvicorn where a test does not say: `VOICELOOP_TEST_ASGI=1 pytest …`."""
-HAPROXY = "VOICELOOP_TEST_HAPROXY" in os.environ
-"""Whether two servers behind HAProxy stand for one, where a test does not need one of them."""
+SHELL = os.environ.get("VOICELOOP_TEST_SHELL", "voiceloop")
+"""What servers run under where a test does not say: the program, `uvicorn`, `haproxy` (two servers
+behind it), or `ray` (two replicas behind Ray's proxy). Tests that are marked as not meant for one
+of them are skipped then."""
+KEY = "k" * 32
+"""An API key, of clients that bring none where a server asks for one."""
 BY_ITSELF = ("--preset", "starter", "--llm-server", "none")
 """Options by which nothing hangs on what has been pulled here, or on what else runs."""
 
@@ -57,8 +60,24 @@ class Serving:
         self.process = process
         self.port = port
         self.log = log
+        self.ports = [port]
+        """Ports of all servers: several if they are behind a proxy."""
         self.url = f"{'wss' if scheme == 'https' else 'ws'}://localhost:{port}/v1/realtime"
         self.page = f"{scheme}://localhost:{port}"
+
+    def metrics(self, key: str | None = None) -> dict[str, float]:
+        """The figures of /metrics, of all servers together."""
+        total: Counter[str] = Counter()
+        for port in self.ports:
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            page = f"{self.page.rsplit(':', 1)[0]}:{port}/metrics"
+            with urlopen(Request(page, headers=headers)) as answer:
+                lines = answer.read().decode().splitlines()
+            for line in lines:
+                if not line.startswith("#"):
+                    name, figure = line.rsplit(" ", 1)
+                    total[name] += float(figure)
+        return total
 
     def stop(self) -> int:
         """Ask it to end; returns its status."""
@@ -67,12 +86,18 @@ class Serving:
 
 
 def serving(
-    folder: Path, *options: str, port: int | None = None, asgi: bool = ASGI, **variables: str
+    folder: Path,
+    *options: str,
+    port: int | None = None,
+    asgi: bool = SHELL == "uvicorn",
+    **variables: str,
 ) -> AbstractContextManager[Serving]:
     """Run `voiceloop serve`, or the same service under uvicorn, until the block ends."""
     one = asgi or port is not None or "--cert" in options
-    if HAPROXY and not one:
+    if SHELL == "haproxy" and not one:
         return _behind_haproxy(folder, *options, **variables)
+    if SHELL == "ray" and not one:
+        return _on_ray(folder, *options, **variables)
     return _one(folder, *options, port=port or free_port(), asgi=asgi, **variables)
 
 
@@ -86,7 +111,25 @@ def _behind_haproxy(folder: Path, *options: str, **variables: str) -> Iterator[S
             for own in ports
         ]
         stack.enter_context(proxied(port, ports))
-        yield Serving(servers[0].process, port, servers[0].log, "http")
+        own = Serving(servers[0].process, port, servers[0].log, "http")
+        own.ports = ports
+        yield own
+
+
+@contextmanager
+def _on_ray(folder: Path, *options: str, **variables: str) -> Iterator[Serving]:
+    from tests.cluster.cluster import Cluster
+
+    port, log = free_port(), folder / "replicas.log"
+    if "--api-key-file" not in options:
+        variables.setdefault("VOICELOOP_API_KEY", KEY)
+    given = shlex.join(("--port", str(port), "--behind-proxy", *BY_ITSELF, *options))
+    with Cluster(folder, port, given, **variables) as cluster:
+        cluster.deploy(2)
+        time.sleep(12.0)  # until Ray's HAProxy, which looks each 5 s, gives clients to both
+        log.touch()
+        yield Serving(cluster.process, port, log, "http")
+        log.write_text("".join(one.read_text() for one in cluster.logs()))
 
 
 @contextmanager
@@ -193,6 +236,8 @@ class Client:
 
     def __init__(self, url: str, **options: Any) -> None:
         options.setdefault("subprotocols", ["realtime"])
+        if SHELL == "ray":
+            options.setdefault("additional_headers", {"Authorization": f"Bearer {KEY}"})
         self._open = connect(url, max_size=None, compression=None, **options)
         self.socket = self._open.__enter__()
         self.events: list[Event] = []

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.resuming import KEY, QUESTION, Resuming, coming_back
-from tests.server.serving import Serving, free_port, proxied, serving, until
+from tests.server.resuming import QUESTION, Resuming, coming_back
+from tests.server.serving import KEY, Serving, free_port, proxied, serving, until
 
 pytestmark = pytest.mark.real
 
@@ -96,10 +96,7 @@ def test_nobody_is_cut_off_while_all_servers_are_replaced(deployed: Deployed) ->
     for index in (0, 1):
         before = {id(one): one.client for one in clients}
         for one in clients:  # all are in the middle of a turn
-            since = len(one.client.events)
-            one.client.create("Why is the sky blue?")
-            one.client.send("response.create")
-            one.client.wait("response.created", since=since)
+            one.begins("Why is the sky blue?")
         with coming_back(clients):
             assert deployed.servers[index].stop() == 0
             deployed.servers[index] = deployed.start(index)

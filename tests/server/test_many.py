@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -26,10 +24,7 @@ def tokens_read(client: Client, text: str) -> float:
 
 def read_by_all(server: Serving) -> float:
     """Tokens that the server has counted."""
-    with urlopen(f"{server.page}/metrics") as answer:
-        found = re.search(r'voiceloop_tokens_total{kind="read"} (\S+)', answer.read().decode())
-    assert found
-    return float(found[1])
+    return server.metrics()['voiceloop_tokens_total{kind="read"}']
 
 
 def test_eight_sessions_that_speak_in_turn_read_only_their_new_tokens(tmp_path: Path) -> None:

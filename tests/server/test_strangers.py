@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from tests.server.serving import Client, Serving, serving, well_served
+from tests.server.serving import Client, Serving, serving, until, well_served
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
@@ -146,25 +146,14 @@ def test_a_client_that_vanishes_in_mid_turn_leaves_nothing_behind(
 
 def test_the_metrics_tell_how_long_models_were_waited_for(server: Serving, friend: Client) -> None:
     friend.write("What is the capital of France?")
-    request = urllib.request.Request(f"{server.page}/metrics", headers=BEARER)
-    with urllib.request.urlopen(request) as answer:
-        text = answer.read().decode()
-    (count,) = re.findall(r'queue_wait_seconds_count\{model="llm"\} ([0-9.]+)', text)
-    assert float(count) > 0
-    assert 'voiceloop_turns_total{outcome="done"}' in text
+    figures = server.metrics(KEY)
+    assert figures['voiceloop_queue_wait_seconds_count{model="llm"}'] > 0
+    assert figures['voiceloop_turns_total{outcome="done"}'] > 0
 
 
 def wait_until_connected(server: Serving, count: int) -> None:
     """Wait until so many sessions have a connection, as the server's metrics tell."""
-    deadline = time.monotonic() + 20
-    while True:
-        request = urllib.request.Request(f"{server.page}/metrics", headers=BEARER)
-        with urllib.request.urlopen(request) as answer:
-            text = answer.read().decode()
-        if f'voiceloop_sessions{{state="connected"}} {count:.1f}' in text:
-            return
-        assert time.monotonic() < deadline, text
-        time.sleep(0.2)
+    until(lambda: server.metrics(KEY)['voiceloop_sessions{state="connected"}'] == count)
 
 
 def test_a_port_that_is_taken_is_one_line_and_a_hint_before_any_model_is_loaded(
@@ -180,11 +169,9 @@ def test_a_port_that_is_taken_is_one_line_and_a_hint_before_any_model_is_loaded(
 
 def test_refused_messages_are_counted_by_their_code(server: Serving, friend: Client) -> None:
     def counted() -> dict[str, float]:
-        request = urllib.request.Request(f"{server.page}/metrics", headers=BEARER)
-        with urllib.request.urlopen(request) as answer:
-            text = answer.read().decode()
-        found = re.findall(r'refused_messages_total\{code="([a-z_]+)"\} ([0-9.]+)', text)
-        return {code: float(count) for code, count in found}
+        found = re.compile(r'voiceloop_refused_messages_total\{code="([a-z_]+)"\}')
+        figures = server.metrics(KEY).items()
+        return {one[1]: count for name, count in figures if (one := found.fullmatch(name))}
 
     before = counted()
     with Client(server.url, additional_headers=BEARER) as client:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,11 +52,10 @@ def update(client: Client, kind: str = "transcription", **session: object) -> Ev
 
 def tokens(server: Serving) -> dict[str, float]:
     """All that language models have read and written."""
-    with urllib.request.urlopen(f"{server.page}/metrics") as page:
-        lines = page.read().decode().splitlines()
-    counted = [line.rsplit(" ", 1) for line in lines if line.startswith("voiceloop_tokens_total")]
+    figures = server.metrics()
+    counted = {name: figures[name] for name in figures if name.startswith("voiceloop_tokens_total")}
     assert counted
-    return {name: float(value) for name, value in counted}
+    return counted
 
 
 def test_what_is_said_is_told_and_nothing_replies(

@@ -6,7 +6,6 @@ import json
 import select
 import socket
 import threading
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -48,10 +47,7 @@ def friend(server: Serving) -> Iterator[Client]:
 
 def sessions(server: Serving, state: str) -> int:
     """How many sessions there are in a state, as the server's metrics tell."""
-    with urllib.request.urlopen(f"{server.page}/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    (line,) = (one for one in lines if one.startswith(f'voiceloop_sessions{{state="{state}"}}'))
-    return round(float(line.split()[1]))
+    return round(server.metrics()[f'voiceloop_sessions{{state="{state}"}}'])
 
 
 def connected(server: Serving) -> int:
