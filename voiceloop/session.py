@@ -227,7 +227,7 @@ class Session:
         The work of each turn gets the core's new view of the turn.
         """
         now = anyio.current_time()
-        if self._state.contested:
+        if self._state.contested or isinstance(report, inputs.Detected):
             receive(self._state, self._played(), now)
         requested = receive(self._state, report, now)
         for turn, work in self._work.items():
@@ -237,7 +237,10 @@ class Session:
     def _played(self) -> ReplyProgress:
         player = self._resources.player
         first_sound = player.recorder.at(Mark.FIRST_SOUND)
-        return ReplyProgress(player.turn, player.heard().words, first_sound, player.said_a_clause)
+        heard = player.heard().words
+        return ReplyProgress(
+            player.turn, heard, first_sound, player.said_a_clause, player.silent_at
+        )
 
     def _act(self, action: actions.Action) -> inputs.Input | None:
         """Carry out one action. Returns a report that follows from it at once, or None."""

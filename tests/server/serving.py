@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -67,7 +67,7 @@ class Serving:
 
     def metrics(self, key: str | None = None) -> dict[str, float]:
         """The figures of /metrics, of all servers together."""
-        total: Counter[str] = Counter()
+        total = defaultdict[str, float](float)
         for port in self.ports:
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             page = f"{self.page.rsplit(':', 1)[0]}:{port}/metrics"

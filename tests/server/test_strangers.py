@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 
 import pytest
@@ -91,9 +92,9 @@ def test_nothing_but_the_page_is_served(server: Serving, path: str) -> None:
 
 def asked(server: Serving, headers: dict[str, str]) -> int:
     """The status for whoever asks, without a socket, whether they would get one."""
-    connection = HTTPConnection("localhost", server.port)
-    connection.request("GET", "/v1/realtime", headers=headers)
-    return connection.getresponse().status
+    with closing(HTTPConnection("localhost", server.port)) as connection:
+        connection.request("GET", "/v1/realtime", headers=headers)
+        return connection.getresponse().status
 
 
 def test_who_was_let_into_no_socket_may_ask_why(server: Serving) -> None:
@@ -101,6 +102,9 @@ def test_who_was_let_into_no_socket_may_ask_why(server: Serving) -> None:
     assert asked(server, BEARER) == 426
 
 
+@pytest.mark.not_over(
+    "haproxy", "ray", why="each server has places of its own; those of a key are told on the socket"
+)
 def test_beyond_the_last_place_nobody_comes_in_until_one_is_free(server: Serving) -> None:
     taken = [Client(server.url, additional_headers=BEARER) for _ in range(PLACES)]
     for client in taken:
@@ -120,6 +124,7 @@ def test_beyond_the_last_place_nobody_comes_in_until_one_is_free(server: Serving
             time.sleep(0.1)
 
 
+@pytest.mark.not_over("haproxy", "ray", why="the proxy may close before the close code is read")
 def test_a_message_that_is_too_long_ends_its_own_connection(
     server: Serving, friend: Client
 ) -> None:

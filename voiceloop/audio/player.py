@@ -50,7 +50,7 @@ class Player:
         """When the present unbroken stretch of sound began; None while nothing sounds."""
         self._gapless = 0.0
         """When the stretch ends, if it sounds at real-time pace without a gap."""
-        self._silent_at = 0.0
+        self.silent_at = 0.0
         """When everything handed to the speaker has been played."""
 
     async def run(self) -> AsyncGenerator[Clause, None]:
@@ -73,12 +73,12 @@ class Player:
     def ahead_s(self) -> float:
         """Seconds of synthesised audio of the reply that have not been played yet."""
         rate = self._speaker.rate
-        return (self._playback.queued + unplayed(self._silent_at, rate)) / rate
+        return (self._playback.queued + unplayed(self.silent_at, rate)) / rate
 
     @property
     def said_a_clause(self) -> bool:
         """Whether the first clause of the reply has been played to its end."""
-        return self._playback.said_a_clause(unplayed(self._silent_at, self._speaker.rate))
+        return self._playback.said_a_clause(unplayed(self.silent_at, self._speaker.rate))
 
     def begin(self, turn: int, recorder: Recorder, *, lead_s: float = 0.0) -> None:
         """Make the reply to the turn with id `turn` the current one, and stop the old one.
@@ -109,13 +109,13 @@ class Player:
         while not playback.stopped:
             if not playback.exhausted:
                 await self._changed.wait()
-            elif self._silent_at > anyio.current_time():
+            elif self.silent_at > anyio.current_time():
                 # A pause meanwhile takes samples back, so look again afterwards.
-                await anyio.sleep_until(self._silent_at)
+                await anyio.sleep_until(self.silent_at)
             else:
                 self._end_stretch()
                 if playback.end:
-                    self.recorder.mark(Mark.SOUND_END, self._silent_at)
+                    self.recorder.mark(Mark.SOUND_END, self.silent_at)
                 break
         return playback.heard()
 
@@ -140,18 +140,18 @@ class Player:
             self._silence()
             self._playback.stop()
             if self._playback.position:
-                self.recorder.mark(Mark.SOUND_END, self._silent_at)
+                self.recorder.mark(Mark.SOUND_END, self.silent_at)
             self._wake()
         return self._playback.heard()
 
     def heard(self) -> Heard:
         """Return what has been heard of the reply by now."""
-        return self._playback.heard(unplayed(self._silent_at, self._speaker.rate))
+        return self._playback.heard(unplayed(self.silent_at, self._speaker.rate))
 
     def _hand_over(self, block: AudioBlock) -> None:
         begin = self._speaker.write(louder(block.pcm, self._gain, self.gain))
         self._gain = self.gain
-        self._silent_at = self._speaker.due()
+        self.silent_at = self._speaker.due()
         if self._since is not None and begin > self._gapless + AUDIBLE_GAP_S:
             self.recorder.count("underruns")
             self._end_stretch(self._gapless)
@@ -167,14 +167,14 @@ class Player:
             return
         fade = samples(FADE_MS, self._speaker.rate)
         self._playback.rewind(self._speaker.cut(fade))
-        self._silent_at = min(self._silent_at, self._speaker.due())
+        self.silent_at = min(self.silent_at, self._speaker.due())
         if self._playback.first_audible is None:
             self.recorder.retract(Mark.FIRST_SOUND)
         self._end_stretch()
 
     def _end_stretch(self, end: float | None = None) -> None:
         if self._since is not None:
-            end = max(self._since, self._silent_at if end is None else end)
+            end = max(self._since, self.silent_at if end is None else end)
             self.recorder.span(Lane.SPEAKER, "sound", self._since, end)
         self._since = None
 

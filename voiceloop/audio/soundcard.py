@@ -107,6 +107,10 @@ class SoundcardMicrophone(_Card):
         """Index, at the device's rate, of the next sample to come."""
         self._deaf_until = 0
         """Index of the first sample that is to be heard."""
+        self._begun: float | None = None
+        """When the sample with index 0 was recorded, by the stream's clock."""
+        self._first = 0
+        """Index of the first sample of the frames."""
         self._wake = _nothing
         self._woken = False
         super().__init__(device, opener)
@@ -129,7 +133,7 @@ class SoundcardMicrophone(_Card):
         with self._lock:
             self._woken = False
             self._ring.take_all()
-            self._next = self._ring.start
+            self._first = self._next = self._ring.start
         self._wake = partial(loop.call_soon_threadsafe, filled.set)
         framer, resampler = Framer(), LiveResampler(self.device_rate, SPEECH_RATE)
         try:
@@ -149,6 +153,13 @@ class SoundcardMicrophone(_Card):
             with self._lock:  # no callback is about to wake a loop that may end now
                 self._wake = _nothing
 
+    def recorded_at(self, index: int) -> float | None:
+        """Return when the sample with this index of the frames was recorded, by the stream's clock;
+        None before the first one."""
+        if self._begun is None:
+            return None
+        return self._begun + self._first / self.device_rate + index / SPEECH_RATE
+
     def _recorded(self) -> Pcm:
         """Return the recorded samples that are to be heard, with silence in place of lost ones."""
         with self._lock:
@@ -163,6 +174,11 @@ class SoundcardMicrophone(_Card):
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
         mono = self._mixer.feed(pcm)
         with self._lock:
+            if self._begun is None:
+                lag = time.currentTime - time.inputBufferAdcTime if time else 0.0
+                if not 0 < lag < STALL_S:  # some drivers do not say
+                    lag = self._stream.latency
+                self._begun = self._stream.time - lag - self._ring.end / self.device_rate
             self._ring.append(mono)
             if not self._woken:
                 self._wake()
@@ -198,6 +214,8 @@ class SoundcardSpeaker(_Card):
         """When the next sample that the device takes will sound, by the stream's clock."""
         super().__init__(device, opener)
         self.rate = self.device_rate
+        self._taken = Ring(round(BACKLOG_S * self.rate))
+        """What the device has taken, silence included, for `taken`."""
 
     def __exit__(self, *error: object) -> None:
         if self._started and not self._ended and len(self._ring):
@@ -249,6 +267,17 @@ class SoundcardSpeaker(_Card):
                 return
         raise self._gone()
 
+    def taken(self) -> Pcm:
+        """Return the samples that the device has taken since the last call, silence included."""
+        with self._lock:
+            return self._taken.take_all()[1]
+
+    def sounding_at(self, time: float) -> float | None:
+        """Return which of all samples that were taken sounds at `time`, by the stream's clock; None
+        before the first one."""
+        with self._lock:
+            return self._taken.end - (self._next - time) * self.rate if self._taken.end else None
+
     def _due(self) -> float:
         if not self._broken:
             return self._since + self._count / self.rate
@@ -261,10 +290,11 @@ class SoundcardSpeaker(_Card):
             lead = self._stream.latency
         with self._lock:
             count = self._ring.take(pcm[:, 0])
+            pcm[count:] = 0
+            self._taken.append(pcm[:, 0])
             self._broken = self._broken or count < frames or bool(status.output_underflow)
             self._next = self._stream.time + lead + frames / self.rate
         pcm[:count, 1:] = pcm[:count, :1]
-        pcm[count:] = 0
         self.underflows += bool(count and status.output_underflow)
 
 

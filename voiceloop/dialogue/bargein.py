@@ -8,6 +8,7 @@ end the reply. The rule has no state, audio or clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from enum import Enum, auto
 
 from voiceloop.asr.agreement import normalise
@@ -19,8 +20,15 @@ is half a second minus the frame in which the sound is noticed."""
 CLEAR = 2
 """Number of words from which a sound is an interruption at once. Backchannels are not counted."""
 ECHO = 2
-"""Minimum number of words that are an echo of the reply if they occur in it in the same order.
-Fewer may be equal by chance."""
+"""Minimum number of words that are an echo of the reply if they occur in it in a row. Fewer may be
+equal by chance."""
+WHOLE_ECHO = 3
+"""Minimum number of words in a row that make a whole turn an echo. Who answers at once may well
+repeat two words of the reply."""
+MISHEARD = 6
+"""Minimum number of words of a turn that is an echo although some of them were misheard."""
+ALIKE = 0.8
+"""Share of such words that must be those of the reply, in the same order."""
 
 
 class Verdict(Enum):
@@ -46,9 +54,9 @@ def judge(
     `speaking` says whether the user's voice goes on, and `final` whether no more words come.
     `spoken` are the words of the reply that sounded before it paused.
     """
-    said = [word for word in map(normalise, words) if word]
+    said = _normal(words)
     meant = [word for word in said if word not in language.backchannels]
-    if _echo(said, [normalise(word) for word in spoken]):
+    if _echo(said, _normal(spoken), ECHO):
         meant = []
     if len(meant) >= CLEAR:
         return Verdict.INTERRUPT
@@ -61,10 +69,31 @@ def judge(
     return Verdict.RESUME if language.articles.issuperset(meant) else Verdict.INTERRUPT
 
 
-def _echo(said: Sequence[str], spoken: Sequence[str]) -> bool:
-    """Return whether `spoken` contains all of `said` in a row, and `said` is too long for
-    chance."""
+def comes_back(words: Sequence[str], spoken: Sequence[str]) -> bool:
+    """Return whether the `words` of a whole turn are but `spoken`, the reply's words that sounded
+    at that time: the microphone heard the loudspeaker."""
+    said, reply = _normal(words), _normal(spoken)
+    if _echo(said, reply, WHOLE_ECHO):
+        return True
     n = len(said)
-    return n >= ECHO and any(
+    parts = [reply[at : at + n] for at in range(max(1, len(reply) - n + 1))]
+    return n >= MISHEARD and any(_alike(said, part) >= ALIKE * n for part in parts)
+
+
+def _echo(said: Sequence[str], spoken: Sequence[str], least: int) -> bool:
+    """Return whether `spoken` contains all of `said`, at least so many words, in a row."""
+    n = len(said)
+    return n >= least and any(
         list(spoken[at : at + n]) == list(said) for at in range(len(spoken) - n + 1)
     )
+
+
+def _alike(said: Sequence[str], spoken: Sequence[str]) -> int:
+    """Return how many words both have in the same order."""
+    blocks = SequenceMatcher(None, said, spoken, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks)
+
+
+def _normal(words: Sequence[str]) -> list[str]:
+    """Return words as they are compared, without those that are nothing but signs."""
+    return [word for word in map(normalise, words) if word]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from voiceloop.dialogue import actions
-from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, judge
+from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, comes_back, judge
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.state import Contest, Phase, ReplyProgress, Standing, Turn
 from voiceloop.types import FloorChange, Outcome, TurnHeard
@@ -59,6 +59,16 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
         _conclude(state, turn.id, contested, Standing.OVER)
         _show_again(state, turn, state.heard_to)
     if (turn := state.turn(turn_id)) and turn.dismissed and turn.ended:
+        stop(state, turn, "abandoned")
+
+
+def drop_echo(state: ConversationState, turn_id: int | None) -> None:
+    """Stop a turn in which nothing was heard but the reply, from the loudspeaker."""
+    turn = state.turn(turn_id)
+    if turn is None or not (turn.beside and turn.ended) or turn.words.whole is None:
+        return
+    if comes_back(turn.words.whole.text.split(), state.played.words):
+        state.ask(actions.RecordDecision(turn.id, "echo", state.now))
         stop(state, turn, "abandoned")
 
 

@@ -7,6 +7,7 @@ table. The core refers to a turn by its id. Users and clients know it by its num
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -192,6 +193,9 @@ class Turn:
     """Whether the user has finished: the endpoint has been decided."""
     resumes: bool = False
     """Whether this turn began so soon after the last one that the user had only paused."""
+    beside: bool = False
+    """Whether the turn began while a reply sounded, or so soon after that the loudspeaker may be
+    what was heard."""
     carried: str = ""
     """What the user said in an earlier turn, if they went on before it was answered."""
     returned: Sequence[Returned] = ()
@@ -259,6 +263,8 @@ class ReplyProgress:
     """When the first audible sample of the reply sounded; None before that."""
     said_a_clause: bool = False
     """Whether the first clause of the reply has sounded to its end."""
+    until: float = -math.inf
+    """When everything that the speaker was given has sounded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,15 @@ from dataclasses import replace
 from voiceloop.asr.turns import SilenceLasts, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
-from voiceloop.dialogue.floor import contest, contest_again, weigh
+from voiceloop.dialogue.floor import contest, contest_again, drop_echo, weigh
 from voiceloop.dialogue.guess import judge_guess
 from voiceloop.dialogue.state import AnswerRequest, Silence, Turn
 from voiceloop.dialogue.turnend import judge_end, take_sound
 from voiceloop.languages import AUTO, language
 from voiceloop.types import TurnHeard
 
+ECHO_S = 0.25
+"""Seconds after a reply for which a loudspeaker may still be what is heard."""
 RESUMED_S = 1.5
 """A user who goes on within this many seconds of falling silent cannot have listened to an answer.
 They had only paused, and may pause again however complete their next words are."""
@@ -46,6 +48,7 @@ def _judge(state: ConversationState, turn_id: int | None) -> None:
     """Judge a turn anew, after something has happened in it."""
     judge_guess(state, turn_id)
     weigh(state, turn_id)
+    drop_echo(state, turn_id)
     judge_end(state, turn_id)
 
 
@@ -60,6 +63,7 @@ def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
         guesses=state.abilities.guesses,
         request=AnswerRequest(state.settings.answers),
         resumes=paused is not None and at - paused < RESUMED_S,
+        beside=at < state.played.until + ECHO_S,
     )
     state.listening = turn.id
     state.ask(actions.Begin(turn.id, turn.number, event))

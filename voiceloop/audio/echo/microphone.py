@@ -1,0 +1,94 @@
+"""A microphone beside a loudspeaker: its frames without what the loudspeaker plays."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Protocol
+
+from voiceloop.audio.devices import Microphone
+from voiceloop.audio.echo.canceller import Duplex, EchoCanceller
+from voiceloop.audio.frames import SPEECH_RATE, LiveResampler, SampleBuffer
+from voiceloop.types import AudioFrame, Pcm
+
+
+class RecordingDevice(Protocol):
+    """A device that knows when a sample was recorded."""
+
+    def recorded_at(self, index: int) -> float | None:
+        """Return the time, by the sound system's clock, at which the sample with this index (at 16
+        kHz) was recorded; None while it is not known."""
+        ...
+
+
+class PlayingDevice(Protocol):
+    """A device that knows what it has played, and when."""
+
+    rate: int
+    """Sample rate in hertz."""
+
+    def taken(self) -> Pcm:
+        """Return the samples that the device has taken since the last call, silence included."""
+        ...
+
+    def sounding_at(self, time: float) -> float | None:
+        """Return which of all samples that were taken sounds at `time`, by the sound system's
+        clock; None while that is not known."""
+        ...
+
+
+class EchoFreeMicrophone:
+    """A microphone whose frames are free of what a speaker plays."""
+
+    def __init__(
+        self,
+        microphone: Microphone,
+        recorder: RecordingDevice,
+        speaker: PlayingDevice,
+        deaf: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Wrap `microphone`, whose frames `recorder` recorded beside `speaker`. Call `deaf` once if
+        the echo cannot be removed, so that nothing is heard during replies."""
+        self._microphone, self._recorder, self._speaker = microphone, recorder, speaker
+        self._deaf = deaf
+        self._played = SampleBuffer()
+        self.canceller = EchoCanceller(self._played)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the wrapped microphone has finished."""
+        return self._microphone.finished
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """Yield the frames of the microphone without echo."""
+        speaker, canceller = self._speaker, self.canceller
+        resampler = LiveResampler(speaker.rate, SPEECH_RATE)
+        aligned = told = False
+        async with aclosing(self._microphone.frames()) as frames:
+            async for frame in frames:
+                self._played.append(resampler.feed(speaker.taken()))
+                if not aligned and (offset := self._offset(frame.start)) is not None:
+                    canceller.align(offset)
+                    aligned = True
+                yield replace(frame, pcm=canceller.cancel(frame.pcm))
+                if canceller.duplex is Duplex.HALF and not told:
+                    told = True
+                    self._deaf()
+
+    def _offset(self, index: int) -> int | None:
+        """Return how many samples the played stream is ahead of the recorded one, by the devices'
+        times."""
+        time = self._recorder.recorded_at(index)
+        sounding = None if time is None else self._speaker.sounding_at(time)
+        if sounding is None:
+            return None
+        return round(sounding * SPEECH_RATE / self._speaker.rate) - index
+
+    def hold(self) -> None:
+        """Hold the microphone."""
+        self._microphone.hold()
+
+    def release(self) -> None:
+        """Release the microphone."""
+        self._microphone.release()
