@@ -37,7 +37,7 @@ from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
-from voiceloop.turn.jobs import play, read, recognise, rewrite
+from voiceloop.turn.jobs import play, read, recognise
 from voiceloop.turn.listener import Listener
 from voiceloop.turn.observer import Observer
 from voiceloop.turn.overlap import EVERYTHING, Overlap
@@ -154,7 +154,7 @@ class Session:
 
     @language.setter
     def language(self, spoken: Language) -> None:
-        self._send(inputs.SettingsChanged(language=spoken))
+        self._send(inputs.SettingsChanged(language=spoken.code))
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Replace the speech detector and the turn settings. The turn being heard is forgotten."""
@@ -203,7 +203,7 @@ class Session:
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Call `rewritten`, which edits the conversation, before the model reads anything else."""
-        self._send(inputs.Rewrite(rewritten))
+        self._send(self._history.replace(rewritten))
 
     def _request(self, report: inputs.Input) -> int | None:
         self._answering = None
@@ -283,7 +283,7 @@ class Session:
                 work = self._work[action.turn]
                 self._do(work, read(work, self._resources, action))
             case actions.RewriteHistory():
-                self._do(self._work[action.turn], rewrite(self._resources, action.rewrite))
+                self._do(self._work[action.turn], self._history.rewrite(action))
             case actions.StartReply():
                 self._start_reply(action, self._work[action.turn])
 
