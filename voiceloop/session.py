@@ -72,14 +72,17 @@ class Session:
         skills: Skills | None = None,
         ends: bool = False,
         wall_clock: Callable[[], datetime] | None = None,
+        core: Callable[[ConversationState, inputs.Input, float], list[actions.Action]] = receive,
     ) -> None:
         """Prepare the conversation; `show` receives its events.
 
         With `full_duplex` the user is heard during a reply and can interrupt it. `overlap` can
         leave out parallel and early work, for measurements. `detector` replaces the speech detector
         of the settings. `conversation` is one to continue, with its `skills`; the caller closes it.
-        With `ends`, the session ends when a goodbye has been spoken to the user.
+        With `ends`, the session ends when a goodbye has been spoken to the user. `core` is
+        `receive`, or a function that also records its calls.
         """
+        self._core = core
         self._wall_clock = wall_clock or partial(wall_time, config.timezone)
         self._own = conversation is None
         conversation = conversation or begun(engines.llm, config, self._wall_clock())
@@ -228,8 +231,8 @@ class Session:
         """
         now = anyio.current_time()
         if self._state.contested:
-            receive(self._state, self._played(), now)
-        requested = receive(self._state, report, now)
+            self._core(self._state, self._played(), now)
+        requested = self._core(self._state, report, now)
         for turn, work in self._work.items():
             work.known = self._state.turn(turn)
         return requested
