@@ -6,7 +6,7 @@ value is checked against its type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -50,6 +50,9 @@ class CoreStart(Struct, frozen=True):
     policy: TurnConfig
     language: str
     """Code of the user's language."""
+    answers: bool
+    interruptible: bool
+    thinks: bool
     reply: Options
     abilities: Abilities
     calibrations: Mapping[str, Calibration | None]
@@ -61,7 +64,7 @@ class CoreCall(Struct, frozen=True):
     at: float
     """Seconds of the event loop's clock."""
     report: Mapping[str, Any]
-    actions: list[Any]
+    actions: Sequence[Mapping[str, Mapping[str, Any]]]
     """The actions that the core returned, or `Raised` alone."""
 
 
@@ -88,18 +91,22 @@ def start_of(state: ConversationState) -> CoreStart:
     """Return the record of a state that has seen no report yet."""
     settings = state.settings
     return CoreStart(
-        *(FORMAT, settings.policy, settings.language.code, settings.reply),
+        *(FORMAT, settings.policy, settings.language.code),
+        *(settings.answers, settings.interruptible, settings.thinks, settings.reply),
         *(state.abilities, state.calibrations),
     )
 
 
 def state_of(start: CoreStart) -> ConversationState:
     """Return the state of which `start` is the record."""
-    settings = DialogueSettings(start.policy, language(start.language), reply=start.reply)
+    settings = DialogueSettings(
+        *(start.policy, language(start.language)),
+        *(start.answers, start.interruptible, start.thinks, start.reply),
+    )
     return ConversationState(settings, start.abilities, start.calibrations)
 
 
-def tagged(value: object) -> dict[str, object]:
+def tagged(value: object) -> dict[str, Any]:
     """Return `value` under the name of its class."""
     return {type(value).__name__: value}
 
