@@ -320,11 +320,16 @@ def test_a_recording_that_is_too_large_ends(tmp_path: Path) -> None:
     assert len(samples_in(made.folder / form.MICROPHONE)) > SPEECH_RATE
 
 
-def test_where_nothing_can_be_written_nothing_is_recorded(tmp_path: Path) -> None:
+def test_where_nothing_can_be_written_nothing_is_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     gone = tmp_path / "gone"
     gone.write_text("a file")
     with pytest.raises(VoiceloopError, match="nothing can be recorded in"):
         prepare(gone)
+    for command in ("talk", "serve"):
+        assert main([command, "--record", str(gone)]) == 2
+        assert f"voiceloop: nothing can be recorded in {gone}" in capsys.readouterr().err
     writer = RecordingWriter(gone, "now")
     writer.start()
     writer.finish()

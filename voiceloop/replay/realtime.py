@@ -1,21 +1,24 @@
 """Holds a recorded conversation once more: its microphone, in real time, into a real session.
 
-What a client requested happens again at its time: texts, responses, settings of replies. Not
-repeated are its tools, its changes of the history, and where it ended turns itself.
+What a client requested happens again at its time: texts, responses, settings of turns and replies.
+Its tools, its changes of the history and the ends of turns that it set itself are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 
+from voiceloop.asr.turns import SpeechDetector
 from voiceloop.audio.devices import FileMicrophone, NullSpeaker
 from voiceloop.config import (
     GUARDED,
     Config,
     Given,
+    TurnConfig,
     given_in,
     given_in_settings,
     merged,
@@ -117,19 +120,26 @@ async def _request(session: Session, requests: Requests, begun: float) -> None:
         await anyio.sleep_until(begun + at)
         match request:
             case inputs.Write(text, options):
-                session.write(text, options)
+                session.write(text, options and _in_own_voice(options))
             case inputs.Respond(options):
-                session.respond(options)
+                session.respond(options and _in_own_voice(options))
             case inputs.Cancel(number):
                 session.cancel(number)
+            case inputs.SettingsChanged(policy=TurnConfig() as policy):
+                session.listen(SpeechDetector(policy), policy)
             case inputs.SettingsChanged(language=str(code)):
                 session.language = language(code)
-            case inputs.SettingsChanged(reply=Options() as reply):
+            case inputs.SettingsChanged(reply=Options() as options):
                 session.conduct(
-                    reply,
+                    _in_own_voice(options),
                     answers=request.answers is not False,
                     interruptible=request.interruptible is not False,
                     thinks=request.thinks is not False,
                 )
             case _:
                 pass
+
+
+def _in_own_voice(options: Options) -> Options:
+    """Return options for a reply in this machine's voice, which may lack the recorded one."""
+    return replace(options, voice=None)
