@@ -66,11 +66,15 @@ class TerminalConversation:
         from voiceloop.llm.remote.presence import told_to
         from voiceloop.recording.recording import Recording, Surroundings
         from voiceloop.session import Session
+        from voiceloop.types import Notice
 
         async def converse() -> None:
             around, recording = Surroundings(microphone, speaker, self._show), None
             if record is not None:
-                recording = Recording(record, self._settings, self.note, full_duplex=full_duplex)
+                recording = Recording(
+                    *(record, self._settings, lambda text: self._show(Notice(text))),
+                    full_duplex=full_duplex,
+                )
                 around = recording.around(around)
             session = Session(
                 *(self._engines, around.microphone, around.speaker, self._settings, around.show),

@@ -23,7 +23,7 @@ from voiceloop.errors import VoiceloopError
 from voiceloop.types import Pcm
 
 MOST_BYTES = 1_000_000_000
-"""Maximum size of a recording: about two hours and a half."""
+"""Maximum size of a recording: about two hours."""
 
 
 class FullRecording(Exception):

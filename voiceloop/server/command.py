@@ -93,6 +93,8 @@ def serve_at_port(command: Serve) -> int:
         print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
         for note in (*notice.all(), *notes(command.settings)):
             print(note, flush=True)
+        if command.record is not None:
+            print(f"recording what is said and decided in {command.record}", flush=True)
 
     anyio.run(app.run, ready, backend_options=LOOP)
     if app.interrupted:
