@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.serving import RATE, Client, serving, spoken_question, to_wire
+from tests.server.serving import RATE, Client, serving, spoken_question, to_wire, until
 from voiceloop.audio.files import AudioFile
 from voiceloop.cli import main
 from voiceloop.flags import parse
@@ -53,7 +53,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             client.wait("session.created")
             client.create(CAPITAL)
             client.send("response.create")
-            client.wait("response.output_audio.delta")
+            until(lambda: len([*record.glob(f"*/{SPEAKER}")]) == 2)  # the written one has none
             server.process.kill()
             server.process.wait()
     return sorted(record.iterdir())
