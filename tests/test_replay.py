@@ -507,7 +507,7 @@ def test_a_file_that_is_no_scenario_is_refused(
     binary.write_bytes(bytes(range(256)))
     huge.write_text("# a comment\n" * 100_000)
     assert "No such file" in refused(tmp_path / "absent.toml", capsys)
-    assert "is not a file" in refused(tmp_path, capsys)
+    assert "is no recording" in refused(tmp_path, capsys)
     assert "is not a file" in refused(Path("/dev/zero"), capsys)
     assert "not valid TOML" in refused(binary, capsys)
     assert "larger than 1 MiB" in refused(huge, capsys)

@@ -33,6 +33,9 @@ from voiceloop.audio.files import AudioFile
 from voiceloop.audio.portaudio import INSTALLERS
 from voiceloop.bundled import STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS, bundled
 from voiceloop.cli import main
+from voiceloop.recording.format import MICROPHONE, SPEAKER
+from voiceloop.replay.decisions import differences
+from voiceloop.replay.recorded import shown
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.audio
@@ -176,8 +179,9 @@ def assert_a_conversation(
         assert QUESTIONS[question].lower() in text.lower(), (turns, said, talk.notes)
 
 
-def test_two_spoken_turns_are_answered(card: VirtualCard) -> None:
-    talk = Talk(card.environment, "--asr.engine", "whisper")
+def test_two_spoken_turns_are_answered_and_recorded(card: VirtualCard, tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    talk = Talk(card.environment, "--asr.engine", "whisper", "--record", str(recordings))
     try:
         assert talk.listening.wait(120)
         for number, question in enumerate(list(QUESTIONS)[:2], 1):
@@ -188,6 +192,12 @@ def test_two_spoken_turns_are_answered(card: VirtualCard) -> None:
         status = talk.interrupt()
     assert status == 0, talk.notes
     assert talk.turns.empty(), "it answered itself"
+    assert any(f"recording what is said and decided in {recordings}" in one for one in talk.notes)
+    (folder,) = recordings.iterdir()
+    assert not differences(folder)
+    assert [trace.outcome for trace in shown(folder).traces] == ["done", "done"]
+    for name in (MICROPHONE, SPEAKER):
+        assert np.abs(sf.read(folder / name)[0]).max() > 0.01
 
 
 def run(environment: dict[str, str], *argv: str) -> subprocess.CompletedProcess[str]:

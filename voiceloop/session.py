@@ -37,7 +37,7 @@ from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
-from voiceloop.turn.jobs import play, read, recognise, rewrite
+from voiceloop.turn.jobs import play, read, recognise
 from voiceloop.turn.listener import Listener
 from voiceloop.turn.observer import Observer
 from voiceloop.turn.overlap import EVERYTHING, Overlap
@@ -72,14 +72,17 @@ class Session:
         skills: Skills | None = None,
         ends: bool = False,
         wall_clock: Callable[[], datetime] | None = None,
+        core: Callable[[ConversationState, inputs.Input, float], list[actions.Action]] = receive,
     ) -> None:
         """Prepare the conversation; `show` receives its events.
 
         With `full_duplex` the user is heard during a reply and can interrupt it. `overlap` can
         leave out parallel and early work, for measurements. `detector` replaces the speech detector
         of the settings. `conversation` is one to continue, with its `skills`; the caller closes it.
-        With `ends`, the session ends when a goodbye has been spoken to the user.
+        With `ends`, the session ends when a goodbye has been spoken to the user. `core` is
+        `receive`, or a function that also records its calls.
         """
+        self._core = core
         self._wall_clock = wall_clock or partial(wall_time, config.timezone)
         self._own = conversation is None
         conversation = conversation or begun(engines.llm, config, self._wall_clock())
@@ -154,7 +157,7 @@ class Session:
 
     @language.setter
     def language(self, spoken: Language) -> None:
-        self._send(inputs.SettingsChanged(language=spoken))
+        self._send(inputs.SettingsChanged(language=spoken.code))
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Replace the speech detector and the turn settings. The turn being heard is forgotten."""
@@ -203,7 +206,7 @@ class Session:
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Call `rewritten`, which edits the conversation, before the model reads anything else."""
-        self._send(inputs.Rewrite(rewritten))
+        self._send(self._history.replace(rewritten))
 
     def _request(self, report: inputs.Input) -> int | None:
         self._answering = None
@@ -228,8 +231,8 @@ class Session:
         """
         now = anyio.current_time()
         if self._state.contested or isinstance(report, inputs.Detected):
-            receive(self._state, self._played(), now)
-        requested = receive(self._state, report, now)
+            self._core(self._state, self._played(), now)
+        requested = self._core(self._state, report, now)
         for turn, work in self._work.items():
             work.known = self._state.turn(turn)
         return requested
@@ -286,7 +289,7 @@ class Session:
                 work = self._work[action.turn]
                 self._do(work, read(work, self._resources, action))
             case actions.RewriteHistory():
-                self._do(self._work[action.turn], rewrite(self._resources, action.rewrite))
+                self._do(self._work[action.turn], self._history.rewrite(action))
             case actions.StartReply():
                 self._start_reply(action, self._work[action.turn])
 

@@ -180,9 +180,7 @@ class RoomCard:
             now = self.time
             block = np.zeros((BLOCK, 1), np.float32)
             times = SimpleNamespace(currentTime=now, outputBufferDacTime=now + LATENCY_S)
-            self._callbacks["output"](
-                block, BLOCK, times, SimpleNamespace(output_underflow=False)
-            )
+            self._callbacks["output"](block, BLOCK, times, SimpleNamespace(output_underflow=False))
             self._sounding = np.concatenate((self._sounding, block[:, 0]))
             sounding, self._sounding = np.split(self._sounding, [BLOCK])
             count += 1

@@ -85,7 +85,9 @@ class World:
         """The core has ended the turn that is heard."""
         self.model: actions.ModelWork | None = None
         self.ear: actions.JudgeSound | None = None
-        self.rewrite: object | None = None
+        self.rewrite: int | None = None
+        """The newest history that the model has not taken, by its number."""
+        self.rewrites = 0
         self.left = False
         """What is read while nobody says anything is to be left."""
         self.begun = 0
@@ -280,12 +282,12 @@ class World:
     def _opened(self) -> None:
         assert isinstance(self.model, actions.ReadOpening)
         rewritten = None if self.left else self.model.rewrite
-        if rewritten is self.rewrite:
+        if rewritten == self.rewrite:
             self.rewrite = None
         self._done(inputs.OpeningRead(rewritten))
 
     def _rewritten(self, work: actions.RewriteHistory) -> None:
-        if self.rewrite is work.rewrite:
+        if self.rewrite == work.rewrite:
             self.rewrite = None
         self._done(inputs.Rewritten(work.rewrite))
 
@@ -315,7 +317,7 @@ class World:
         self.tell(inputs.Forget())
 
     def _rewrite(self) -> None:
-        self.rewrite = object()
+        self.rewrite = self.rewrites = self.rewrites + 1
         self.tell(inputs.Rewrite(self.rewrite))
 
     # ---- what the core answers with
@@ -349,7 +351,7 @@ class World:
                 self._open(action)
             case actions.LeaveOpening():
                 assert isinstance(self.model, actions.ReadOpening), "it is being read"
-                assert self.model.rewrite is not self.rewrite, "it is to be seen"
+                assert self.model.rewrite != self.rewrite, "it is to be seen"
                 self.left = True
             case (
                 actions.Commit()
@@ -402,7 +404,7 @@ class World:
         assert self.model is None, "the model does one thing after the other"
         assert not self.live, "nobody says anything"
         assert work.number > self.begun, "it is of the next turn"
-        assert work.rewrite is self.rewrite, "the newest history counts"
+        assert work.rewrite == self.rewrite, "the newest history counts"
         assert work.rewrite or not self.over, "results may come for the last reply's calls"
         self.model, self.left = work, False
 
@@ -413,7 +415,7 @@ class World:
         assert work.turn == self.state.turns[0].id, "turns are answered in order"
         self.model = work
         if isinstance(work, actions.RewriteHistory):
-            assert work.rewrite is self.rewrite, "the newest history counts"
+            assert work.rewrite == self.rewrite, "the newest history counts"
         if isinstance(work, actions.StartReply):
             own = work.returned or work.announces
             assert self.rewrite is None or own, "a history is read before a reply"
@@ -476,7 +478,7 @@ class World:
     def _check(self) -> None:
         """What holds after everything that happens."""
         if isinstance(self.model, actions.ReadOpening):
-            newest = self.rewrite is None or self.model.rewrite is self.rewrite
+            newest = self.rewrite is None or self.model.rewrite == self.rewrite
             assert newest or self.left, "what is not to be seen is not read on"
         turns = self.state.turns
         for turn in turns:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from voiceloop.asr.turns import Detector, SpeechStarted, TurnEnded, TurnEvent
 from voiceloop.audio.frames import SPEECH_RATE, Framer, SampleBuffer, samples

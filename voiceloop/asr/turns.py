@@ -22,7 +22,8 @@ After that the turn may end within a window, if the part that has arrived is qui
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from voiceloop.asr.loudness import Loudness
 from voiceloop.audio.frames import samples
@@ -37,8 +38,7 @@ SETTLED_MS = 64
 """Milliseconds of unvoiced windows after which the end of speech is searched again."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechStarted:
+class SpeechStarted(Struct, frozen=True, tag=True):
     """The user has begun to speak."""
 
     sample: int
@@ -50,8 +50,7 @@ class SpeechStarted:
     """First sample of the first voiced window."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechPaused:
+class SpeechPaused(Struct, frozen=True, tag=True):
     """The user has fallen silent; whether the turn is over is not known yet."""
 
     sample: int
@@ -60,8 +59,7 @@ class SpeechPaused:
     """Index of the sample after the last voiced one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SilenceLasts:
+class SilenceLasts(Struct, frozen=True, tag=True):
     """The user is still silent, and the turn may end here."""
 
     sample: int
@@ -78,8 +76,7 @@ class SilenceLasts:
         return self.quiet and self.sample - self.speech_end >= samples(silence_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechResumed:
+class SpeechResumed(Struct, frozen=True, tag=True):
     """The user goes on within the turn, which makes all guesses since `SpeechPaused` void."""
 
     sample: int
@@ -88,8 +85,7 @@ class SpeechResumed:
     """First sample of the first voiced window."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(Struct, frozen=True, tag=True):
     """The user's turn is over."""
 
     sample: int

@@ -11,15 +11,14 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Protocol, Self
 
 import anyio
 import anyio.lowlevel
 import numpy as np
 
-from voiceloop.audio.files import AudioFile, AudioInfo, WavWriter
-from voiceloop.audio.frames import Framer, HighPass, fade_out, silence
+from voiceloop.audio.files import AudioFile, AudioInfo
+from voiceloop.audio.frames import Framer, HighPass, silence
 from voiceloop.types import AudioFrame, Pcm
 
 Pace = Literal["realtime", "max"]
@@ -173,100 +172,6 @@ class PacedSpeaker:
 
 class NullSpeaker(PacedSpeaker):
     """A speaker whose audio goes nowhere."""
-
-
-class WavSpeaker(PacedSpeaker):
-    """Plays into a wav file.
-
-    At real-time pace the file is a recording of the loudspeaker from the first sound on, with
-    silence where nothing sounded. At pace `max` it holds what was played, end to end. Used as a
-    context manager, it puts the file in place on success only. Raises AudioError if the file cannot
-    be written.
-    """
-
-    def __init__(self, path: str | Path, rate: int, *, pace: Pace = "realtime") -> None:
-        super().__init__(rate, pace=pace)
-        self._writer = WavWriter(path, rate)
-        self._begun: float | None = None
-        self._held = silence(0)
-        """Samples that may not have been played yet, and so may still be cut."""
-        self._written = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self._settle(0)
-        self._writer.__exit__(kind, error, trace)
-
-    def write(self, pcm: Pcm) -> float:
-        """Play `pcm` after all that was written before, and return when that begins."""
-        begin = super().write(pcm)
-        if self._begun is None:
-            self._begun = self._since
-        if self._count == len(pcm) and self.pace == "realtime":
-            self._settle(0)
-            self._silence_until(round((self._since - self._begun) * self.rate))
-        self._held = np.concatenate((self._held, pcm))
-        self._settle(unplayed(self.due(), self.rate))
-        return begin
-
-    def cut(self, fade: int) -> int:
-        """Fade out over the next `fade` samples at most, and return how many samples are
-        discarded."""
-        dropped = super().cut(fade)
-        kept = self._held[: len(self._held) - dropped]
-        self._held = fade_out(kept, min(unplayed(self.due(), self.rate), len(kept)))
-        return dropped
-
-    def _settle(self, keep: int) -> None:
-        """Write the held samples to the file, except the last `keep`, which have not been played
-        yet."""
-        played = len(self._held) - keep
-        if played > 0:
-            self._writer.write(self._held[:played])
-            self._written += played
-            self._held = self._held[played:]
-
-    def _silence_until(self, index: int) -> None:
-        while (missing := index - self._written) > 0:
-            gap = min(missing, self.rate)
-            self._writer.write(silence(gap))
-            self._written += gap
-
-
-class RecordedSpeaker:
-    """A speaker that sounds, and a file that records the same audio."""
-
-    def __init__(self, speaker: Speaker, file: WavSpeaker) -> None:
-        """Write to `speaker` and to `file`, which have the same rate. All times and counts are
-        those of `speaker`."""
-        self.rate = speaker.rate
-        self._speaker, self._file = speaker, file
-
-    def due(self) -> float:
-        """Return when a sample written now would be played, in seconds of the loop's clock."""
-        return self._speaker.due()
-
-    def write(self, pcm: Pcm) -> float:
-        """Write `pcm` to both, and return when the speaker begins to play it."""
-        self._file.write(pcm)
-        return self._speaker.write(pcm)
-
-    def cut(self, fade: int) -> int:
-        """Cut both, and return how many samples the speaker will now never play."""
-        self._file.cut(fade)
-        return self._speaker.cut(fade)
-
-    async def room(self) -> None:
-        """Wait until the speaker has room for more audio."""
-        await self._speaker.room()
 
 
 def unplayed(until: float, rate: int) -> int:

@@ -34,6 +34,11 @@ LOUDEST = 1e10
 """Amplitude from which a sample is invalid. Full scale is 1, or 2**31 in the files of some
 programs."""
 
+WAV_HEADER = 44
+"""Bytes of the header of a wav file."""
+UNKNOWN = 0xFFFFFFFF
+"""The length in the header of a wav file whose length is not known yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class AudioInfo:
@@ -206,8 +211,8 @@ def _missing_wav_bytes(path: Path) -> int:
         while len(head := file.read(8)) == 8:
             name, length = struct.unpack("<4sI", head)
             if name == b"data":
-                # Programs that write to a pipe do not know the length, and put 0xFFFFFFFF.
-                return 0 if length == 0xFFFFFFFF else max(0, file.tell() + length - size)
+                # Programs that write to a pipe do not know the length.
+                return 0 if length == UNKNOWN else max(0, file.tell() + length - size)
             file.seek(length + length % 2, os.SEEK_CUR)
     return 0
 
@@ -243,6 +248,19 @@ def check_wav(path: Path) -> None:
             f"{path} exists and was not made by voiceloop",
             "choose another name, or move the file away first",
         )
+
+
+def wav_header(rate: int, size: int, *, floats: bool = False, after: int = 0) -> bytes:
+    """Return the header of a mono wav file: its first `WAV_HEADER` bytes.
+
+    `size` bytes of samples follow, integers of 16 bits or `floats` of 32, and then `after` more.
+    """
+    kind, width = (3, 4) if floats else (1, 2)
+    return struct.pack(
+        "<4sI4s4sIHHIIHH4sI",
+        *(b"RIFF", min(UNKNOWN, WAV_HEADER - 8 + size + after), b"WAVE"),
+        *(b"fmt ", 16, kind, 1, rate, rate * width, width, 8 * width, b"data", size),
+    )
 
 
 class WavWriter:
@@ -305,13 +323,7 @@ class WavWriter:
             self.discard()
 
     def _header(self) -> bytes:
-        pcm, channels, width = 1, 1, 2
-        size = 36 + self._bytes + len(self._origin())
-        return struct.pack(
-            "<4sI4s4sIHHIIHH4sI",
-            *(b"RIFF", size, b"WAVE", b"fmt ", 16, pcm, channels, self._rate),
-            *(self._rate * channels * width, channels * width, 8 * width, b"data", self._bytes),
-        )
+        return wav_header(self._rate, self._bytes, after=len(self._origin()))
 
     def _origin(self) -> bytes:
         """Return the chunk that follows the samples. It names voiceloop as the program that made

@@ -77,7 +77,7 @@ class RecordingDetector(SpeechDetector):
         # The session may end a turn while no event is being reported, some time after the last
         # frame. A replay does not know that time, so it decides with the next frame.
         late = 0 if self._reporting else 1
-        self.events.append(replace(ended, sample=ended.sample + late))
+        self.events.append(structs.replace(ended, sample=ended.sample + late))
         return ended
 
     def _remembered(self, events: Iterable[TurnEvent]) -> Iterator[TurnEvent]:

@@ -52,13 +52,8 @@ class Ask(Command, frozen=True, kw_only=True):
 
 def ask(command: Ask) -> int:
     """Run `voiceloop ask` and return the exit status."""
-    from voiceloop.audio.devices import (
-        Centred,
-        FileMicrophone,
-        NullSpeaker,
-        RecordedSpeaker,
-        WavSpeaker,
-    )
+    from voiceloop.audio.devices import Centred, FileMicrophone, NullSpeaker
+    from voiceloop.audio.recorded import RecordedSpeaker, WavSpeaker
     from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})

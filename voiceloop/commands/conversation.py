@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,27 +44,50 @@ class TerminalConversation:
         self._view.show(Notice(text))
 
     def run(
-        self, microphone: Microphone, speaker: Speaker, *, lasts: bool = False, **options: Any
+        self,
+        microphone: Microphone,
+        speaker: Speaker,
+        *,
+        full_duplex: bool,
+        lasts: bool = False,
+        record: Path | None = None,
+        **options: Any,
     ) -> None:
-        """Converse until the microphone ends; `options` are those of `Session`.
+        """Converse until the microphone ends; `options` are more of `Session`.
 
-        With `lasts`, a goodbye ends the conversation, and the language model is calibrated in idle
-        time if it has no calibration.
+        With `full_duplex` the user is heard during a reply. With `lasts`, a goodbye ends the
+        conversation, and the language model is calibrated in idle time if it has no calibration.
+        With `record`, the conversation is recorded in that folder.
         """
         import anyio
 
         from voiceloop.calibration.idle import calibrate_in_idle_time
         from voiceloop.calibration.keeping import cache_folder
         from voiceloop.llm.remote.presence import told_to
+        from voiceloop.recording.recording import Recording, Surroundings
         from voiceloop.session import Session
+        from voiceloop.types import Notice
 
         async def converse() -> None:
+            around, recording = Surroundings(microphone, speaker, self._show), None
+            if record is not None:
+                recording = Recording(
+                    *(record, self._settings, lambda text: self._show(Notice(text))),
+                    full_duplex=full_duplex,
+                )
+                around = recording.around(around)
             session = Session(
-                *(self._engines, microphone, speaker, self._settings, self._show),
+                *(self._engines, around.microphone, around.speaker, self._settings, around.show),
+                core=around.core,
+                full_duplex=full_duplex,
                 ends=lasts,
                 **options,
             )
-            async with told_to(self.note), anyio.create_task_group() as tasks:
+            async with (
+                told_to(self.note),
+                recording or nullcontext(),
+                anyio.create_task_group() as tasks,
+            ):
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
                     tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())

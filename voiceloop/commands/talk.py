@@ -31,16 +31,21 @@ class Talk(Choosing, frozen=True, kw_only=True):
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
     """Print one JSON object on one line for each turn."""
+    record: Annotated[Path | None, written("DIR")] = None
+    """Record all that is said and decided in a new folder in DIR, for `voiceloop replay`."""
 
 
 def talk(command: Talk) -> int:
     """Run `voiceloop talk` and return the exit status."""
     from voiceloop.audio.devices import Centred
     from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
+    from voiceloop.recording.folder import prepare
 
     keep([command.config], {"--trace": command.trace})
     if "list" in (command.input, command.output):
         return list_devices()
+    if command.record is not None:
+        prepare(command.record)
     command, notice = settle(command, looks=sys.stderr.isatty())
     with (
         SoundcardMicrophone(command.input) as microphone,
@@ -53,6 +58,8 @@ def talk(command: Talk) -> int:
         for note in (*notice.all(), *notes(command.settings)):
             terminal.note(note)
         terminal.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
+        if command.record is not None:
+            terminal.note(f"recording what is said and decided in {command.record}")
         microphone.start()
         speaker.start()
         hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
@@ -60,7 +67,12 @@ def talk(command: Talk) -> int:
         silent = f"hearing only silence from '{microphone.name}': is it muted?"
         with suppress(KeyboardInterrupt):
             centred = Centred(microphone, partial(terminal.note, silent))
-            terminal.run(centred, speaker, lasts=True, full_duplex=command.headphones)
+            terminal.run(
+                *(centred, speaker),
+                full_duplex=command.headphones,
+                lasts=True,
+                record=command.record,
+            )
         if lost := microphone.lost / microphone.device_rate:
             terminal.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:

@@ -51,8 +51,8 @@ class ReadOpening:
 
     number: int
     """Number of the next turn."""
-    rewrite: object | None
-    """Another history that the model must take first; None to keep its own."""
+    rewrite: int | None
+    """Number of another history that the model must take first; None to keep its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ class RewriteHistory:
     """Replace the language model's history, before it reads anything of a turn."""
 
     turn: int
-    rewrite: object
+    rewrite: int
+    """Number of the new history."""
 
 
 @dataclass(frozen=True, slots=True)

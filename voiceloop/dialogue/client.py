@@ -10,6 +10,7 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.floor import stop
 from voiceloop.dialogue.state import AnswerRequest, Options, Returned, TurnWords
+from voiceloop.languages import language
 from voiceloop.types import Notice, Transcript, Word
 
 
@@ -97,6 +98,8 @@ def _conduct(state: ConversationState, request: inputs.SettingsChanged) -> None:
     """Apply the settings that are given."""
     given = {field.name: getattr(request, field.name) for field in fields(request)}
     changed = {name: value for name, value in given.items() if value is not None}
+    if request.language is not None:
+        changed["language"] = language(request.language)
     state.settings = replace(state.settings, **changed)
 
 

@@ -71,9 +71,9 @@ class ConversationState:
     """What the language model is doing; None if it is idle."""
     unread: bool = field(init=False)
     """Whether the model has yet to read the history before the next turn."""
-    rewrite: object | None = None
-    """Another history that the model must take before it reads anything else; None if there is
-    none."""
+    rewrite: int | None = None
+    """Number of another history that the model must take before it reads anything else; None if
+    there is none."""
     settled: bool = False
     """Whether the session runs and all turns that are over have been closed, so that the language
     model may begin something."""

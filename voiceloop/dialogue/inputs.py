@@ -1,4 +1,7 @@
-"""The inputs of the core: reports of stages, and requests of clients and timers."""
+"""The inputs of the core: reports of stages, and requests of clients and timers.
+
+They are plain data, so that they can be recorded, and given to the core once more.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from dataclasses import dataclass
 from voiceloop.asr.turns import TurnEvent
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue.state import NOTHING, Options, ReplyProgress, Returned, TurnWords
-from voiceloop.languages import Language
 from voiceloop.types import ToolCall
 
 
@@ -79,17 +81,17 @@ class Read:
 class OpeningRead:
     """The language model has read the history before the next turn, or has stopped reading it."""
 
-    rewritten: object | None = None
-    """New history that the model has read, as in the request. None if there is none, or the reading
-    has stopped."""
+    rewritten: int | None = None
+    """Number of the new history that the model has read. None if there is none, or the reading has
+    stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
     """The language model has taken another history."""
 
-    rewritten: object
-    """The new history, as in the request."""
+    rewritten: int
+    """Number of the new history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,8 @@ class Cancel:
 class Rewrite:
     """A client replaces the history. The language model takes it before it reads anything else."""
 
-    rewrite: object
+    rewrite: int
+    """Number of the new history; those of earlier ones are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,8 @@ class SettingsChanged:
     """The settings of the conversation change. Those that are None stay as they are."""
 
     policy: TurnConfig | None = None
-    language: Language | None = None
+    language: str | None = None
+    """Code of the language that the user speaks."""
     answers: bool | None = None
     interruptible: bool | None = None
     thinks: bool | None = None

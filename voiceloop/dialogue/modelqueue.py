@@ -16,7 +16,7 @@ def take(state: ConversationState, report: inputs.FromModel) -> None:
     """Apply a report of the language model to the state."""
     if isinstance(report, inputs.Rewritten | inputs.OpeningRead):
         state.model = None
-        if state.rewrite is report.rewritten:  # no other was requested meanwhile
+        if state.rewrite == report.rewritten:  # no other was requested meanwhile
             state.rewrite = None
         return
     turn = state.turn(report.turn)

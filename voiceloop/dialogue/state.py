@@ -7,7 +7,6 @@ table. The core refers to a turn by its id. Users and clients know it by its num
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -263,7 +262,7 @@ class ReplyProgress:
     """When the first audible sample of the reply sounded; None before that."""
     said_a_clause: bool = False
     """Whether the first clause of the reply has sounded to its end."""
-    until: float = -math.inf
+    until: float = 0.0
     """When everything that the speaker was given has sounded."""
 
 

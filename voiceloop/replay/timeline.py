@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any
 
 from voiceloop.replay.run import ReplayResult
@@ -153,19 +154,37 @@ def lines(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[str]:
         yield printable(f"{entry.time:10.3f} {turn:>4}  {entry.lane:<11}  {entry.what}{took}{text}")
     yield ""
     for line in turns(replay):
-        latency = voice_to_voice_ms(line.trace)
-        took = "     -" if latency is None else f"{latency:6.0f} ms"
-        said, heard = len(line.reply.split()), line.trace.heard
-        part = f" ({len(heard.split())} of {said} words)" if heard != line.reply else ""
-        what = f"turn {line.trace.turn}  {line.trace.outcome:<11} {took}"
-        yield printable(f"{what}  you: {line.transcript}  loop: {heard}{part}")
+        yield turn_text(line)
+    yield from different(found)
+    if replay.problem:
+        yield printable(f"not over: {replay.problem}")
+
+
+def compared(recorded: ReplayResult, replay: ReplayResult) -> Iterator[str]:
+    """Yield two lines for each turn, as text: how it was recorded, and how it is now."""
+    for before, now in zip_longest(turns(recorded), turns(replay)):
+        for when, line in (("recorded", before), ("now", now)):
+            if line is not None:
+                yield f"{when:<8}  {turn_text(line)}"
+
+
+def turn_text(line: TurnLine) -> str:
+    """Return a turn on one line."""
+    latency = voice_to_voice_ms(line.trace)
+    took = "     -" if latency is None else f"{latency:6.0f} ms"
+    said, heard = len(line.reply.split()), line.trace.heard
+    part = f" ({len(heard.split())} of {said} words)" if heard != line.reply else ""
+    what = f"turn {line.trace.turn}  {line.trace.outcome:<11} {took}"
+    return printable(f"{what}  you: {line.transcript}  loop: {heard}{part}")
+
+
+def different(found: Iterable[Difference]) -> Iterator[str]:
+    """Yield the differences as text."""
     for difference in found:
         whose = f"turn {difference.turn}: " if difference.turn else ""
         yield printable(f"not as expected: {whose}{difference.key}")
         yield printable(f"  expected: {difference.expected!r}")
         yield printable(f"  was:      {difference.was!r}")
-    if replay.problem:
-        yield printable(f"not over: {replay.problem}")
 
 
 def records(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[dict[str, Any]]:

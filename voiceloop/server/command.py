@@ -34,10 +34,7 @@ class Serve(Choosing, frozen=True, kw_only=True):
     """Serve a web page to talk to, and the OpenAI Realtime protocol."""
 
     uses = SECTIONS
-    examples = (
-        "voiceloop serve --preset cpu",
-        "voiceloop serve --api-key-file keys --behind-proxy --allow-host my.example",
-    )
+    examples = ("voiceloop serve --preset cpu",)
     docs = "docs/server.md"
 
     host: Annotated[str, written("HOST")] = "localhost"
@@ -60,6 +57,8 @@ class Serve(Choosing, frozen=True, kw_only=True):
     """Also log what is said; with --telemetry it is exported too."""
     telemetry: bool = False
     """Export traces and metrics by OpenTelemetry; the variables OTEL_* say where to."""
+    record: Annotated[Path | None, written("DIR")] = None
+    """Record each session in a new folder in DIR; docs/replay.md says what is in it."""
     cluster: bool = False
     """Run as a replica on a Ray cluster; docs/deploy.md has more."""
 
@@ -78,6 +77,7 @@ def serve_at_port(command: Serve) -> int:
     elif command.cert or command.key:
         raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
     binding, access, site = guarded(command)
+    _prepare(command)
     check_port(binding)
     command, notice = settle(command, looks=True)
     _start_log(command)
@@ -93,6 +93,8 @@ def serve_at_port(command: Serve) -> int:
         print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
         for note in (*notice.all(), *notes(command.settings)):
             print(note, flush=True)
+        if command.record is not None:
+            print(f"recording what is said and decided in {command.record}", flush=True)
 
     anyio.run(app.run, ready, backend_options=LOOP)
     if app.interrupted:
@@ -109,6 +111,7 @@ def service_of(command: Serve, *, alone: bool = False) -> Service:
     if command.cert or command.key:
         raise ConfigError("TLS is up to the server that runs the application", "leave --cert out")
     _, access, site = guarded(command)
+    _prepare(command)
     command, _ = settle(command, looks=False, ask=None)
     return _service(command, access, site, alone=alone)
 
@@ -140,7 +143,18 @@ def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Serv
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     models = open_engines(command.settings)
     opened = startup.settled(models) if alone else models
-    return Service(opened, command.settings, access, site, store, Offers.of(command), telemetry)
+    return Service(
+        *(opened, command.settings, access, site, store, Offers.of(command), telemetry),
+        record=command.record,
+    )
+
+
+def _prepare(command: Serve) -> None:
+    """Make the folder for recordings, if there are to be any."""
+    from voiceloop.recording.folder import prepare
+
+    if command.record is not None:
+        prepare(command.record)
 
 
 def _telemetry(command: Serve) -> Telemetry | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 import anyio
@@ -104,9 +105,11 @@ class Connection:
         *,
         transcribes: bool = False,
         report: Report | None = None,
+        record: Path | None = None,
     ) -> None:
         """Begin a session for the client, whose place is `ticket`. `transcribes` makes it a session
-        of type `transcription`. `report` is called with each turn that has ended."""
+        of type `transcription`. `report` is called with each turn that has ended. With `record`,
+        the session is recorded in that folder."""
         self.ticket = ticket
         """The client's place, with the id of the API key that it showed."""
         self.over = anyio.Event()
@@ -120,7 +123,8 @@ class Connection:
         self._meter = Meter(limits, metrics)
         self._outbox = Outbox(registry.new_id, metrics)
         self._report = report
-        self.visit = ClientSession(self.dialogue, self._outbox, self._note_end, report)
+        self._record = record
+        self.visit = self._begin()
         """The client session that runs on this connection."""
         self._scope = anyio.CancelScope()
         self._closing: tuple[int, str] = (1000, "")
@@ -297,6 +301,12 @@ class Connection:
 
     # ---- the session
 
+    def _begin(self) -> ClientSession:
+        """Begin a client session with the dialogue."""
+        return ClientSession(
+            *(self.dialogue, self._outbox, self._note_end, self._report), record=self._record
+        )
+
     async def _converse(self, client_session: ClientSession) -> None:
         try:
             await client_session.run()
@@ -335,7 +345,7 @@ class Connection:
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
-        self.visit = ClientSession(self.dialogue, self._outbox, self._note_end, self._report)
+        self.visit = self._begin()
         self.visit.welcome_back()
         self._tasks.start_soon(self._offer)
         self._tasks.start_soon(self._converse, self.visit)

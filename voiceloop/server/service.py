@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -54,7 +55,10 @@ class Socket(Transport, Protocol):
 
 
 class Service:
-    """One server without its shell."""
+    """One server without its shell.
+
+    It has many attributes: all that its connections share is here.
+    """
 
     def __init__(
         self,
@@ -65,9 +69,11 @@ class Service:
         store: Store,
         offers: Offers | None = None,
         telemetry: Telemetry | None = None,
+        *,
+        record: Path | None = None,
     ) -> None:
         """`models` is entered on a worker thread by `open`, and left at its end. So is `store`
-        closed."""
+        closed. With `record`, sessions are recorded in that folder."""
         self.metrics = Metrics()
         self._models = models
         self._config = config
@@ -75,6 +81,7 @@ class Service:
         self._store = store
         self._offers = offers
         self._telemetry = telemetry
+        self._record = record
         self._routes = Routes(
             access,
             site,
@@ -203,6 +210,7 @@ class Service:
             *(socket, registry, ticket, limits, self.metrics),
             transcribes=transcribes,
             report=report,
+            record=self._record,
         )
         self._connections.add(connection)
         try:

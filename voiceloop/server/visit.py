@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import partial
 from itertools import takewhile
+from pathlib import Path
 
 import anyio
 
@@ -18,6 +20,7 @@ from voiceloop.audio.devices import Centred
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
+from voiceloop.recording.recording import Recording, Surroundings
 from voiceloop.server.asking import SILENCE, Asking
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
@@ -72,8 +75,9 @@ logger = logging.getLogger(__name__)
 class ClientSession:
     """One connection of a client, from its start to its end. `run` it once.
 
-    State that outlives the connection is in its `Dialogue`. A client that comes back gets a new
-    client session.
+    It has many attributes: each is a part of the way from the client to the session and back. State
+    that outlives the connection is in its `Dialogue`. A client that comes back gets a new client
+    session.
     """
 
     def __init__(
@@ -82,21 +86,30 @@ class ClientSession:
         out: Out,
         ended: Callable[[TurnTrace], None] = lambda trace: None,
         report: Report | None = None,
+        *,
+        record: Path | None = None,
     ) -> None:
         """`out` sends events to the client. `ended` is called with the trace of each ended turn,
-        and then `report`, which is for telemetry."""
+        and then `report`, which is for telemetry. With `record`, the session is recorded in that
+        folder while it runs."""
         self._dialogue = dialogue
         self._out = out
         self._ended = ended
         self._listening = UserTurns(dialogue.new_id, dialogue.ledger, out.put)
         self._speaking = Speaking(dialogue.new_id, dialogue.ledger, dialogue.id, out)
         self.microphone = SocketMicrophone(self._note_silence)
-        self.session = Session(
-            dialogue.engines,
+        around = Surroundings(
             Centred(self.microphone, self._note_muted),
             self._speaking.speaker,
-            dialogue.config,
             TurnLog(self.show, partial(_tell, dialogue, report)).show,
+        )
+        self._recording: Recording | None = None
+        if record is not None:
+            self._recording = Recording(record, dialogue.config, _note_lost, full_duplex=True)
+            around = self._recording.around(around)
+        self.session = Session(
+            *(dialogue.engines, around.microphone, around.speaker, dialogue.config, around.show),
+            core=around.core,
             full_duplex=True,
             conversation=dialogue.conversation,
             skills=dialogue.skills,
@@ -139,7 +152,8 @@ class ClientSession:
         """Converse until `stop` is called."""
         try:
             with self._scope:
-                await self.session.run()
+                async with self._recording or nullcontext():
+                    await self.session.run()
         finally:
             self._speaking.leave(self.session.words_heard)
             self._dialogue.language = self.session.language
@@ -385,6 +399,10 @@ def _tell(dialogue: Dialogue, report: Report | None, trace: TurnTrace, text: Tur
         engines = dialogue.engines
         about = About(dialogue.id, engines.llm.name, engines.asr.name, engines.tts.name)
         report(trace, about, WordsSaid(text.said, text.reply))
+
+
+def _note_lost(text: str) -> None:
+    logger.warning("a recording has ended too early", extra={"why": text})
 
 
 def trace_fields(trace: TurnTrace) -> dict[str, object]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
+from itertools import count
 from typing import Any
 
 import anyio
@@ -33,6 +34,9 @@ class History:
         self._player = resources.player
         self._scope = anyio.CancelScope()
         """Cancel scope of the reading before the next turn begins."""
+        self._rewrites: dict[int, Any] = {}
+        """Functions that put other histories in place, by the numbers of these histories."""
+        self._numbers = count(1)
         self._read = self._observer.standing.tokens_read
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
         """Tool calls with which the last reply ended, each with its result or None."""
@@ -40,21 +44,40 @@ class History:
         """Number of tokens of the last reply. If the next reply continues it with a tool's results,
         they count as heard together with the next reply's."""
 
+    def replace(self, rewritten: Any) -> inputs.Rewrite:
+        """Take the function `rewritten`, which will put another history in place. Return the
+        request for it."""
+        number = next(self._numbers)
+        self._rewrites[number] = rewritten
+        return inputs.Rewrite(number)
+
+    async def rewrite(self, request: actions.RewriteHistory) -> Reports:
+        """Put another history in place."""
+        await self._runner.call(self._rewrites[request.rewrite])
+        self._discard(request.rewrite)
+        yield inputs.Rewritten(request.rewrite)
+
+    def _discard(self, number: int) -> None:
+        """Discard the functions for the history with this number, which is in place, and for those
+        before it."""
+        self._rewrites = {other: one for other, one in self._rewrites.items() if other > number}
+
     async def read(self, request: actions.ReadOpening) -> Reports:
         """Have the language model read the history before the next turn, until `leave` is called.
         The reading has idle priority until the next turn begins. A failure is only logged, because
         the next turn will report it."""
-        rewritten: Any = request.rewrite
         self._scope, self._next, seen = anyio.CancelScope(), Priority(IDLE), None
         try:
             with self._scope:
-                if rewritten is not None:
-                    await self._runner.call(rewritten, priority=self._next)
+                if request.rewrite is not None:
+                    await self._runner.call(self._rewrites[request.rewrite], priority=self._next)
                 steps = self._observer.steps(self._conversation.prefill("", request.number))
                 async with aclosing(self._runner.stream(steps, priority=self._next)) as chunks:
                     async for _ in chunks:
                         pass
-                seen = rewritten
+                if request.rewrite is not None:
+                    self._discard(request.rewrite)
+                seen = request.rewrite
         except VoiceloopError as error:
             logger.warning("turn %d is not prepared: %s", request.number, error.message)
         except Exception:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from functools import partial
-from typing import Any
 
 import anyio
 
@@ -85,12 +84,6 @@ async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords
     yield inputs.Read(work.turn, text, found.end_probability, begun, found.exchanges)
     if text and work.recorder.turn > 1:  # a first question cannot be predicted
         await look_ahead(resources, work.recorder, text, work.recorder.turn, request.options)
-
-
-async def rewrite(resources: Resources, rewritten: Any) -> Reports:
-    """Replace the language model's history by calling `rewritten`."""
-    await resources.engines.llm_runner.call(rewritten)
-    yield inputs.Rewritten(rewritten)
 
 
 async def play(resources: Resources) -> Reports:

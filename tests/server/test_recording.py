@@ -1,0 +1,128 @@
+"""Recordings of the real server, with the starter models."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.server.serving import RATE, Client, serving, spoken_question, to_wire, until
+from voiceloop.audio.files import AudioFile
+from voiceloop.cli import main
+from voiceloop.flags import parse
+from voiceloop.recording.format import SETTINGS, SPEAKER
+from voiceloop.replay.command import Replay
+from voiceloop.replay.decisions import differences
+from voiceloop.replay.realtime import settings_for
+from voiceloop.replay.recorded import reports, shown
+from voiceloop.types import TokenBurst
+
+pytestmark = pytest.mark.models
+
+CAPITAL = "What is the capital of France?"
+LONG = "Why is the sky blue?"
+KEY = "a-key-that-nobody-may-see-0123456789"
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three sessions: one spoken, with an interruption, one written, with another history, and one
+    that was cut off when the server was killed."""
+    parent = tmp_path_factory.mktemp("server")
+    key = {"additional_headers": {"Authorization": f"Bearer {KEY}"}}
+    speech = {text: to_wire(spoken_question(text), 16_000) for text in (CAPITAL, LONG)}
+    record = parent / "recordings"
+    with serving(parent, "--record", str(record), VOICELOOP_API_KEY=KEY) as server:
+        with Client(server.url, **key) as client:
+            client.wait("session.created")
+            client.say(speech[LONG], pause_s=1.0)
+            client.wait("response.output_audio.delta")
+            client.say(bytes(RATE) + speech[CAPITAL], pause_s=4.0)
+            client.wait("response.done", where=lambda event: "Paris" in str(event))
+        with Client(server.url, **key) as client:
+            client.wait("session.created")
+            client.update(instructions="Answer briefly.", output_modalities=["text"])
+            client.write(CAPITAL)
+            since = len(client.events)
+            client.create(LONG)
+            client.send("response.create")
+            client.send("response.cancel")
+            client.wait("response.done", since=since)
+        with Client(server.url, **key) as client:
+            client.wait("session.created")
+            client.create(CAPITAL)
+            client.send("response.create")
+            until(lambda: len([*record.glob(f"*/{SPEAKER}")]) == 2)  # the written one has none
+            server.process.kill()
+            server.process.wait()
+    return sorted(record.iterdir())
+
+
+def test_each_session_has_its_own(recordings: list[Path]) -> None:
+    assert len(recordings) == 3
+    assert {stat.S_IMODE(one.stat().st_mode) for one in recordings} == {0o700}
+
+
+def test_they_are_decided_as_before(recordings: list[Path]) -> None:
+    for folder in recordings:
+        assert not differences(folder)
+    spoken, written, _ = ({type(r).__name__ for _, r in reports(one)[1]} for one in recordings)
+    assert {"Detected", "Recognised", "Read", "Sounding", "ReplyProgress"} <= spoken
+    assert {"Write", "Rewrite", "SettingsChanged", "Cancel"} <= written
+
+
+def test_one_that_was_cut_off_has_what_was_until_then(recordings: list[Path]) -> None:
+    result = shown(recordings[2])
+    assert "Paris" in "".join(one.text for _, one in result.shown if isinstance(one, TokenBurst))
+    assert not result.traces, "its turn had not ended"
+    with AudioFile(recordings[2] / SPEAKER) as file:
+        assert not file.info.warning
+
+
+def test_they_have_no_key(recordings: list[Path]) -> None:
+    for file in (file for one in recordings for file in one.iterdir()):
+        assert KEY.encode() not in file.read_bytes(), file
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_spoken_one_is_held_again(
+    recordings: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["replay", "--realtime", "--preset", "starter", str(recordings[0])])
+    told = capsys.readouterr()
+    assert "voiceloop: recorded with whisper starter, llm starter, espeak" in told.err
+    lines = told.out.splitlines()
+    for number, said in enumerate((LONG, CAPITAL), start=1):
+        before, now = lines[2 * number - 2 : 2 * number]
+        assert before.startswith(f"recorded  turn {number}  ") and f"you: {said}" in before
+        assert now.startswith(f"now       turn {number}  ") and f"you: {said}" in now
+    assert "Paris" in lines[3]
+    # The reply that was interrupted may have been written a little further this time.
+    differing = [line for line in lines if line.startswith("not as expected")]
+    assert bool(status) == bool(differing)
+    assert set(differing) <= {"not as expected: turn 1: reply"}
+
+
+def test_where_the_models_are_lacking_it_cannot_be_held_again(
+    recordings: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lacking = str(tmp_path / "no-model")
+    assert main(["replay", "--realtime", "--llm.target", lacking, str(recordings[0])]) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "loading" not in line]
+    assert lines[-2].startswith("voiceloop: ") and lines[-1].startswith("hint: ")
+
+
+def test_it_chooses_neither_code_nor_models_nor_servers(recordings: list[Path]) -> None:
+    folder = recordings[1]
+    settings = (folder / SETTINGS).read_text()
+    settings = settings.replace('engine = "speculative"', 'engine = "evil"')
+    settings = settings.replace('base_url = ""', 'base_url = "http://evil.example"')
+    settings = settings.replace("hangover_ms = 500", "hangover_ms = 700")
+    (folder / SETTINGS).write_text(settings)
+    words = ["replay", str(folder), "--asr.beam-size", "2"]
+    command = parse({"replay": Replay}, words, files=())
+    assert isinstance(command, Replay)
+    found = settings_for(folder, command)
+    assert (found.llm.engine, found.llm.base_url) == ("speculative", "")
+    assert (found.turns.hangover_ms, found.asr.beam_size) == (700, 2)

@@ -1,0 +1,132 @@
+"""The folder of one recording, for its owner alone.
+
+Every write goes to the system at once. So a recording that is cut off can be read up to there: of a
+text all whole lines, of a sound what follows a header that says that its length is unknown. The
+functions here block, and raise OSError.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from io import FileIO
+from itertools import count
+from pathlib import Path
+from typing import Self, cast
+
+from voiceloop.audio.files import UNKNOWN, WAV_HEADER, wav_header
+from voiceloop.audio.frames import to_pcm16
+from voiceloop.errors import VoiceloopError
+from voiceloop.types import Pcm
+
+MOST_BYTES = 1_000_000_000
+"""Maximum size of a recording: about two hours."""
+
+
+class FullRecording(Exception):
+    """Raised when a recording has reached its maximum size."""
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder for recordings, for its owner alone, unless it exists. Raises VoiceloopError
+    if nothing can be written to it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        why = "" if os.access(folder, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise VoiceloopError(
+            f"nothing can be recorded in {folder}: {why}",
+            "name a folder that you may write to, or one that does not exist yet",
+        )
+
+
+class GrowingWav:
+    """A mono wav file of unknown length; places that are never written are silent."""
+
+    def __init__(self, file: FileIO, rate: int, *, floats: bool) -> None:
+        """Write to `file`: floats, exactly, or integers of 16 bits."""
+        self._file = file
+        self._floats = floats
+        self._width = 4 if floats else 2
+        self._header = partial(wav_header, rate, floats=floats)
+        _write(file, self._header(UNKNOWN))
+
+    def write(self, place: int, pcm: Pcm) -> int:
+        """Write samples of which the first is number `place`. Return the file's size up to their
+        end."""
+        data = pcm.astype("<f4") if self._floats else to_pcm16(pcm).astype("<i2")
+        self._file.seek(WAV_HEADER + place * self._width)
+        _write(self._file, data.tobytes())
+        return self._file.tell()
+
+    def finish(self) -> None:
+        """Put the length into the header."""
+        size = self._file.seek(0, os.SEEK_END) - WAV_HEADER
+        self._file.seek(0)
+        _write(self._file, self._header(size - size % self._width))
+
+
+class RecordingFolder:
+    """A new folder for one recording. Used as a context manager, it closes its files."""
+
+    def __init__(self, parent: Path, name: str, most_bytes: int = MOST_BYTES) -> None:
+        """Make the folder in `parent`; if `name` exists there, it gets a number."""
+        self.path = _new_folder(parent, name)
+        self._most_bytes = most_bytes
+        self._sizes: dict[str, int] = {}
+        self._texts: dict[str, FileIO] = {}
+        self._sounds: dict[str, GrowingWav] = {}
+        self._closing = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._closing.close()
+
+    def append(self, name: str, text: bytes) -> None:
+        """Append to a text file."""
+        if name not in self._texts:
+            self._texts[name] = self._create(name)
+        self._grow(name, self._sizes.get(name, 0) + len(text))
+        _write(self._texts[name], text)
+
+    def put(self, name: str, rate: int, place: int, pcm: Pcm, *, floats: bool = False) -> None:
+        """Write samples to a wav file, of which the first is number `place`."""
+        if name not in self._sounds:
+            sound = GrowingWav(self._create(name), rate, floats=floats)
+            self._closing.callback(sound.finish)
+            self._sounds[name] = sound
+        self._grow(name, self._sounds[name].write(place, pcm))
+
+    def _create(self, name: str) -> FileIO:
+        private: Callable[[str, int], int] = partial(os.open, mode=0o600)
+        file = open(self.path / name, "xb", buffering=0, opener=private)
+        return self._closing.enter_context(cast("FileIO", file))
+
+    def _grow(self, name: str, size: int) -> None:
+        self._sizes[name] = size
+        if sum(self._sizes.values()) > self._most_bytes:
+            raise FullRecording
+
+
+def _new_folder(parent: Path, name: str) -> Path:
+    for number in count(1):
+        path = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("there are more numbers than folders")
+
+
+def _write(file: FileIO, data: bytes) -> None:
+    """Write all of `data`. A disk that takes only a part of it is full."""
+    if file.write(data) != len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,0 +1,143 @@
+"""The format of a recording: names of its files, and its values as JSON.
+
+A value of a union is an object with one key, the name of its class. Readers trust nothing: each
+value is checked against its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from voiceloop.config import TurnConfig
+from voiceloop.dialogue.conversationstate import Abilities, ConversationState
+from voiceloop.dialogue.inputs import Input
+from voiceloop.dialogue.state import DialogueSettings, Options
+from voiceloop.languages import language
+from voiceloop.types import Calibration, Event
+
+FORMAT = 1
+"""Number of the format; another one cannot be read."""
+ABOUT, SETTINGS = "about.json", "settings.toml"
+REPORTS, EVENTS = "reports.jsonl", "events.jsonl"
+MICROPHONE, SPEAKER = "microphone.wav", "speaker.wav"
+
+
+class About(Struct, frozen=True):
+    """How a recording was made."""
+
+    format: int
+    voiceloop: str
+    """Version of voiceloop."""
+    python: str
+    platform: str
+    began: str
+    """Date and time, by ISO 8601."""
+    engines: str
+    full_duplex: bool
+    """Whether the user was heard during replies."""
+
+
+class CoreStart(Struct, frozen=True):
+    """All that the core knew at the beginning of a conversation: the first line of the reports."""
+
+    format: int
+    policy: TurnConfig
+    language: str
+    """Code of the user's language."""
+    answers: bool
+    interruptible: bool
+    thinks: bool
+    reply: Options
+    abilities: Abilities
+    calibrations: Mapping[str, Calibration | None]
+
+
+class CoreCall(Struct, frozen=True):
+    """A call of the core: any other line of the reports."""
+
+    at: float
+    """Seconds of the event loop's clock."""
+    report: Mapping[str, Any]
+    actions: Sequence[Mapping[str, Mapping[str, Any]]]
+    """The actions that the core returned, or `Raised` alone."""
+
+
+class ShownEvent(Struct, frozen=True):
+    """An event that the user or client was shown: a line of the events."""
+
+    at: float
+    """Seconds of the event loop's clock."""
+    event: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """Stands for the actions of a call of the core that raised an exception."""
+
+    error: str
+
+
+_REPORTS = {kind.__name__: kind for kind in get_args(Input)}
+_EVENTS = {kind.__name__: kind for kind in get_args(Event)}
+
+
+def start_of(state: ConversationState) -> CoreStart:
+    """Return the record of a state that has seen no report yet."""
+    settings = state.settings
+    return CoreStart(
+        *(FORMAT, settings.policy, settings.language.code),
+        *(settings.answers, settings.interruptible, settings.thinks, settings.reply),
+        *(state.abilities, state.calibrations),
+    )
+
+
+def state_of(start: CoreStart) -> ConversationState:
+    """Return the state of which `start` is the record."""
+    settings = DialogueSettings(
+        *(start.policy, language(start.language)),
+        *(start.answers, start.interruptible, start.thinks, start.reply),
+    )
+    return ConversationState(settings, start.abilities, start.calibrations)
+
+
+def tagged(value: object) -> dict[str, Any]:
+    """Return `value` under the name of its class."""
+    return {type(value).__name__: value}
+
+
+def report_in(record: Mapping[str, Any]) -> Input:
+    """Return the report in a record. Raises msgspec.ValidationError if there is none."""
+    return _untagged(_REPORTS, record)
+
+
+def event_in(record: Mapping[str, Any]) -> Event:
+    """Return the event in a record. Raises msgspec.ValidationError if there is none."""
+    return _untagged(_EVENTS, record)
+
+
+def _untagged(kinds: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
+    if len(record) != 1 or (name := next(iter(record))) not in kinds:
+        raise msgspec.ValidationError("Expected an object with one key, the name of a known class")
+    return msgspec.convert(record[name], kinds[name])
+
+
+def encoded(value: object) -> bytes:
+    """Return `value` as JSON on one line, the same for equal values."""
+    return msgspec.json.encode(value, enc_hook=_of_numpy, order="deterministic")
+
+
+def plain(value: object) -> Any:
+    """Return `value` as it is read from a recording."""
+    return msgspec.json.decode(encoded(value))
+
+
+def _of_numpy(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError
