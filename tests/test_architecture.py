@@ -94,6 +94,7 @@ ROOMS = {
     "faster_whisper": ("asr/",),
     "onnxruntime": ("asr/", "tts/graphs.py"),
     "TTS": ("tts/",),
+    "pywebrtc_audio": ("audio/echo/canceller.py",),
     "sounddevice": ("audio/portaudio.py",),
     "websockets": ("server/websocket.py", "server/paced.py", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),

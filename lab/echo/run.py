@@ -255,7 +255,7 @@ def play(
                 await talk.hold(replies, seed=len(scene.name))
                 tasks.cancel_scope.cancel()
             talk.found.duplex = heard.canceller.duplex.name.lower()
-            talk.found.delay_ms = heard.canceller.delay_ms
+            talk.found.delay_ms = heard.canceller.alignment.delay_ms
             talk.found.cancelling_share = spent[0] / (spent[1] / SPEECH_RATE)
         return talk
 
@@ -275,12 +275,15 @@ def engines_of(config: Config) -> Engines:
 def line(found: Found) -> str:
     """Return what was found in one scene as a line of text."""
     done, asked = found.interruptions
-    return (
-        f"{found.scene:<32} interrupted {done:2}/{asked:2}   by itself {len(found.self_interruptions)} "
-        f"(paused {found.self_pauses})   echo turns {len(found.echo_turns)}   words wrong "
-        f"{found.errors():6.1%}   cpu {found.cancelling_share:5.2%}   {found.duplex} "
-        f"{found.delay_ms and round(found.delay_ms)} ms"
+    parts = (
+        f"{found.scene:<32} interrupted {done:2}/{asked:2}",
+        f"by itself {len(found.self_interruptions)} (paused {found.self_pauses})",
+        f"echo turns {len(found.echo_turns)}",
+        f"words wrong {found.errors():6.1%}",
+        f"cpu {found.cancelling_share:5.2%}",
+        f"{found.duplex} {found.delay_ms and round(found.delay_ms)} ms",
     )
+    return "   ".join(parts)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from voiceloop.choosing import Choosing, settle
 from voiceloop.commands.conversation import conversation
@@ -15,18 +15,27 @@ from voiceloop.outputs import keep
 from voiceloop.status import engine_names, examples, notes
 from voiceloop.terminal import tell
 
+if TYPE_CHECKING:
+    from voiceloop.audio.devices import Microphone
+
+
+NOT_CANCELLED = (
+    "the loudspeaker's echo cannot be removed, so nothing is heard during replies: "
+    "turn it down, or use headphones"
+)
+
 
 class Talk(Choosing, frozen=True, kw_only=True):
     """Talk at the microphone and be answered aloud, until Ctrl-C."""
 
-    examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --headphones")
+    examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
 
     input: Annotated[str | None, written("NAME")] = None
     """The microphone by a part of its name, or `list`; without it the system's default."""
     output: Annotated[str | None, written("NAME")] = None
     """The speaker by a part of its name, or `list`; without it the system's default."""
     headphones: bool = False
-    """Listen during replies, so that you can interrupt; a loudspeaker would interrupt too."""
+    """Leave out the echo canceller, which lets you interrupt a loudspeaker."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
@@ -38,6 +47,7 @@ class Talk(Choosing, frozen=True, kw_only=True):
 def talk(command: Talk) -> int:
     """Run `voiceloop talk` and return the exit status."""
     from voiceloop.audio.devices import Centred
+    from voiceloop.audio.echo.microphone import EchoFreeMicrophone
     from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
     from voiceloop.recording.folder import prepare
 
@@ -62,17 +72,15 @@ def talk(command: Talk) -> int:
             terminal.note(f"recording what is said and decided in {command.record}")
         microphone.start()
         speaker.start()
-        hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
-        terminal.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
+        terminal.note(f"listening to '{microphone.name}', Ctrl-C ends")
         silent = f"hearing only silence from '{microphone.name}': is it muted?"
         with suppress(KeyboardInterrupt):
-            centred = Centred(microphone, partial(terminal.note, silent))
-            terminal.run(
-                *(centred, speaker),
-                full_duplex=command.headphones,
-                lasts=True,
-                record=command.record,
-            )
+            heard: Microphone = Centred(microphone, partial(terminal.note, silent))
+            if not command.headphones:
+                heard = EchoFreeMicrophone(
+                    heard, microphone, speaker, partial(terminal.note, NOT_CANCELLED)
+                )
+            terminal.run(heard, speaker, full_duplex=True, lasts=True, record=command.record)
         if lost := microphone.lost / microphone.device_rate:
             terminal.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
         if flaws := microphone.overflows + speaker.underflows:

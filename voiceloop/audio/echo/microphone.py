@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from voiceloop.audio.devices import Microphone
-from voiceloop.audio.echo.canceller import Duplex, EchoCanceller
+from voiceloop.audio.echo.canceller import EchoCanceller
+from voiceloop.audio.echo.trial import Duplex
 from voiceloop.audio.frames import SPEECH_RATE, LiveResampler, SampleBuffer
 from voiceloop.types import AudioFrame, Pcm
 
@@ -68,17 +69,16 @@ class EchoFreeMicrophone:
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:
                 self._played.append(resampler.feed(speaker.taken()))
-                if not aligned and (offset := self._offset(frame.start)) is not None:
-                    canceller.align(offset)
+                if not aligned and (ahead := self._ahead(frame.start)) is not None:
+                    canceller.begin(ahead)
                     aligned = True
                 yield replace(frame, pcm=canceller.cancel(frame.pcm))
                 if canceller.duplex is Duplex.HALF and not told:
                     told = True
                     self._deaf()
 
-    def _offset(self, index: int) -> int | None:
-        """Return how many samples the played stream is ahead of the recorded one, by the devices'
-        times."""
+    def _ahead(self, index: int) -> int | None:
+        """Return how many more samples were played than recorded, by the devices' times."""
         time = self._recorder.recorded_at(index)
         sounding = None if time is None else self._speaker.sounding_at(time)
         if sounding is None:

@@ -1,0 +1,65 @@
+"""Finds out whether an echo is removed, by what was recorded and what is left of it."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum, auto
+
+import numpy as np
+
+from voiceloop.audio.frames import FRAME_MS
+from voiceloop.types import Pcm
+
+REMOVED_DB, FAINT_DBFS = 12.0, -55.0
+"""The echo counts as removed if that much of it is gone, or no more than that is left."""
+TRIAL_MS = 300
+"""Time of sound in milliseconds that is judged at once."""
+NO_ECHO_MS = 1500
+"""Time of sound in milliseconds after which an echo whose delay was not found is not there."""
+GIVE_UP_MS = 4000
+"""Time of sound in milliseconds after which an echo that is still there counts as not removable."""
+
+
+class Duplex(Enum):
+    """What is heard while something sounds."""
+
+    TRYING = auto()
+    """Nothing yet: the echo is not known to be removed."""
+    FULL = auto()
+    """The user: the echo is removed."""
+    HALF = auto()
+    """Nothing: the echo could not be removed so far."""
+
+
+class Trial:
+    """The trial of an echo canceller, from the first sound on."""
+
+    def __init__(self) -> None:
+        self.duplex = Duplex.TRYING
+        self._sounded_ms = self._judged_ms = 0
+        self._recorded = self._left = 0.0
+        """Energy of the present stretch before and after the canceller."""
+
+    def feed(self, recorded: Pcm, left: Pcm, *, found: bool) -> None:
+        """Add a block while something sounds. `found` says whether the delay of the echo is
+        known."""
+        self._sounded_ms += FRAME_MS
+        if self.duplex is Duplex.FULL or not (found or self._sounded_ms > NO_ECHO_MS):
+            return
+        self._recorded += float(np.mean(np.square(recorded, dtype=np.float64)))
+        self._left += float(np.mean(np.square(left, dtype=np.float64)))
+        self._judged_ms += FRAME_MS
+        if self._judged_ms == TRIAL_MS:
+            self._judge()
+
+    def _judge(self) -> None:
+        recorded, left = (
+            10 * math.log10(energy * FRAME_MS / TRIAL_MS + 1e-12)
+            for energy in (self._recorded, self._left)
+        )
+        if recorded - left >= REMOVED_DB or left <= FAINT_DBFS:
+            self.duplex = Duplex.FULL
+        elif self._sounded_ms >= GIVE_UP_MS:
+            self.duplex = Duplex.HALF
+        self._recorded = self._left = 0.0
+        self._judged_ms = 0
