@@ -32,7 +32,12 @@ class HandCard:
         self._finish: Callable[[], None] = lambda: None
 
     def open(
-        self, kind: Kind, name: str | None, callback: Callback, finished: Callable[[], None]
+        self,
+        kind: Kind,
+        name: str | None,
+        callback: Callback,
+        finished: Callable[[], None],
+        rate: int | None = None,
     ) -> tuple[str, HandCard]:
         """Be the device that is called `name`."""
         self._call, self._finish, self.state = callback, finished, "open"

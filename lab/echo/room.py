@@ -144,7 +144,12 @@ class RoomCard:
         """All that the microphone has heard."""
 
     def open(
-        self, kind: Kind, name: str | None, callback: Callback, finished: Callable[[], None]
+        self,
+        kind: Kind,
+        name: str | None,
+        callback: Callback,
+        finished: Callable[[], None],
+        rate: int | None = None,
     ) -> tuple[str, RoomCard]:
         """Be the device of this kind."""
         self._callbacks[kind] = callback

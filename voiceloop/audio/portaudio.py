@@ -66,17 +66,23 @@ class PortAudioStream(Protocol):
         ...
 
 
-Opener = Callable[[Kind, str | None, Callback, Callable[[], None]], tuple[str, PortAudioStream]]
+Opener = Callable[
+    [Kind, str | None, Callback, Callable[[], None], int | None], tuple[str, PortAudioStream]
+]
 """A function that opens a device by kind and name. It returns the full name and a stream that has
 not been started.
 
 The third argument is the stream's callback. The fourth is called when the stream ends, for any
-reason.
+reason. The fifth is the sample rate; None for the device's own.
 """
 
 
 def open_stream(
-    kind: Kind, name: str | None, callback: Callback, finished: Callable[[], None]
+    kind: Kind,
+    name: str | None,
+    callback: Callback,
+    finished: Callable[[], None],
+    rate: int | None = None,
 ) -> tuple[str, PortAudioStream]:
     """Open the system's default device, or the one whose name contains `name`.
 
@@ -93,7 +99,7 @@ def open_stream(
         try:
             with _hushed():
                 return device["name"], make(
-                    samplerate=device["default_samplerate"],
+                    samplerate=rate or device["default_samplerate"],
                     device=device["index"],
                     channels=channels,
                     dtype="float32",
@@ -108,6 +114,15 @@ def open_stream(
         f"see that the sound server runs and that no other program holds it, "
         f"or choose another with --{kind}",
     )
+
+
+def begin_anew() -> None:
+    """Have PortAudio look for devices again. No stream may be open."""
+    import sounddevice
+
+    with _hushed():
+        sounddevice._terminate()  # there is no public way
+        sounddevice._initialize()
 
 
 def names(kind: Kind) -> list[str]:

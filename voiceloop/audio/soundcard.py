@@ -46,11 +46,13 @@ class _Card(ABC):
 
     kind: Kind
 
-    def __init__(self, device: str | None, opener: Opener) -> None:
+    def __init__(self, device: str | None, opener: Opener, rate: int | None = None) -> None:
         self._lock = threading.Lock()
         """Lock that the callback and the event loop hold only while they copy samples."""
-        self._started = self._ended = False
-        self.name, self._stream = opener(self.kind, device, self._called, self._finished)
+        self._started = False
+        self.ended = False
+        """Whether the device has stopped working."""
+        self.name, self._stream = opener(self.kind, device, self._called, self._finished, rate)
         self.device_rate = round(self._stream.samplerate)
         """Sample rate of the device, in hertz."""
         self._ring = Ring(round(BACKLOG_S * self.device_rate))
@@ -59,7 +61,7 @@ class _Card(ABC):
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._started and not self._ended:
+        if self._started and not self.ended:
             self._stream.abort()
         self._stream.close()
 
@@ -70,14 +72,14 @@ class _Card(ABC):
         try:
             self._stream.start()
         except Exception as error:  # of sounddevice, which is not imported here
-            raise self._gone() from error
+            raise self.gone() from error
 
     @abstractmethod
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
         """Take samples from the device, or give it samples. It is called on PortAudio's thread."""
 
     def _finished(self) -> None:
-        self._ended = True
+        self.ended = True
 
     def _gone(self) -> DeviceError:
         return DeviceError(
@@ -140,8 +142,8 @@ class SoundcardMicrophone(_Card):
             while True:
                 with anyio.move_on_after(STALL_S):
                     await filled.wait()
-                if self._ended or not filled.is_set():
-                    raise self._gone()
+                if self.ended or not filled.is_set():
+                    raise self.gone()
                 filled.clear()
                 heard = resampler.feed(self._recorded())
                 for at in range(0, len(heard), framer.size):
@@ -200,8 +202,15 @@ class SoundcardSpeaker(_Card):
 
     kind = "output"
 
-    def __init__(self, device: str | None = None, *, opener: Opener = open_stream) -> None:
-        """Open the default speaker, or the one that `open_stream` finds by the name `device`."""
+    def __init__(
+        self,
+        device: str | None = None,
+        rate: int | None = None,
+        *,
+        opener: Opener = open_stream,
+    ) -> None:
+        """Open the default speaker, or the one that `open_stream` finds by the name `device`, at
+        its own rate or at `rate`."""
         self.underflows = 0
         """How often the device ran out of samples although some were waiting."""
         # Counted in samples from the beginning of an unbroken stretch: devices tell the time in
@@ -212,13 +221,13 @@ class SoundcardSpeaker(_Card):
         """Whether the next sample written does not directly follow the last one."""
         self._next = 0.0
         """When the next sample that the device takes will sound, by the stream's clock."""
-        super().__init__(device, opener)
+        super().__init__(device, opener, rate)
         self.rate = self.device_rate
         self._taken = Ring(round(BACKLOG_S * self.rate))
         """What the device has taken, silence included, for `taken`."""
 
     def __exit__(self, *error: object) -> None:
-        if self._started and not self._ended and len(self._ring):
+        if self._started and not self.ended and len(self._ring):
             self.cut(samples(FADE_MS, self.rate))
             sleep(2 * LATENCY_S)  # until the fade has sounded: breaking off there would click
         super().__exit__(*error)
@@ -247,6 +256,11 @@ class SoundcardSpeaker(_Card):
             self._count -= dropped
         return dropped
 
+    def rest(self) -> tuple[Pcm, int]:
+        """Return the samples that the device has not taken, and how many it has."""
+        with self._lock:
+            return self._ring.take_all()[1], self._taken.end
+
     async def room(self) -> None:
         """Wait until less than `AHEAD_S` seconds of audio are written but not yet taken by the
         device.
@@ -256,16 +270,16 @@ class SoundcardSpeaker(_Card):
         await anyio.lowlevel.checkpoint()
         limit = round(AHEAD_S * self.rate)
         moved, position = anyio.current_time(), self._ring.start
-        while not self._ended and (excess := len(self._ring) - limit) >= 0:
+        while not self.ended and (excess := len(self._ring) - limit) >= 0:
             if self._ring.start != position:
                 moved, position = anyio.current_time(), self._ring.start
             elif anyio.current_time() > moved + STALL_S:
                 break
             await anyio.sleep(max(POLL_S, excess / self.rate))
         else:
-            if not self._ended:
+            if not self.ended:
                 return
-        raise self._gone()
+        raise self.gone()
 
     def taken(self) -> Pcm:
         """Return the samples that the device has taken since the last call, silence included."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,13 +51,14 @@ class TerminalConversation:
         full_duplex: bool,
         lasts: bool = False,
         record: Path | None = None,
+        beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
         **options: Any,
     ) -> None:
         """Converse until the microphone ends; `options` are more of `Session`.
 
         With `full_duplex` the user is heard during a reply. With `lasts`, a goodbye ends the
         conversation, and the language model is calibrated in idle time if it has no calibration.
-        With `record`, the conversation is recorded in that folder.
+        With `record`, the conversation is recorded in that folder. `beside` runs for as long.
         """
         import anyio
 
@@ -91,6 +92,8 @@ class TerminalConversation:
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
                     tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
+                if beside is not None:
+                    tasks.start_soon(beside)
                 await session.run()
                 tasks.cancel_scope.cancel()
 

@@ -48,7 +48,7 @@ def talk(command: Talk) -> int:
     """Run `voiceloop talk` and return the exit status."""
     from voiceloop.audio.devices import Centred
     from voiceloop.audio.echo.microphone import EchoFreeMicrophone
-    from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
+    from voiceloop.audio.lasting import Soundcard
     from voiceloop.recording.folder import prepare
 
     keep([command.config], {"--trace": command.trace})
@@ -58,8 +58,7 @@ def talk(command: Talk) -> int:
         prepare(command.record)
     command, notice = settle(command, looks=sys.stderr.isatty())
     with (
-        SoundcardMicrophone(command.input) as microphone,
-        SoundcardSpeaker(command.output) as speaker,
+        Soundcard(command.input, command.output) as card,
         conversation(
             command.settings, trace=command.trace, as_json=command.json, timed=True
         ) as terminal,
@@ -70,20 +69,27 @@ def talk(command: Talk) -> int:
         terminal.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
         if command.record is not None:
             terminal.note(f"recording what is said and decided in {command.record}")
-        microphone.start()
-        speaker.start()
-        terminal.note(f"listening to '{microphone.name}', Ctrl-C ends")
-        silent = f"hearing only silence from '{microphone.name}': is it muted?"
+        card.note = terminal.note
+        card.start()
+        terminal.note(f"listening to '{card.name}', Ctrl-C ends")
+        silent = f"hearing only silence from '{card.name}': is it muted?"
         with suppress(KeyboardInterrupt):
-            heard: Microphone = Centred(microphone, partial(terminal.note, silent))
+            heard: Microphone = Centred(card.microphone, partial(terminal.note, silent))
             if not command.headphones:
                 heard = EchoFreeMicrophone(
-                    heard, microphone, speaker, partial(terminal.note, NOT_CANCELLED)
+                    heard, card.microphone, card.speaker, partial(terminal.note, NOT_CANCELLED)
                 )
-            terminal.run(heard, speaker, full_duplex=True, lasts=True, record=command.record)
-        if lost := microphone.lost / microphone.device_rate:
-            terminal.note(f"{lost:.1f} s of sound were not heard: the machine was too busy")
-        if flaws := microphone.overflows + speaker.underflows:
+            terminal.run(
+                *(heard, card.speaker),
+                full_duplex=True,
+                lasts=True,
+                record=command.record,
+                beside=card.keep,
+            )
+        lost_s, flaws = card.flaws()
+        if lost_s:
+            terminal.note(f"{lost_s:.1f} s of sound were not heard: the machine was too busy")
+        if flaws:
             terminal.note(
                 f"sound broke off {flaws} time{'s' * (flaws != 1)}: the machine was too busy"
             )

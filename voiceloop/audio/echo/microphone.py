@@ -17,6 +17,9 @@ from voiceloop.types import AudioFrame, Pcm
 class RecordingDevice(Protocol):
     """A device that knows when a sample was recorded."""
 
+    opened: int
+    """How often a device was opened; its times are of one device."""
+
     def recorded_at(self, index: int) -> float | None:
         """Return the time, by the sound system's clock, at which the sample with this index (at 16
         kHz) was recorded; None while it is not known."""
@@ -28,6 +31,8 @@ class PlayingDevice(Protocol):
 
     rate: int
     """Sample rate in hertz."""
+    opened: int
+    """How often a device was opened; its times are of one device."""
 
     def taken(self) -> Pcm:
         """Return the samples that the device has taken since the last call, silence included."""
@@ -65,13 +70,14 @@ class EchoFreeMicrophone:
         """Yield the frames of the microphone without echo."""
         speaker, canceller = self._speaker, self.canceller
         resampler = LiveResampler(speaker.rate, SPEECH_RATE)
-        aligned = told = False
+        aligned, told = (0, 0), False
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:
                 self._played.append(resampler.feed(speaker.taken()))
-                if not aligned and (ahead := self._ahead(frame.start)) is not None:
+                opened = self._recorder.opened, speaker.opened
+                if opened != aligned and (ahead := self._ahead(frame.start)) is not None:
                     canceller.begin(ahead)
-                    aligned = True
+                    aligned = opened
                 yield replace(frame, pcm=canceller.cancel(frame.pcm))
                 if canceller.duplex is Duplex.HALF and not told:
                     told = True

@@ -1,0 +1,181 @@
+"""Devices that are unplugged while a conversation goes on, and plugged in again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import numpy as np
+import pytest
+
+from tests.soundcards import HandCard
+from voiceloop.audio.devices import AHEAD_S
+from voiceloop.audio.frames import FRAME_MS, samples
+from voiceloop.audio.lasting import RETRY_S, Soundcard
+from voiceloop.audio.portaudio import Callback, Kind
+from voiceloop.audio.soundcard import STALL_S
+from voiceloop.errors import DeviceError
+from voiceloop.types import AudioFrame, Pcm
+
+pytestmark = pytest.mark.virtual
+
+RATE = 16_000
+FRAME = samples(FRAME_MS)
+
+
+class Desk:
+    """A machine to which devices are connected and from which they are taken away."""
+
+    def __init__(self) -> None:
+        self.there = True
+        self.cards: dict[Kind, HandCard] = {}
+        self.all: list[tuple[Kind, HandCard]] = []
+        self.rates: list[int | None] = []
+        self.notes: list[str] = []
+        self.looks = 0
+        """How often devices were looked for anew."""
+
+    def open(
+        self,
+        kind: Kind,
+        name: str | None,
+        callback: Callback,
+        finished: Callable[[], None],
+        rate: int | None = None,
+    ) -> tuple[str, HandCard]:
+        """Open the device of this kind, if there is one."""
+        if not self.there:
+            raise DeviceError(f"there is no {kind}", "connect one")
+        card = HandCard(rate or RATE)
+        self.cards[kind] = card
+        self.all.append((kind, card))
+        self.rates.append(rate)
+        return card.open(kind, name, callback, finished)
+
+    def look(self) -> None:
+        """Look for devices anew, for which none may be open."""
+        assert {card.state for _, card in self.all} <= {"closed"}
+        self.looks += 1
+
+    def unplug(self, kind: Kind) -> None:
+        """Take a device away."""
+        self.there = False
+        self.cards[kind].end()
+
+    def played(self) -> Pcm:
+        """All that the speakers have played but silence."""
+        pcm = np.concatenate([card.pcm for kind, card in self.all if kind == "output"])
+        return pcm[pcm != 0]
+
+
+@asynccontextmanager
+async def talking(desk: Desk) -> AsyncGenerator[tuple[Soundcard, list[AudioFrame]]]:
+    """A card whose devices run as time passes, and the frames of its microphone."""
+    frames: list[AudioFrame] = []
+    own = Soundcard(None, None, desk.notes.append, opener=desk.open, begin_anew=desk.look)
+
+    async def run() -> None:
+        while True:
+            await anyio.sleep(0.01)
+            for kind, card in desk.cards.items():
+                if card.state == "started":
+                    _ = (
+                        card.play(FRAME)
+                        if kind == "output"
+                        else card.record(np.ones(FRAME, np.float32))
+                    )
+
+    async def listen() -> None:
+        async for frame in own.microphone.frames():
+            frames.append(frame)  # noqa: PERF401  # the list is read meanwhile
+
+    with own:
+        own.start()
+        async with anyio.create_task_group() as tasks:
+            for job in (run, listen, own.keep):
+                tasks.start_soon(job)
+            yield own, frames
+            tasks.cancel_scope.cancel()
+
+
+async def speak(own: Soundcard, count: int, at: int = 0) -> None:
+    """Write samples that tell their own index, as a reply does."""
+    for first in range(at, at + count, 320):
+        await own.speaker.room()
+        own.speaker.write(np.arange(first + 1, first + 321, dtype=np.float32))
+
+
+def in_step(frames: list[AudioFrame]) -> None:
+    """The frames follow upon one another."""
+    assert [frame.start for frame in frames] == list(range(0, len(frames) * FRAME, FRAME))
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+async def test_whichever_device_is_lost_both_are_back_and_nothing_said_is_lost(kind: Kind) -> None:
+    desk = Desk()
+    async with talking(desk) as (own, frames), anyio.create_task_group() as tasks:
+        tasks.start_soon(speak, own, 3 * RATE)
+        await anyio.sleep(1.0)
+        before = len(frames)
+        desk.unplug(kind)
+        await anyio.sleep(STALL_S + 20)
+        assert len(desk.notes) == 1
+        assert (
+            "has stopped working: the conversation goes on when one is connected" in desk.notes[0]
+        )
+        assert 24 * 100 < len(frames) - before < 26 * 100, "time went on"
+        assert not frames[-1].pcm.any()
+        sounded = len(desk.played())
+        desk.there = True
+        await anyio.sleep(2 * RETRY_S)
+        assert "is back: the conversation goes on" in desk.notes[1]
+        assert frames[-1].pcm.any()
+        await anyio.sleep(3.0)
+        assert sounded < 2 * RATE
+        assert np.array_equal(desk.played(), np.arange(1, 3 * RATE + 1))
+        in_step(frames)
+
+
+async def test_the_speaker_is_opened_at_the_rate_with_which_the_conversation_began() -> None:
+    desk = Desk()
+    async with talking(desk):
+        desk.unplug("output")
+        desk.there = True
+        await anyio.sleep(STALL_S + 3 * RETRY_S)
+        assert desk.rates == [None, None, None, RATE]
+
+
+async def test_three_times_in_half_an_hour() -> None:
+    desk = Desk()
+    async with talking(desk) as (own, frames), anyio.create_task_group() as tasks:
+        tasks.start_soon(speak, own, 1200 * RATE)
+        kinds: tuple[Kind, ...] = ("input", "output", "input")
+        for kind in kinds:
+            await anyio.sleep(300)
+            desk.unplug(kind)
+            await anyio.sleep(60)
+            desk.there = True
+        await anyio.sleep(720)
+        assert np.array_equal(desk.played(), np.arange(1, 1200 * RATE + 1))
+        assert len(desk.notes) == 6
+        in_step(frames)
+        assert len(frames) == pytest.approx(1800 * 100, rel=0.01)
+
+
+async def test_what_is_cut_while_the_device_is_away_is_not_played_later() -> None:
+    desk = Desk()
+    async with talking(desk) as (own, _):
+        own.speaker.write(np.full(4000, 0.5, np.float32))
+        desk.unplug("output")
+        await anyio.sleep(STALL_S + 1)
+        with anyio.move_on_after(0.1) as waits:
+            await own.speaker.room()
+        assert waits.cancelled_caught
+        own.speaker.write(np.full(4000, 0.5, np.float32))
+        dropped = own.speaker.cut(80)
+        assert 4000 <= dropped < 8000
+        desk.there = True
+        await anyio.sleep(2 * RETRY_S)
+        assert len(desk.played()) <= round((AHEAD_S + 0.3) * RATE)
+        assert own.speaker.due() <= anyio.current_time() + 0.1
