@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,11 @@ from voiceloop.status import engine_names, loading
 
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Microphone, Speaker
+    from voiceloop.commands.controls import Controls
     from voiceloop.engines import Engines
-    from voiceloop.trace.view import View
     from voiceloop.types import Event, TurnTrace
+    from voiceloop.view.live import LiveView
+    from voiceloop.view.opening import View
 
 
 class TerminalConversation:
@@ -44,12 +46,18 @@ class TerminalConversation:
         self._view.show(Notice(text))
 
     def run(
-        self, microphone: Microphone, speaker: Speaker, *, lasts: bool = False, **options: Any
+        self,
+        microphone: Microphone,
+        speaker: Speaker,
+        *,
+        lasts: bool = False,
+        controls: Controls | None = None,
+        **options: Any,
     ) -> None:
         """Converse until the microphone ends; `options` are those of `Session`.
 
         With `lasts`, a goodbye ends the conversation, and the language model is calibrated in idle
-        time if it has no calibration.
+        time if it has no calibration. With `controls`, the keys of the terminal are read.
         """
         import anyio
 
@@ -57,6 +65,11 @@ class TerminalConversation:
         from voiceloop.calibration.keeping import cache_folder
         from voiceloop.llm.remote.presence import told_to
         from voiceloop.session import Session
+        from voiceloop.view.jobcontrol import follow_job_control
+        from voiceloop.view.live import LiveView
+
+        keyboard = controls.keyboard if controls else None
+        live = self._view if isinstance(self._view, LiveView) else None
 
         async def converse() -> None:
             session = Session(
@@ -68,10 +81,18 @@ class TerminalConversation:
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
                     tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
+                if live:
+                    tasks.start_soon(self._draw, live, controls)
+                if controls and keyboard:
+                    tasks.start_soon(controls.obey, session, self._end)
+                if live or keyboard:
+                    tasks.start_soon(follow_job_control, *filter(None, (live, keyboard)))
                 await session.run()
                 tasks.cancel_scope.cancel()
 
-        anyio.run(converse)
+        # Outside of the event loop, so that nothing prevents them from being undone.
+        with live or nullcontext(), keyboard or nullcontext():
+            anyio.run(converse)
         if self._unshown:
             raise self._unshown
 
@@ -80,9 +101,29 @@ class TerminalConversation:
 
         if isinstance(event, TurnTrace):
             self.traces.append(event)
-        try:
+        with self._watched_output():
             self._view.show(event)
-        except OSError as error:  # the reader of the output has gone, the turn did not fail
+
+    async def _draw(self, live: LiveView, controls: Controls | None) -> None:
+        """Keep the live region up to date, until cancelled."""
+        import anyio
+
+        from voiceloop.view.live import REFRESH_S
+        from voiceloop.view.rows import Status
+
+        began = anyio.current_time()
+        while True:
+            elapsed_s = anyio.current_time() - began
+            with self._watched_output():
+                live.draw(controls.status(elapsed_s) if controls else Status(elapsed_s))
+            await anyio.sleep(REFRESH_S)
+
+    @contextmanager
+    def _watched_output(self) -> Iterator[None]:
+        """End the conversation if the output fails: its reader has gone, no turn has failed."""
+        try:
+            yield
+        except OSError as error:
             self._unshown = error
             self._end()
 
@@ -103,18 +144,21 @@ def conversation(
         trace_file = stack.enter_context(replacing(trace)) if trace else None
         with loading(engine_names(settings), sys.stderr):
             startup.configure(settings.threads)
+            from rich.console import Console
+
             from voiceloop.loading import open_engines
-            from voiceloop.trace.view import open_view
+            from voiceloop.view.opening import open_view
 
             engines = stack.enter_context(startup.settled(open_engines(settings)))
-        with open_view(sys.stdout, sys.stderr, as_json=as_json, timed=timed) as view:
-            terminal = TerminalConversation(engines, settings, view)
-            try:
-                yield terminal
-            except Exception as error:
-                if not terminal.traces:
-                    raise
-                failure = error
+        console = Console(file=sys.stdout, highlight=False)
+        view = open_view(console, sys.stderr, as_json=as_json, timed=timed)
+        terminal = TerminalConversation(engines, settings, view)
+        try:
+            yield terminal
+        except Exception as error:
+            if not terminal.traces:
+                raise
+            failure = error
         if trace_file:
             trace_file.write(json.dumps(to_perfetto(terminal.traces)))
     if failure:
