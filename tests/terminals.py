@@ -6,12 +6,11 @@ import fcntl
 import os
 import pty
 import re
-import select
 import struct
 import subprocess
 import sys
 import termios
-import time
+import threading
 from collections.abc import Sequence
 from typing import Self
 
@@ -131,6 +130,9 @@ class Terminal:
         """Kept open, so that the modes can be read when the process is over."""
         self.shown = ""
         self._awaited = 0
+        self._more = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -138,8 +140,9 @@ class Terminal:
     def __exit__(self, *error: object) -> None:
         self.process.kill()
         self.process.wait()
-        os.close(self._ours)
         os.close(self._theirs)
+        self._reader.join()
+        os.close(self._ours)
 
     @property
     def modes(self) -> list[object]:
@@ -156,24 +159,26 @@ class Terminal:
 
     def wait_for(self, text: str, seconds: float = 120) -> None:
         """Wait until the process has shown `text`, after what was waited for before."""
-        until = time.monotonic() + seconds
-        while (found := self.shown.find(text, self._awaited)) < 0:
-            assert self._read(max(0.0, until - time.monotonic())), self.shown[-3000:]
-        self._awaited = found + len(text)
+        with self._more:
+            shown = self._more.wait_for(lambda: text in self.shown[self._awaited :], seconds)
+            assert shown, f"no {text!r} in {self.shown[self._awaited :][:2000]!r}"
+            self._awaited = self.shown.index(text, self._awaited) + len(text)
 
     def end(self, seconds: float = 60) -> int:
         """Wait until the process has ended, and return its exit status."""
-        until = time.monotonic() + seconds
-        while self.process.poll() is None:
-            assert time.monotonic() < until, self.shown[-3000:]
-            self._read(0.05)
-        while self._read(0):
-            pass
-        return self.process.returncode
+        status = self.process.wait(seconds)
+        os.write(self._theirs, b"\0")  # behind all that the process has shown
+        self.wait_for("\0")
+        self.shown = self.shown.removesuffix("\0")
+        return status
 
-    def _read(self, seconds: float) -> bool:
-        """Read what was shown within `seconds`. Returns False if nothing was."""
-        if not select.select([self._ours], [], [], seconds)[0]:
-            return False
-        self.shown += os.read(self._ours, 65536).decode(errors="replace")
-        return True
+    def _read(self) -> None:
+        """Read what is shown until the last process has closed the terminal."""
+        while True:
+            try:
+                data = os.read(self._ours, 65536)
+            except OSError:
+                return
+            with self._more:
+                self.shown += data.decode(errors="replace")
+                self._more.notify_all()

@@ -19,8 +19,7 @@ pytestmark = [
 ]
 
 PROGRAM = """
-import anyio, sys
-from contextlib import suppress
+import anyio, anyio.lowlevel
 from rich.console import Console
 from voiceloop import signals
 from voiceloop.view.jobcontrol import follow_job_control
@@ -31,6 +30,7 @@ from voiceloop.view.rows import Status
 async def main(keyboard, live):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follow_job_control, keyboard, live)
+        await anyio.lowlevel.checkpoint()  # it begins
         live.draw(Status(0.0))
         print("begun", flush=True)
         async for key in keyboard.pressed():
