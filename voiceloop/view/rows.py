@@ -96,6 +96,8 @@ def entry(made: Entry, console: Console, *, styled: bool) -> Text:
     if made.ending:
         text = _joined(text, Text(f"({made.ending})", "yellow"))
     lines = text.wrap(console, room, no_wrap=made.brief, overflow="ellipsis")
+    for line in lines:
+        line.rstrip()
     begin = Text().append(f"{made.label:<{LABEL}} ", "bold")
     return begin.append_text(Text("\n" + " " * (LABEL + 1)).join(lines))
 
