@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from voiceloop.asr.pushtotalk import PushToTalk
 from voiceloop.audio.switched import SwitchedMicrophone
-from voiceloop.session import Session
 from voiceloop.view.activity import LISTENING, MUTED
 from voiceloop.view.keyboard import Keyboard
 from voiceloop.view.rows import Status
+
+if TYPE_CHECKING:
+    from voiceloop.session import Session
 
 PRESS = "press space to talk"
 

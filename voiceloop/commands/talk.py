@@ -70,7 +70,8 @@ def talk(command: Talk) -> int:
         terminal.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
         microphone.start()
         speaker.start()
-        hint = "" if command.headphones else "; with headphones on, --headphones lets you interrupt"
+        interruptible = command.headphones or command.push_to_talk
+        hint = "" if interruptible else "; with headphones on, --headphones lets you interrupt"
         terminal.note(f"listening to '{microphone.name}', Ctrl-C ends{hint}")
         silent = f"hearing only silence from '{microphone.name}': is it muted?"
         centred = Centred(microphone, partial(terminal.note, silent))
@@ -82,7 +83,7 @@ def talk(command: Talk) -> int:
                 *(switched, speaker),
                 lasts=True,
                 controls=Controls(keyboard, switched, detector),
-                full_duplex=command.headphones or command.push_to_talk,
+                full_duplex=interruptible,
                 detector=detector,
             )
         lasted_s = perf_counter() - began
