@@ -294,14 +294,31 @@ def test_a_region_that_was_paused_is_drawn_below_what_others_wrote() -> None:
     with watched.view as view:
         view.draw(STATUS)
         view.pause()
+        view.draw(STATUS)
         watched.read()
         assert watched.screen.cursor_shown and watched.screen.lines == [""]
         watched.screen.feed("[1]+  Stopped\n")
+        view.draw(STATUS)  # which may come before the news that the process goes on
         view.resume()
         view.draw(STATUS)
         watched.read()
         assert watched.screen.lines[0] == "[1]+  Stopped"
         assert len(watched.screen.lines) == 5
+    watched.read()
+    assert watched.screen.lines == ["[1]+  Stopped", ""]
+
+
+def test_after_a_stop_without_notice_nothing_of_others_is_erased() -> None:
+    watched = Watched(80)
+    with watched.view as view:
+        view.draw(STATUS)
+        watched.read()
+        watched.screen.feed("\nStopped (signal)\n")
+        view.resume()
+        view.draw(STATUS)
+        watched.read()
+        assert watched.screen.lines[4] == "Stopped (signal)"
+        assert len(watched.screen.lines) == 9
 
 
 # The summary

@@ -29,6 +29,7 @@ class LiveView:
         self._activity = Activity()
         self._levels = deque([0.0] * LEVELS, LEVELS)
         self._region = Region(console)
+        self._paused = False
 
     def __enter__(self) -> Self:
         self._region.__enter__()
@@ -49,7 +50,9 @@ class LiveView:
             self._console.print(entry(made, self._console, styled=self._styled))
 
     def draw(self, status: Status) -> None:
-        """Bring the region up to date."""
+        """Bring the region up to date, unless the view is paused."""
+        if self._paused:
+            return
         self._levels.append(status.level or 0.0)
         exchanges = self._writer.exchanges.live.values()
         told = [exchange for exchange in exchanges if exchange.said or exchange.reply]
@@ -58,9 +61,15 @@ class LiveView:
         self._region.show(rows(state, newest, self._levels, status, width, styled=self._styled))
 
     def pause(self) -> None:
-        """Erase the region until the next `draw`."""
+        """Erase the region until `resume`."""
+        self._paused = True
         self._region.clear()
 
     def resume(self) -> None:
-        """Have the next `draw` begin below what others have written on the terminal."""
-        self._region.forget()
+        """Draw the region again, below what others have written on the terminal.
+
+        Without a pause before, as when the process was stopped by SIGSTOP, the old one stays there.
+        """
+        if not self._paused:
+            self._region.forget()
+        self._paused = False
