@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import anyio
 import numpy as np
+import numpy.typing as npt
 
 from voiceloop.audio.frames import Channels
 from voiceloop.audio.portaudio import Callback, Kind
@@ -24,10 +25,9 @@ class HandCard:
         self.latency = latency
         self.channels = channels
         self.state = "unopened"
-        self.pcm = np.zeros(0, np.float32)
-        """What has been played."""
-        self.times = np.zeros(0)
-        """When each sample sounded, by the loop's clock."""
+        self._played: list[Pcm] = [np.zeros(0, np.float32)]
+        self._begun: list[float] = [0.0]
+        """When each block of `_played` sounded, by the loop's clock."""
         self._call: Callback = lambda *_: None
         self._finish: Callable[[], None] = lambda: None
 
@@ -42,6 +42,17 @@ class HandCard:
         """Be the device that is called `name`."""
         self._call, self._finish, self.state = callback, finished, "open"
         return name or f"{kind} by hand", self
+
+    @property
+    def pcm(self) -> Pcm:
+        """What has been played."""
+        return np.concatenate(self._played)
+
+    @property
+    def times(self) -> npt.NDArray[np.float64]:
+        """When each sample sounded, by the loop's clock."""
+        blocks = zip(self._begun, self._played, strict=True)
+        return np.concatenate([at + np.arange(len(pcm)) / self.samplerate for at, pcm in blocks])
 
     @property
     def time(self) -> float:
@@ -86,8 +97,8 @@ class HandCard:
         self._call(block, frames, times, SimpleNamespace(output_underflow=underflow))
         assert np.array_equal(block[:, 0], block[:, -1]), "all channels sound alike"
         begin = anyio.current_time() + self.latency
-        self.pcm = np.concatenate((self.pcm, block[:, 0]))
-        self.times = np.concatenate((self.times, begin + np.arange(frames) / self.samplerate))
+        self._played.append(block[:, 0].copy())
+        self._begun.append(begin)
         return block[:, 0]
 
     async def run(self, frames: int) -> None:

@@ -29,6 +29,7 @@ ORDER = (
     ("memoryplan",),
     ("runner",),
     ("trace",),
+    ("view",),
     ("audio", "calibration"),
     ("asr", "llm", "tts"),
     ("dialogue", "saying", "voicelist"),
@@ -103,7 +104,8 @@ ROOMS = {
     "fcntl": ("catalog/store.py",),
     "uvloop": ("server/port.py",),
     "resource": ("bench/",),
-    **{name: () for name in ("grp", "pty", "pwd", "readline", "syslog", "termios", "tty")},
+    **dict.fromkeys(("termios", "tty"), ("view/keyboard.py",)),
+    **{name: () for name in ("grp", "pty", "pwd", "readline", "syslog")},
 }
 """The only places where a package is imported."""
 
@@ -118,6 +120,7 @@ PURE = (
     "memoryplan.py",
     "presets.py",
     "asr/turns.py",
+    "asr/pushtotalk.py",
     "asr/loudness.py",
     "asr/streaming.py",
     "asr/windowed.py",
@@ -204,6 +207,11 @@ PURE = (
     "trace/otel.py",
     "trace/record.py",
     "trace/waterfall.py",
+    "view/activity.py",
+    "view/rows.py",
+    "view/summary.py",
+    "view/text.py",
+    "view/transcript.py",
     "wire/client_events.py",
     "wire/extensions.py",
     "wire/ids.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,14 +17,14 @@ from voiceloop.trace.record import (
     Mark,
     Recorder,
     endpoint_to_sound_ms,
-    latency_line,
+    latency_entry,
     parts_ms,
     percentiles,
     to_json,
     to_perfetto,
     voice_to_voice_ms,
 )
-from voiceloop.types import TurnTrace
+from voiceloop.types import StageSpan, TurnTrace
 
 pytestmark = pytest.mark.pure
 
@@ -125,7 +126,7 @@ def test_a_turn_without_sound_has_no_latency():
     silent = {mark: at for mark, at in EXAMPLE.items() if mark != Mark.FIRST_SOUND}
     trace = TurnTrace(1, silent, outcome="interrupted")
     assert voice_to_voice_ms(trace) is parts_ms(trace) is endpoint_to_sound_ms(trace) is None
-    assert latency_line(trace) == ""
+    assert latency_entry(trace) is None
 
 
 def test_marks_out_of_order_are_named():
@@ -151,10 +152,21 @@ def test_percentiles_of_nothing_are_none():
     assert percentiles([]) == {"p50": None, "p95": None}
 
 
-def test_the_latency_line_names_the_whole_its_parts_and_the_draft():
-    assert latency_line(example()) == (
-        "412 ms   endpoint wait 200 · asr 60 · llm 70 · tts 70 · output 12   draft 78% accepted"
+def test_the_latency_is_shown_with_its_parts_and_the_mean_round_of_the_draft():
+    parts = "endpoint 200 · asr 60 · llm 70 · tts 70 · output 12"
+    assert latency_entry(example()) == ("412 ms", parts)
+    rounds = [(4, 4), (4, 3), (3, 1), (0, 0)]
+    spans = tuple(
+        StageSpan(Lane.DECODE, "round", 12.0, 12.1, {"drafted": drafted, "accepted": accepted})
+        for drafted, accepted in rounds
     )
+    drafting = replace(example(), spans=spans)
+    assert latency_entry(drafting) == ("412 ms", f"{parts} · drafts 2.7 of 3.7")
+
+
+def test_what_takes_no_time_is_left_out_and_long_waits_are_in_seconds():
+    marks: dict[str, float] = {Mark.SPEECH_END: 1.0, Mark.ENDPOINT: 1.0004, Mark.FIRST_SOUND: 13.44}
+    assert latency_entry(TurnTrace(1, marks)) == ("12.4 s", "output 12440")
 
 
 # JSON

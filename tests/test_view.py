@@ -1,4 +1,4 @@
-"""What the user sees: plain lines, the live region, and JSON."""
+"""What the user sees: plain lines, the transcript of a terminal, and JSON."""
 
 from __future__ import annotations
 
@@ -14,24 +14,30 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from voiceloop.terminal import printable
-from voiceloop.trace.record import Mark
-from voiceloop.trace.view import JsonView, LiveView, PlainView, open_view, split_after
+from voiceloop.trace.record import Lane, Mark
 from voiceloop.types import (
     Clause,
     Event,
     Notice,
     Outcome,
+    StageSpan,
     TokenBurst,
     ToolCall,
     Transcript,
     TurnTrace,
     Word,
 )
+from voiceloop.view.jsonlines import JsonView
+from voiceloop.view.live import LiveView
+from voiceloop.view.opening import open_view
+from voiceloop.view.plain import PlainView
+from voiceloop.view.rows import Status
+from voiceloop.view.text import split_after
 
 pytestmark = pytest.mark.pure
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
-CURSOR = re.compile(r"\x1b\[(\?25[hl]|[0-9]*[AK]|2K)|\r")
+CURSOR = re.compile(r"\x1b\[(\?(25|7)[hl]|[0-9]*[AJ])|\r")
 
 
 def words(text: str) -> tuple[Word, ...]:
@@ -51,13 +57,14 @@ def turn(
         Mark.FIRST_SYNTHESIS: 6.32,
         Mark.FIRST_SOUND: 6.4,
     }
+    spans = (StageSpan(Lane.DECODE, "round", 6.2, 6.3, {"drafted": 4, "accepted": 2}),) * 2
     first, *rest = said.split() or [""]
     events: list[Event] = [
         Transcript(number, 1, words(first), words(" ".join(rest))),
         Transcript(number, 2, words(said), final=True),
         *(TokenBurst(number, (1, 2, 3), text, drafted=4, accepted=2) for text in reply),
         *(Clause(number, index, text.strip(), text.strip()) for index, text in enumerate(reply)),
-        TurnTrace(number, marks, {"drafted": 8, "accepted": 4}, heard, outcome),
+        TurnTrace(number, marks, {"drafted": 8, "accepted": 4}, heard, outcome, spans),
     ]
     return events
 
@@ -76,7 +83,7 @@ def plain(events: list[Event], *, timed: bool = True) -> list[str]:
 
 
 def live(events: list[Event], **environment: str) -> str:
-    """Everything that a terminal is sent."""
+    """Everything that a terminal of 100 columns is sent."""
     out = io.StringIO()
     console = Console(
         file=out, force_terminal=True, width=100, color_system="standard", _environ=environment
@@ -84,19 +91,8 @@ def live(events: list[Event], **environment: str) -> str:
     with LiveView(console) as view:
         for event in events:
             view.show(event)
+            view.draw(Status(0.0))
     return out.getvalue()
-
-
-def region(events: list[Event]) -> list[str]:
-    """The live region after `events`, with its styles."""
-    view = LiveView(Console(file=io.StringIO()))
-    for event in events:
-        view.show(event)
-    out = io.StringIO()
-    Console(file=out, force_terminal=True, width=100, no_color=True).print(view.region())
-    # Labels are bold; that is of no interest here.
-    bold = re.compile(r"\x1b\[1m(.*?)\x1b\[0m")
-    return [bold.sub(r"\1", line).rstrip() for line in out.getvalue().splitlines()]
 
 
 # Plain
@@ -104,33 +100,32 @@ def region(events: list[Event]) -> list[str]:
 
 def test_a_turn_is_what_was_said_and_one_line_of_latency():
     assert plain(NOON) == [
-        "you   What time is it?",
-        "loop  It is noon.",
-        "      400 ms   endpoint wait 200 · asr 50 · llm 50 · tts 20 · output 80   "
-        "draft 50% accepted",
+        "you     What time is it?",
+        "loop    It is noon.",
+        "400 ms  endpoint 200 · asr 50 · llm 50 · tts 20 · output 80 · drafts 2 of 4",
     ]
 
 
 def test_no_latency_is_shown_where_it_means_nothing():
-    assert plain(NOON, timed=False) == ["you   What time is it?", "loop  It is noon."]
+    assert plain(NOON, timed=False) == ["you     What time is it?", "loop    It is noon."]
 
 
 def test_an_interrupted_reply_says_what_was_not_heard():
-    assert plain(CUT, timed=False)[1] == "loop  The sun is (interrupted; not heard: high.)"
+    assert plain(CUT, timed=False)[1] == "loop    The sun is [not heard: high.] (interrupted)"
 
 
 def test_a_reply_that_was_cut_by_its_limit_says_so():
     *before, over = turn(1, "Hello.", ["Good day to"], heard="Good day to")
     assert isinstance(over, TurnTrace)
     events = [*before, replace(over, counters={**over.counters, "too_long": 1})]
-    assert plain(events, timed=False)[1] == "loop  Good day to (cut at its most tokens)"
-    assert "(cut at its most tokens)" in re.sub(r"\x1b\[[0-9;]*m", "", live(events))
+    assert plain(events, timed=False)[1] == "loop    Good day to (cut at its most tokens)"
+    assert "(cut at its most tokens)" in STYLE.sub("", live(events))
     assert "cut" not in "".join(plain([*before, over], timed=False))
 
 
 def test_a_reply_that_was_never_heard_says_so():
     events = turn(1, "Hello.", ["Good day."], "interrupted", "")
-    assert plain(events, timed=False)[1] == "loop  (interrupted; not heard: Good day.)"
+    assert plain(events, timed=False)[1] == "loop    [not heard: Good day.] (interrupted)"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +137,7 @@ def test_a_reply_that_was_never_heard_says_so():
 )
 def test_a_reply_without_speech_is_told_as_such(reply: list[str], heard: str, line: str):
     events = turn(1, "Hello.", reply, "silent", heard)
-    assert plain(events, timed=False)[1] == f"loop  {f'{line} (silent)'.strip()}"
+    assert plain(events, timed=False)[1] == f"loop    {f'{line} (silent)'.strip()}"
     assert f"{line} (silent)".strip() in CURSOR.sub("", STYLE.sub("", live(events)))
     out = io.StringIO()
     view = JsonView(out, io.StringIO())
@@ -157,56 +152,26 @@ def test_a_turn_without_words_says_nothing():
 
 
 def test_the_users_words_come_before_the_reply_is_over():
-    assert plain(NOON[:3]) == ["you   What time is it?"]
+    assert plain(NOON[:3]) == ["you     What time is it?"]
 
 
 def test_calls_and_notices_come_between():
     call = ToolCall(1, "c1", "timer", {"minutes": 5})
     events = [*NOON[:2], call, Notice("the GPU is not used"), *NOON[2:]]
     assert plain(events, timed=False) == [
-        "you   What time is it?",
-        "call  timer(minutes=5)",
-        "note  the GPU is not used",
-        "loop  It is noon.",
+        "you     What time is it?",
+        "call    timer(minutes=5)",
+        "note    the GPU is not used",
+        "loop    It is noon.",
     ]
 
 
 # Live
 
 
-def test_tentative_words_are_dim():
-    assert region([Transcript(1, 1, words("What time"), words("is it"))]) == [
-        "you   What time \x1b[2mis it\x1b[0m",
-        "● listening",
-    ]
-
-
-def test_a_reply_brightens_as_it_sounds():
-    assert region(NOON[:4])[-2:] == [
-        "loop  \x1b[2mIt is noon.\x1b[0m",
-        "● thinking",
-    ]
-    assert region(NOON[:5])[-2:] == [
-        "loop  It is \x1b[2mnoon.\x1b[0m",
-        "● speaking",
-    ]
-
-
-def test_the_region_is_empty_again_after_a_turn():
-    assert region(NOON) == ["● listening"]
-
-
-def test_two_turns_can_be_live_at_once():
-    lines = region([*CUT[:-1], Transcript(3, 1, (), words("wait"))])
-    assert [line.split()[0] for line in lines] == ["you", "loop", "you", "●"]
-
-
-def test_finished_turns_scroll_away_with_the_unheard_part_struck_out():
-    sent = live([*NOON, *CUT])
-    assert "The sun is \x1b[2;9mhigh.\x1b[0m" in sent
-    text = CURSOR.sub("", STYLE.sub("", sent))
-    for line in ("you   What time is it?", "loop  It is noon.", "(interrupted)", "400 ms"):
-        assert line in text
+def test_what_was_not_heard_is_struck_out_or_in_brackets_without_colour():
+    assert "The sun is \x1b[2;9mhigh.\x1b[0m \x1b[33m(interrupted)" in live(CUT)
+    assert "The sun is [not heard: high.] (interrupted)" in STYLE.sub("", live(CUT, NO_COLOR="1"))
 
 
 def test_no_color_is_respected():
@@ -264,6 +229,15 @@ def test_latencies_are_null_where_they_mean_nothing():
 # All
 
 
+class Out(io.StringIO):
+    def __init__(self, *, tty: bool) -> None:
+        super().__init__()
+        self.tty = tty
+
+    def isatty(self) -> bool:
+        return self.tty
+
+
 @pytest.mark.parametrize(
     ("tty", "as_json", "kind"),
     [
@@ -274,12 +248,14 @@ def test_latencies_are_null_where_they_mean_nothing():
     ],
 )
 def test_a_terminal_gets_the_live_view_and_a_pipe_plain_lines(tty: bool, as_json: bool, kind: type):
-    class Out(io.StringIO):
-        def isatty(self) -> bool:
-            return tty
+    console = Console(file=Out(tty=tty), _environ={})
+    view = open_view(console, io.StringIO(), as_json=as_json, timed=True)
+    assert type(view) is kind
 
-    with open_view(Out(), io.StringIO(), as_json=as_json, timed=True) as view:
-        assert type(view) is kind
+
+def test_a_terminal_whose_cursor_cannot_move_gets_plain_lines():
+    console = Console(file=Out(tty=True), _environ={"TERM": "dumb"})
+    assert type(open_view(console, io.StringIO(), as_json=False, timed=True)) is PlainView
 
 
 steering = st.sampled_from("\x1b\x07\x9b\r\n\u2028\u202e\u2067\ud800")

@@ -199,6 +199,11 @@ class Session:
         """End the current reply, or only one to `turn`. Returns the number of its turn or None."""
         return self._request(inputs.Cancel(turn))
 
+    def repeat(self) -> None:
+        """Say again what the user heard of the last reply, if there was one."""
+        if heard := self._resources.skills.heard:
+            self._send(inputs.Repeat(heard))
+
     @property
     def idle(self) -> bool:
         """Return whether no turn is open."""
@@ -356,8 +361,8 @@ class Session:
             return
         known, announced = reply.thinking.answer, reply.asked.announces
         self._resources.skills.note(reply.asked.text, heard, known)
-        if announced and outcome == "interrupted" and not heard:
-            self._send(inputs.Rang(announced))
+        if announced and announced.insists and outcome == "interrupted" and not heard:
+            self._send(inputs.Rang(announced.text))
         if self._ends and known and known.ends and outcome == "done":
             self._listener.end()
 

@@ -185,6 +185,7 @@ class World:
         flipped = inputs.SettingsChanged(
             answers=self.rng.random() < 0.7, interruptible=self.rng.random() < 0.8
         )
+        said_unasked = (inputs.Rang, inputs.Repeat)[len(self.told) % 2]
         results: list[Callable[[], None]] = []
         if self.replied:
             call = ToolCall(self.rng.choice(self.replied), "call", "look", {})
@@ -192,7 +193,7 @@ class World:
         return [
             *results,
             lambda: self.tell(inputs.Write(self.rng.choice(TEXTS[:3]))),
-            lambda: self.tell(inputs.Rang("It is over.")),
+            lambda: self.tell(said_unasked("It is over.")),
             lambda: self.tell(inputs.Respond(Options(voice="other"))),
             lambda: self.tell(inputs.Cancel()),
             lambda: self._forget(),

@@ -81,7 +81,8 @@ class _Card(ABC):
     def _finished(self) -> None:
         self.ended = True
 
-    def _gone(self) -> DeviceError:
+    def gone(self) -> DeviceError:
+        """Return the error that tells the user that the device is gone."""
         return DeviceError(
             f"the {NAMES[self.kind]} '{self.name}' has stopped working",
             f"connect it again and start anew, or choose another with --{self.kind}",

@@ -19,9 +19,11 @@ from voiceloop.status import engine_names, loading
 
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Microphone, Speaker
+    from voiceloop.commands.controls import Controls
     from voiceloop.engines import Engines
-    from voiceloop.trace.view import View
     from voiceloop.types import Event, TurnTrace
+    from voiceloop.view.live import LiveView
+    from voiceloop.view.opening import View
 
 
 class TerminalConversation:
@@ -50,6 +52,7 @@ class TerminalConversation:
         *,
         full_duplex: bool,
         lasts: bool = False,
+        controls: Controls | None = None,
         record: Path | None = None,
         beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
         **options: Any,
@@ -58,7 +61,8 @@ class TerminalConversation:
 
         With `full_duplex` the user is heard during a reply. With `lasts`, a goodbye ends the
         conversation, and the language model is calibrated in idle time if it has no calibration.
-        With `record`, the conversation is recorded in that folder. `beside` runs for as long.
+        With `controls`, the keys of the terminal are read. With `record`, the conversation is
+        recorded in that folder. `beside` runs for as long.
         """
         import anyio
 
@@ -68,6 +72,11 @@ class TerminalConversation:
         from voiceloop.recording.recording import Recording, Surroundings
         from voiceloop.session import Session
         from voiceloop.types import Notice
+        from voiceloop.view.jobcontrol import follow_job_control
+        from voiceloop.view.live import LiveView
+
+        keyboard = controls.keyboard if controls else None
+        live = self._view if isinstance(self._view, LiveView) else None
 
         async def converse() -> None:
             around, recording = Surroundings(microphone, speaker, self._show), None
@@ -94,10 +103,18 @@ class TerminalConversation:
                     tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
                 if beside is not None:
                     tasks.start_soon(beside)
+                if live:
+                    tasks.start_soon(self._draw, live, controls)
+                if controls and keyboard:
+                    tasks.start_soon(controls.obey, session, self._end)
+                if live or keyboard:
+                    tasks.start_soon(follow_job_control, *filter(None, (live, keyboard)))
                 await session.run()
                 tasks.cancel_scope.cancel()
 
-        anyio.run(converse)
+        # Outside of the event loop, so that nothing prevents them from being undone.
+        with live or nullcontext(), keyboard or nullcontext():
+            anyio.run(converse)
         if self._unshown:
             raise self._unshown
 
@@ -106,9 +123,29 @@ class TerminalConversation:
 
         if isinstance(event, TurnTrace):
             self.traces.append(event)
-        try:
+        with self._watched_output():
             self._view.show(event)
-        except OSError as error:  # the reader of the output has gone, the turn did not fail
+
+    async def _draw(self, live: LiveView, controls: Controls | None) -> None:
+        """Keep the live region up to date, until cancelled."""
+        import anyio
+
+        from voiceloop.view.live import REFRESH_S
+        from voiceloop.view.rows import Status
+
+        began = anyio.current_time()
+        while True:
+            elapsed_s = anyio.current_time() - began
+            with self._watched_output():
+                live.draw(controls.status(elapsed_s) if controls else Status(elapsed_s))
+            await anyio.sleep(REFRESH_S)
+
+    @contextmanager
+    def _watched_output(self) -> Iterator[None]:
+        """End the conversation if the output fails: its reader has gone, no turn has failed."""
+        try:
+            yield
+        except OSError as error:
             self._unshown = error
             self._end()
 
@@ -129,18 +166,21 @@ def conversation(
         trace_file = stack.enter_context(replacing(trace)) if trace else None
         with loading(engine_names(settings), sys.stderr):
             startup.configure(settings.threads)
+            from rich.console import Console
+
             from voiceloop.loading import open_engines
-            from voiceloop.trace.view import open_view
+            from voiceloop.view.opening import open_view
 
             engines = stack.enter_context(startup.settled(open_engines(settings)))
-        with open_view(sys.stdout, sys.stderr, as_json=as_json, timed=timed) as view:
-            terminal = TerminalConversation(engines, settings, view)
-            try:
-                yield terminal
-            except Exception as error:
-                if not terminal.traces:
-                    raise
-                failure = error
+        console = Console(file=sys.stdout, highlight=False)
+        view = open_view(console, sys.stderr, as_json=as_json, timed=timed)
+        terminal = TerminalConversation(engines, settings, view)
+        try:
+            yield terminal
+        except Exception as error:
+            if not terminal.traces:
+                raise
+            failure = error
         if trace_file:
             trace_file.write(json.dumps(to_perfetto(terminal.traces)))
     if failure:

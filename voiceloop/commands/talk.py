@@ -6,10 +6,12 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 from voiceloop.choosing import Choosing, settle
 from voiceloop.commands.conversation import conversation
+from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 from voiceloop.outputs import keep
 from voiceloop.status import engine_names, examples, notes
@@ -26,7 +28,7 @@ NOT_CANCELLED = (
 
 
 class Talk(Choosing, frozen=True, kw_only=True):
-    """Talk at the microphone and be answered aloud, until Ctrl-C."""
+    """Talk at the microphone and be answered aloud, until Ctrl-C or q."""
 
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
 
@@ -36,6 +38,8 @@ class Talk(Choosing, frozen=True, kw_only=True):
     """The speaker by a part of its name, or `list`; without it the system's default."""
     headphones: bool = False
     """Leave out the echo canceller, which lets you interrupt a loudspeaker."""
+    push_to_talk: bool = False
+    """Be heard only between two presses of the space bar; the second ends your turn."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
@@ -46,16 +50,27 @@ class Talk(Choosing, frozen=True, kw_only=True):
 
 def talk(command: Talk) -> int:
     """Run `voiceloop talk` and return the exit status."""
+    from voiceloop.asr.pushtotalk import PushToTalk
     from voiceloop.audio.devices import Centred
     from voiceloop.audio.echo.microphone import EchoFreeMicrophone
     from voiceloop.audio.lasting import Soundcard
+    from voiceloop.audio.switched import SwitchedMicrophone
+    from voiceloop.commands.controls import Controls
     from voiceloop.recording.folder import prepare
+    from voiceloop.view.keyboard import own_keyboard
+    from voiceloop.view.summary import summary
 
     keep([command.config], {"--trace": command.trace})
     if "list" in (command.input, command.output):
         return list_devices()
     if command.record is not None:
         prepare(command.record)
+    keyboard = own_keyboard()
+    if command.push_to_talk and keyboard is None:
+        raise ConfigError(
+            "--push-to-talk needs the keys of a terminal, and there is none",
+            "leave it out, or run talk in a terminal of Linux or macOS",
+        )
     command, notice = settle(command, looks=sys.stderr.isatty())
     with (
         Soundcard(command.input, command.output) as card,
@@ -73,19 +88,25 @@ def talk(command: Talk) -> int:
         card.start()
         terminal.note(f"listening to '{card.name}', Ctrl-C ends")
         silent = f"hearing only silence from '{card.name}': is it muted?"
+        heard: Microphone = Centred(card.microphone, partial(terminal.note, silent))
+        if not command.headphones:
+            heard = EchoFreeMicrophone(
+                heard, card.microphone, card.speaker, partial(terminal.note, NOT_CANCELLED)
+            )
+        switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
+        detector = PushToTalk(command.settings.turns) if command.push_to_talk else None
+        began = perf_counter()
         with suppress(KeyboardInterrupt):
-            heard: Microphone = Centred(card.microphone, partial(terminal.note, silent))
-            if not command.headphones:
-                heard = EchoFreeMicrophone(
-                    heard, card.microphone, card.speaker, partial(terminal.note, NOT_CANCELLED)
-                )
             terminal.run(
-                *(heard, card.speaker),
+                *(switched, card.speaker),
                 full_duplex=True,
                 lasts=True,
+                controls=Controls(keyboard, switched, detector),
                 record=command.record,
                 beside=card.keep,
+                detector=detector,
             )
+        lasted_s = perf_counter() - began
         lost_s, flaws = card.flaws()
         if lost_s:
             terminal.note(f"{lost_s:.1f} s of sound were not heard: the machine was too busy")
@@ -94,6 +115,9 @@ def talk(command: Talk) -> int:
                 f"sound broke off {flaws} time{'s' * (flaws != 1)}: the machine was too busy"
             )
         terminal.note("goodbye")
+    if not command.json:
+        for line in summary(terminal.traces, lasted_s):
+            print(line)
     return 0
 
 

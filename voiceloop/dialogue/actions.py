@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from voiceloop.asr.turns import SpeechStarted
-from voiceloop.dialogue.state import Options, Returned
+from voiceloop.dialogue.state import Announcement, Options, Returned
 from voiceloop.types import Event, Outcome, ToolCall
 
 
@@ -81,8 +81,8 @@ class StartReply:
     returned: Sequence[Returned] = ()
     language: str = ""
     """Code of the language that the user speaks."""
-    announces: str = ""
-    """Text that is said instead of a reply; empty for a reply."""
+    announces: Announcement | None = None
+    """What is said instead of a reply; None for a reply."""
 
 
 @dataclass(frozen=True, slots=True)

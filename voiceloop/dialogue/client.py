@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.floor import stop
-from voiceloop.dialogue.state import AnswerRequest, Options, Returned, TurnWords
+from voiceloop.dialogue.state import Announcement, AnswerRequest, Options, Returned, TurnWords
 from voiceloop.languages import language
 from voiceloop.types import Notice, Transcript, Word
 
@@ -25,6 +25,9 @@ def take(state: ConversationState, request: inputs.FromClient) -> None:
             _begin_unheard(state, number, (), request.options, request.returned)
         case inputs.Rang():
             _ring(state, request.text)
+        case inputs.Repeat():
+            if state.settings.thinks:
+                _announce(state, Announcement(request.text, insists=False))
         case inputs.Respond():
             _respond(state, request.options)
         case inputs.Cancel():
@@ -65,10 +68,17 @@ def _ring(state: ConversationState, text: str) -> None:
     """Tell the user that a timer is over. If replies have no skills, only show a notice."""
     if not state.settings.reply.skills:
         state.ask(actions.Show(Notice(text)))
-        return
+    else:
+        _announce(state, Announcement(text, insists=True))
+
+
+def _announce(state: ConversationState, announcement: Announcement) -> None:
+    """Begin a turn in which nobody asks anything."""
     number = state.next_number()
     nothing = TurnWords(Transcript(number, 1, (), final=True))
-    turn = state.add(number, state.settings.language, ended=True, words=nothing, announces=text)
+    turn = state.add(
+        number, state.settings.language, ended=True, words=nothing, announces=announcement
+    )
     state.ask(actions.Begin(turn.id, number, None))
 
 

@@ -163,6 +163,14 @@ class Rang:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """The user wants to hear something again."""
+
+    text: str
+    """Text that they heard."""
+
+
+@dataclass(frozen=True, slots=True)
 class Respond:
     """A client requests an answer to the newest turn that is over."""
 
@@ -206,7 +214,9 @@ class SettingsChanged:
 FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
 FromModel = Read | OpeningRead | Rewritten
 FromReply = Sounding | ToolsCalled | Replied | Failed | Stopped
-FromClient = Write | BringResults | Rang | Respond | Cancel | Rewrite | Forget | SettingsChanged
+FromClient = (
+    Write | BringResults | Rang | Repeat | Respond | Cancel | Rewrite | Forget | SettingsChanged
+)
 Input = FromUser | FromModel | FromReply | FromClient | ReplyProgress | Settled
 Reports = AsyncGenerator[Input, None]
 """The reports of a stage or a job. After each report, the stage or job goes on only when the core

@@ -122,6 +122,15 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Announcement:
+    """A text that is said although the user has asked nothing."""
+
+    text: str
+    insists: bool
+    """Whether it is said again if it was interrupted before any of it was heard."""
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """The newest attempt to answer a turn."""
 
@@ -199,8 +208,8 @@ class Turn:
     """What the user said in an earlier turn, if they went on before it was answered."""
     returned: Sequence[Returned] = ()
     """Results of the tools that the turn's reply called. They stand in for the user's words."""
-    announces: str = ""
-    """Text that is said in the turn although nobody has requested anything, such as a timer's."""
+    announces: Announcement | None = None
+    """What is said in the turn instead of an answer; None if the user or a client asks."""
     request: AnswerRequest = AnswerRequest()
     guesses: int = 0
     """Number of replies that may still begin before the endpoint."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from voiceloop.server.logs import STANDARD, TRANSCRIPTS, message_of, shown, traceback_of
-from voiceloop.trace.view import printable
+from voiceloop.terminal import printable
 
 Fields = Mapping[str, Any]
 """Fields of a record, by name. What was said is in quotes, or is replaced by its length."""

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from voiceloop.trace.record import voice_to_voice_ms
-from voiceloop.trace.view import Exchanges, TurnText
 from voiceloop.types import Clause, Event, TokenBurst, Transcript, TurnTrace
+from voiceloop.view.text import Exchanges, TurnText
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,6 @@ from voiceloop.server.userturns import UserTurns
 from voiceloop.session import Session
 from voiceloop.trace.otel import About, Report, WordsSaid
 from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
-from voiceloop.trace.view import TurnText
 from voiceloop.types import (
     Clause,
     Event,
@@ -44,6 +43,7 @@ from voiceloop.types import (
     TurnHeard,
     TurnTrace,
 )
+from voiceloop.view.text import TurnText
 from voiceloop.wire.client_events import (
     ClientEvent,
     InputAudioAppend,

@@ -209,16 +209,27 @@ def percentiles(
     return {name: float(value) for name, value in zip(names, found, strict=True)}
 
 
-def latency_line(trace: TurnTrace) -> str:
-    """Return a line for a console: the latency, its parts, and the draft's acceptance."""
-    whole, parts = voice_to_voice_ms(trace), parts_ms(trace)
-    pieces: list[str] = []
-    if whole is not None and parts is not None:
-        pieces += [f"{whole:.0f} ms"]
-        pieces += [" · ".join(f"{name} {part:.0f}" for name, part in parts.items())]
-    if drafted := trace.counters.get("drafted"):
-        pieces += [f"draft {trace.counters.get('accepted', 0) / drafted:.0%} accepted"]
-    return "   ".join(pieces)
+def latency_entry(trace: TurnTrace) -> tuple[str, str] | None:
+    """Return the latency of a turn for a console, and its parts with the draft's acceptance.
+
+    `drafts 3.1 of 4` are the accepted tokens and the draft tokens of the mean round. Parts shorter
+    than half a millisecond are left out. The latency is empty if the turn has none; None is
+    returned if there is nothing to show at all.
+    """
+    whole, parts = voice_to_voice_ms(trace), parts_ms(trace) or {}
+    shown = [(name.removesuffix(" wait"), ms) for name, ms in parts.items() if ms >= 0.5]
+    pieces = [f"{name} {ms:.0f}" for name, ms in shown]
+    rounds = [span.args for span in trace.spans if span.args.get("drafted")]
+    if rounds:
+        drafted, accepted = (
+            sum(float(one.get(name, 0)) for one in rounds) / len(rounds)
+            for name in ("drafted", "accepted")
+        )
+        pieces.append(f"drafts {round(accepted, 1):g} of {round(drafted, 1):g}")
+    latency = (
+        "" if whole is None else f"{whole:.0f} ms" if whole < 10_000 else f"{whole / 1000:.1f} s"
+    )
+    return (latency, " · ".join(pieces)) if latency or pieces else None
 
 
 # JSON ---------------------------------------------------------------------------------------------

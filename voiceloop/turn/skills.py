@@ -82,10 +82,15 @@ class Skills:
         """Running timers, in the order in which they ring."""
         return [timer for _, timer in sorted(self._timers, key=lambda one: one[0])]
 
+    @property
+    def heard(self) -> str:
+        """What the user heard of the last reply; empty before the first."""
+        return self._heard
+
     def answer(self, request: actions.StartReply, now: datetime) -> Answer | None:
         """Return the answer to what the user said, or None if the language model is to answer."""
         if request.announces:
-            return Answer(request.announces)
+            return Answer(request.announces.text)
         if request.returned or not request.options.skills:
             return None
         return answer(request.text, request.language, self._known(now))

@@ -1,0 +1,214 @@
+"""The keys of `talk` in a session on a virtual clock: what they stop, mute, repeat and send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fakes import Script, ScriptMicrophone, Utterance
+from voiceloop.asr.pushtotalk import PushToTalk
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import SPEECH_RATE as RATE
+from voiceloop.audio.switched import SwitchedMicrophone
+from voiceloop.commands.controls import Controls
+from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.engines import Engines
+from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from voiceloop.runner import InlineRunner
+from voiceloop.session import Session
+from voiceloop.trace.record import Mark
+from voiceloop.types import Event, TokenBurst, Transcript, TurnHeard, TurnTrace
+from voiceloop.view.keyboard import keys
+from voiceloop.view.rows import Status
+
+pytestmark = pytest.mark.virtual
+
+SKY = "The sky is blue, and that is how it is. Look at it."
+REPLIES = {
+    "Tell me about the sky": ("The sky is blue, ", "and that is ", "how it is. ", "Look at it."),
+    "And the sea": ("The sea is ", "deep."),
+}
+CONFIG = Config(llm=LlmConfig(skills="none"), turns=TurnConfig(endpoint="fixed", hangover_ms=400))
+
+
+@dataclass
+class Talked:
+    """What came of a conversation."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    statuses: dict[float, Status] = field(default_factory=dict[float, Status])
+    """What the view was told, by the time."""
+    ended: bool = False
+
+    @property
+    def traces(self) -> list[TurnTrace]:
+        return [event for event in self.events if isinstance(event, TurnTrace)]
+
+    def said(self, turn: int) -> str:
+        return "".join(e.text for e in self.events if isinstance(e, TokenBurst) and e.turn == turn)
+
+
+async def talk(
+    *utterances: Utterance,
+    pressed: Sequence[tuple[float, str]],
+    total_s: float = 10.0,
+    push_to_talk: bool = False,
+    full_duplex: bool = False,
+) -> Talked:
+    """Talk as scripted, and press keys at their times."""
+    talked, script = Talked(), Script(utterances, total_s)
+    microphone = SwitchedMicrophone(ScriptMicrophone(script), muted=push_to_talk)
+    detector = PushToTalk(CONFIG.turns) if push_to_talk else None
+    controls = Controls(None, microphone, detector)
+    inline = InlineRunner
+    llm, tts = ScriptedLlm(REPLIES), ScriptedTts()
+    engines = Engines(ScriptedVad(), ScriptedAsr(script), inline(), llm, inline(), tts, inline())
+    session = Session(
+        *(engines, microphone, NullSpeaker(RATE), CONFIG, talked.events.append),
+        full_duplex=full_duplex or push_to_talk,
+        detector=detector,
+    )
+
+    def end() -> None:
+        talked.ended = True
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.run)
+        for at, key in pressed:
+            await anyio.sleep_until(at)
+            talked.statuses[at] = controls.status(at)
+            controls.press(key, session, end)
+    return talked
+
+
+SKY_ASKED = Utterance(0.5, "Tell me about the sky")
+"""It ends at 2.0 s, and is answered from 2.4 s on."""
+
+
+@pytest.mark.parametrize("key", [" ", "\x1b"])
+async def test_a_reply_is_stopped(key: str) -> None:
+    talked = await talk(SKY_ASKED, pressed=[(3.0, key)])
+    (trace,) = talked.traces
+    assert trace.outcome == "interrupted"
+    assert trace.heard and SKY.startswith(trace.heard) and trace.heard != SKY
+    assert trace.marks[Mark.SOUND_END] == pytest.approx(3.0, abs=0.1)
+
+
+@pytest.mark.parametrize("key", ["x", "\x1b", " ", "\t", "r"])
+async def test_between_turns_no_key_begins_anything(key: str) -> None:
+    assert not (await talk(pressed=[(1.0, key)])).events
+
+
+async def test_while_muted_nothing_is_heard_and_time_goes_on() -> None:
+    talk_twice = (Utterance(0.5, "Tell me about the sky"), Utterance(7.0, "And the sea"))
+    talked = await talk(*talk_twice, pressed=[(0.1, "m"), (6.5, "M"), (6.6, "x")])
+    assert [trace.heard for trace in talked.traces] == ["The sea is deep."]
+    assert talked.statuses[0.1].idle == "listening"
+    assert (talked.statuses[6.5].idle, talked.statuses[6.5].level) == ("muted", 0.0)
+    assert talked.statuses[6.6].idle == "listening"
+
+
+async def test_who_mutes_while_they_speak_has_ended_their_turn() -> None:
+    talked = await talk(SKY_ASKED, pressed=[(1.4, "m")])
+    (final,) = [e for e in talked.events if isinstance(e, Transcript) and e.final]
+    assert final.text == "Tell me about"
+    over = next(e.sample for e in talked.events if isinstance(e, TurnHeard) and e.over)
+    assert over / RATE == pytest.approx(1.4 + 0.4, abs=0.1)
+
+
+async def test_a_reply_is_repeated_without_the_model() -> None:
+    talked = await talk(SKY_ASKED, pressed=[(3.0, "r"), (7.0, "r")], total_s=13.0)
+    assert [trace.heard for trace in talked.traces] == [SKY, SKY]
+    assert talked.said(2) == SKY
+    assert not talked.traces[1].counters.get("drafted")
+
+
+async def test_what_was_heard_of_a_stopped_reply_is_what_is_repeated() -> None:
+    talked = await talk(SKY_ASKED, pressed=[(3.0, " "), (4.0, "r")])
+    stopped, repeated = talked.traces
+    assert repeated.outcome == "done"
+    assert repeated.heard == stopped.heard
+
+
+async def test_a_repeat_that_is_stopped_before_its_first_word_stays_stopped() -> None:
+    talked = await talk(SKY_ASKED, pressed=[(7.0, "r"), (7.01, " ")])
+    assert [trace.outcome for trace in talked.traces] == ["done", "interrupted"]
+    assert not talked.traces[1].heard
+
+
+async def test_q_quits() -> None:
+    assert (await talk(pressed=[(1.0, "q")])).ended
+    assert not (await talk(pressed=[(1.0, "w")])).ended
+
+
+# Push to talk
+
+
+async def test_between_two_presses_is_one_turn_whatever_the_silence_in_it() -> None:
+    slow = (Utterance(0.5, "Tell me about"), Utterance(3.0, "the sky"))
+    talked = await talk(*slow, pressed=[(0.3, " "), (1.0, "x"), (4.0, " ")], push_to_talk=True)
+    (trace,) = talked.traces
+    assert (trace.outcome, trace.heard) == ("done", SKY)
+    assert trace.marks[Mark.ENDPOINT] == pytest.approx(4.0, abs=0.02)
+    assert talked.statuses[0.3].idle == "press space to talk"
+    assert talked.statuses[1.0].idle == "listening"
+
+
+async def test_what_is_said_before_and_after_is_not_heard() -> None:
+    talk_on = (Utterance(0.5, "Tell me about the sky"), Utterance(2.5, "And the sea"))
+    talked = await talk(*talk_on, pressed=[(2.2, " "), (3.6, " ")], push_to_talk=True)
+    (final,) = [e for e in talked.events if isinstance(e, Transcript) and e.final]
+    assert final.text == "And the sea"
+    assert not (await talk(*talk_on, pressed=[], push_to_talk=True)).events
+
+
+async def test_talking_over_a_reply_interrupts_it_and_m_does_nothing() -> None:
+    talk_over = (SKY_ASKED, Utterance(3.2, "And the sea"))
+    presses = [(0.3, " "), (2.1, " "), (2.2, "m"), (3.0, " "), (4.3, " ")]
+    talked = await talk(*talk_over, pressed=presses, push_to_talk=True)
+    assert [(trace.outcome, trace.heard == SKY) for trace in talked.traces] == [
+        ("interrupted", False),
+        ("done", False),
+    ]
+    assert talked.traces[1].heard == "The sea is deep."
+
+
+async def test_only_esc_stops_a_reply() -> None:
+    talked = await talk(
+        SKY_ASKED, pressed=[(0.3, " "), (2.1, " "), (3.0, "\x1b")], push_to_talk=True
+    )
+    (trace,) = talked.traces
+    assert trace.outcome == "interrupted"
+
+
+# The bytes of a terminal
+
+printable = st.characters(min_codepoint=32, max_codepoint=126)
+
+
+@given(st.text(printable, max_size=8))
+def test_keys_that_come_together_are_all_pressed(typed: str) -> None:
+    assert keys(typed.encode()) == typed
+
+
+arrows = st.sampled_from(["\x1b[A", "\x1b[1;5C", "\x1b[15~", "\x1bOB", "\x1b[Z", "\x1bm"])
+
+
+@given(st.lists(arrows | printable, max_size=8))
+def test_an_arrow_is_no_esc_and_hides_no_key(typed: list[str]) -> None:
+    assert keys("".join(typed).encode()) == "".join(key for key in typed if len(key) == 1)
+
+
+def test_esc_is_a_key() -> None:
+    assert keys(b"\x1b") == "\x1b"
+    assert keys(b"\x1b\x1b") == "\x1b\x1b"
+
+
+@given(st.binary(max_size=64))
+def test_no_bytes_are_too_strange(data: bytes) -> None:
+    assert isinstance(keys(data), str)

@@ -1,0 +1,96 @@
+"""`voiceloop talk` in a terminal, over a sound card that PulseAudio makes up: its keys and rows."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pulse import VirtualCard, virtual_card
+from tests.server.serving import BY_ITSELF
+from tests.terminals import Terminal
+from tests.test_talk import say
+from voiceloop.cli import main
+
+pytestmark = pytest.mark.audio
+
+SKY = "Why is the sky blue?"
+
+
+@pytest.fixture
+def card(tmp_path: Path, require_program: Callable[[str], Path]) -> Iterator[VirtualCard]:
+    """The virtual sound card; its microphone hears the speaker, as in a room."""
+    folder = tmp_path / "card"
+    folder.mkdir()
+    with virtual_card(folder, require_program, echo=True) as card:
+        yield card
+
+
+def talk(card: VirtualCard, *options: str) -> Terminal:
+    """`voiceloop talk`, once it listens."""
+    command = [sys.executable, "-m", "voiceloop", "talk", "--asr.engine", "whisper", *BY_ITSELF]
+    terminal = Terminal([*command, *options], card.environment | {"TERM": "xterm-256color"})
+    terminal.wait_for("listening to")
+    terminal.wait_for("q quit")
+    return terminal
+
+
+def test_keys_stop_repeat_and_mute_and_q_says_goodbye(card: VirtualCard) -> None:
+    with talk(card) as terminal:
+        say(card, SKY)
+        terminal.wait_for("speaking")
+        terminal.press("\x1b[A")
+        time.sleep(1.5)
+        terminal.press(" ")
+        terminal.wait_for("Sunlight")
+        terminal.wait_for("(interrupted)")
+        terminal.wait_for("listening ")
+        terminal.press("r")
+        terminal.wait_for("speaking")
+        terminal.wait_for("listening ")
+        terminal.press("m")
+        terminal.wait_for("muted")
+        say(card, SKY)
+        terminal.press("m")
+        terminal.wait_for("listening ")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert terminal.modes == terminal.before
+        *_, goodbye, turns, waits, _ = terminal.shown.splitlines()
+        assert "goodbye" in goodbye
+        assert turns.startswith("2 turns in ") and turns.endswith("1 interruption")
+        assert waits.startswith("voice to voice: median ")
+
+
+def test_with_push_to_talk_the_second_press_sends_the_turn(card: VirtualCard) -> None:
+    with talk(card, "--push-to-talk") as terminal:
+        terminal.wait_for("press space to talk")
+        say(card, SKY)
+        terminal.press(" ")
+        terminal.wait_for("hearing you")
+        say(card, "What is the capital of France?")
+        terminal.press(" ")
+        terminal.wait_for("you ")
+        terminal.wait_for("Paris")
+        terminal.wait_for("press space to talk")
+        assert "sky" not in terminal.shown.lower().partition("listening to")[2]
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.end() == 0
+        assert terminal.modes == terminal.before
+
+
+def test_ctrl_c_leaves_the_terminal_as_it_was(card: VirtualCard) -> None:
+    with talk(card) as terminal:
+        terminal.press("\x03")
+        assert terminal.end() == 0
+        assert terminal.modes == terminal.before
+        assert "goodbye" in terminal.shown.splitlines()[-1]
+
+
+def test_without_keys_there_is_no_push_to_talk(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["talk", "--push-to-talk"]) == 2
+    assert "--push-to-talk needs the keys of a terminal" in capsys.readouterr().err

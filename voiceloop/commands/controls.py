@@ -1,0 +1,76 @@
+"""What the keys of `voiceloop talk` do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from voiceloop.asr.pushtotalk import PushToTalk
+from voiceloop.audio.switched import SwitchedMicrophone
+from voiceloop.view.activity import LISTENING, MUTED
+from voiceloop.view.keyboard import Keyboard
+from voiceloop.view.rows import Status
+
+if TYPE_CHECKING:
+    from voiceloop.session import Session
+
+PRESS = "press space to talk"
+
+
+class Controls:
+    """The keys of a keyboard, and the microphone that they switch.
+
+    With `push_to_talk`, the space bar switches talking on and off.
+    """
+
+    def __init__(
+        self,
+        keyboard: Keyboard | None,
+        microphone: SwitchedMicrophone,
+        push_to_talk: PushToTalk | None = None,
+    ) -> None:
+        self.keyboard = keyboard
+        self._microphone = microphone
+        self._push_to_talk = push_to_talk
+
+    def status(self, elapsed_s: float) -> Status:
+        """Return what the view shows of the microphone and of the keys."""
+        muted, pushed = self._microphone.muted, self._push_to_talk is not None
+        idle = LISTENING if not muted else PRESS if pushed else MUTED
+        keys = ""
+        if self.keyboard and pushed:
+            keys = f"space {'talk' if muted else 'send'}   esc stop   r repeat   q quit"
+        elif self.keyboard:
+            keys = f"space stop   m {'unmute' if muted else 'mute'}   r repeat   q quit"
+        return Status(elapsed_s, self._microphone.level(), idle, keys)
+
+    async def obey(self, session: Session, end: Callable[[], None]) -> None:
+        """Do what the keys say, and call `end` if the user wants to quit."""
+        assert self.keyboard is not None, "there are keys"
+        async with aclosing(self.keyboard.pressed()) as pressed:
+            async for key in pressed:
+                self.press(key, session, end)
+
+    def press(self, key: str, session: Session, end: Callable[[], None]) -> None:
+        """Do what one key says. Keys without a meaning do nothing."""
+        match key.lower():
+            case " " if self._push_to_talk is not None:
+                self._switch(self._push_to_talk, session)
+            case " " | "\x1b":
+                session.cancel()
+            case "m" if self._push_to_talk is None:
+                self._microphone.muted = not self._microphone.muted
+            case "r" if session.idle:
+                session.repeat()
+            case "q":
+                end()
+            case _:
+                pass
+
+    def _switch(self, detector: PushToTalk, session: Session) -> None:
+        """Begin to talk, or end the turn at once."""
+        detector.talking = self._microphone.muted
+        self._microphone.muted = not detector.talking
+        if not detector.talking:
+            session.end_turn(detector.end())

@@ -1,0 +1,163 @@
+"""The rows of the live region, and the entries above it, as rich renders them.
+
+Pure: from what is known to what is shown. Rows are cut and never wrap; widths are in cells of the
+terminal, of which a wide character takes two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from voiceloop.terminal import printable
+from voiceloop.view.activity import HEARING, LISTENING, MOST_TELLING, MUTED, PAUSED
+from voiceloop.view.plain import LABEL
+from voiceloop.view.text import TurnText, split_after
+from voiceloop.view.transcript import Entry
+
+METER = "▁▂▃▅▇"
+STEP_DB = 12
+"""Decibels of a step of the meter. The highest begins at -12 dB of full scale."""
+LEVELS = 8
+"""Levels that the meter shows, the newest last."""
+FULL = 60
+"""Columns below which the meter and the keys are left out."""
+STATE = max(map(len, MOST_TELLING))
+UNHEARD_LINES = 2
+"""Lines to which the words that were not heard are folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the live region shows beside the events."""
+
+    elapsed_s: float
+    level: float | None = None
+    """The loudest sample of the microphone since the last status; None without a microphone."""
+    idle: str = LISTENING
+    """The state between turns: `listening`, `muted`, or what to do to be heard."""
+    keys: str = ""
+    """The keys and what they do."""
+
+
+def meter(levels: Sequence[float]) -> str:
+    """Return levels as bars of the meter. They are amplitudes: 1 is full scale."""
+    steps = [10 ** (-STEP_DB * step / 20) for step in range(len(METER) - 1, 0, -1)]
+    return "".join(METER[sum(level > step for step in steps)] for level in levels)
+
+
+def rows(
+    state: str,
+    exchange: TurnText,
+    levels: Sequence[float],
+    status: Status,
+    width: int,
+    *,
+    styled: bool,
+) -> list[Text]:
+    """Return the four rows of the live region: a rule, the state with the settled words, the
+    tentative words, the keys with the time.
+
+    The words are those of `exchange`: of the user, or of the reply once there is one. Words of a
+    reply are settled when they sound. Without `styled`, tentative words are between tildes.
+    """
+    wide = width >= FULL
+    bars = f" {meter(levels):>{LEVELS}} " if wide and status.level is not None else ""
+    shown = status.idle if state == LISTENING else state
+    begin = Text(f"{bars} ").append(f"{shown:<{STATE}}  ", _STATE_STYLES.get(shown, "cyan"))
+    room = width - begin.cell_len
+    settled, tentative = _words(exchange)
+    mark = "" if styled else "~"
+    unsure = Text()
+    if tentative:
+        kept = _head(tentative, room - 2 * len(mark))
+        unsure = Text(" " * begin.cell_len).append(f"{mark}{kept}{mark}", "dim")
+    return [
+        Text("─" * width, "dim"),
+        begin.append(_tail(settled, room)),
+        unsure,
+        _last_row(status, width, keys=wide),
+    ]
+
+
+def entry(made: Entry, console: Console, *, styled: bool) -> Text:
+    """Return an entry of the transcript, laid out for the width of `console`.
+
+    With `styled`, words that were not heard are struck out; otherwise brackets say so.
+    """
+    room = max(console.width - LABEL - 1, 1)
+    text = Text(printable(made.text), "dim" if made.brief else _STYLES.get(made.label, ""))
+    if made.unheard:
+        text = _with_unheard(text, made.unheard, console, room, styled=styled)
+    if made.ending:
+        text = _joined(text, Text(f"({made.ending})", "yellow"))
+    lines = text.wrap(console, room, no_wrap=made.brief, overflow="ellipsis")
+    for line in lines:
+        line.rstrip()
+    begin = Text().append(f"{made.label:<{LABEL}} ", "bold")
+    return begin.append_text(Text("\n" + " " * (LABEL + 1)).join(lines))
+
+
+_STYLES = {"note": "yellow", "call": "dim"}
+"""Styles of entries by their label."""
+_STATE_STYLES = {LISTENING: "green", HEARING: "green", PAUSED: "yellow", MUTED: "yellow"}
+
+
+def _words(exchange: TurnText) -> tuple[str, str]:
+    """Return the settled words of a turn, and the tentative ones."""
+    if exchange.reply:
+        return split_after(exchange.reply, exchange.sounding)
+    if exchange.transcript is None:
+        return "", ""
+    tentative = " ".join(word.text for word in exchange.transcript.tentative)
+    return exchange.transcript.committed_text, tentative
+
+
+def _last_row(status: Status, width: int, *, keys: bool) -> Text:
+    """Return the keys, and the time at the right margin."""
+    minutes, seconds = divmod(int(status.elapsed_s), 60)
+    time = f"{minutes:02}:{seconds:02} "
+    row = Text(f" {_head(status.keys, width - len(time) - 2)}" if keys else "", "dim")
+    return row.append(time.rjust(width - row.cell_len))
+
+
+def _head(text: str, cells: int) -> str:
+    """Return the beginning of `text`, printable, in at most `cells` cells."""
+    if cells < 1:
+        return ""
+    begin = printable(text[: cells + 1])
+    if len(text) <= cells + 1 and cell_len(begin) <= cells:
+        return begin
+    return f"{set_cell_size(begin, cells - 1).rstrip()}…"
+
+
+def _tail(text: str, cells: int) -> str:
+    """Return the end of `text`, printable, in at most `cells` cells."""
+    if cells < 1:
+        return ""
+    end = printable(text[-cells - 1 :])
+    if len(text) <= cells + 1 and cell_len(end) <= cells:
+        return end
+    while cell_len(end) >= cells:
+        end = end[1:]
+    return f"…{end}"
+
+
+def _with_unheard(heard: Text, words: str, console: Console, room: int, *, styled: bool) -> Text:
+    """Return `heard` and the words that were not, folded to lines of `room` cells."""
+    before, after = ("", "") if styled else ("[not heard: ", "]")
+    unheard = Text(f"{before}{printable(words)}", "dim strike" if styled else "dim")
+    lines = _joined(heard, unheard).wrap(console, room)
+    most = max(len(heard.wrap(console, room)), 1) + UNHEARD_LINES - 1
+    if len(lines) > most:
+        lines[most - 1].truncate(room - 1 - len(after))
+        lines[most - 1].append("…", unheard.style)
+    return Text("\n").join(lines[:most]).append(after, "dim")
+
+
+def _joined(*pieces: Text) -> Text:
+    return Text(" ").join(piece for piece in pieces if piece)

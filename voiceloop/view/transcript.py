@@ -1,0 +1,85 @@
+"""The transcript of a conversation: entries that are final once they are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from voiceloop.trace.record import latency_entry
+from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
+from voiceloop.view.text import Exchanges, TurnText, call_text, split_after
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the transcript."""
+
+    label: str
+    """Who speaks (`you`, `loop`), what it is (`note`, `call`), or a latency (`143 ms`)."""
+    text: str = ""
+    unheard: str = ""
+    """Words of a reply that were not heard, after those of `text`."""
+    ending: str = ""
+    """How a reply ended; empty if it ended by itself."""
+    brief: bool = False
+    """Whether a terminal gives it one line and cuts what is longer."""
+
+
+class TranscriptWriter:
+    """Makes the entries of a session's events.
+
+    The user's words are an entry when the reply begins, the reply is one after the turn.
+    """
+
+    def __init__(self, *, timed: bool = True) -> None:
+        """Without `timed`, turns have no latencies."""
+        self.exchanges = Exchanges()
+        self._timed = timed
+        self._introduced = 0
+        """The newest turn whose words of the user have been written."""
+
+    def follow(self, event: Event) -> list[Entry]:
+        """Return the entries that the next event completes."""
+        match event:
+            case Notice():
+                return [Entry("note", event.text)]
+            case ToolCall():
+                exchange = self.exchanges.live.get(event.turn, TurnText())
+                return [*self._introduction(event.turn, exchange), Entry("call", call_text(event))]
+            case TurnTrace():
+                return self._end(event, self.exchanges.end(event.turn))
+            case TokenBurst():
+                return self._introduction(event.turn, self.exchanges.follow(event))
+            case Transcript() | Clause():
+                self.exchanges.follow(event)
+            case _:
+                pass
+        return []
+
+    def _introduction(self, turn: int, exchange: TurnText) -> list[Entry]:
+        if turn <= self._introduced or not exchange.said:
+            return []
+        self._introduced = turn
+        return [Entry("you", exchange.said)]
+
+    def _end(self, trace: TurnTrace, exchange: TurnText) -> list[Entry]:
+        entries = self._introduction(trace.turn, exchange)
+        if exchange.reply.strip() or trace.outcome == "silent":
+            heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
+            entries.append(Entry("loop", heard, unheard, _ending(trace)))
+        if self._timed and (latency := latency_entry(trace)):
+            entries.append(Entry(*latency, brief=True))
+        return entries
+
+
+def _ending(trace: TurnTrace) -> str:
+    if trace.outcome != "done":
+        return trace.outcome
+    return "cut at its most tokens" if trace.counters.get("too_long") else ""
+
+
+def _words_heard(trace: TurnTrace, exchange: TurnText) -> int:
+    """Return how many words of the written reply were heard. That is all of them if the reply came
+    to its end: its spoken text may have another number of words."""
+    if trace.outcome in ("done", "silent"):
+        return len(exchange.reply.split())
+    return len(trace.heard.split())
