@@ -44,12 +44,19 @@ STEP = "--latency-msec=20"
 class VirtualCard:
     """The daemon while it runs."""
 
-    def __init__(self, environment: dict[str, str], recording: Path, kill: Callable[[], None]):
+    def __init__(
+        self, environment: dict[str, str], recording: Path, begin: Callable[[], Callable[[], None]]
+    ) -> None:
         self.environment = environment
         """For the process that uses the card."""
-        self.unplug = kill
+        self._begin = begin
+        self.unplug = begin()
         """End the daemon, and with it the devices."""
         self._recording = recording
+
+    def plug(self) -> None:
+        """Begin the daemon again."""
+        self.unplug = self._begin()
 
     def say(self, pcm: Pcm) -> None:
         """Play `pcm`, at 16 kHz, to the microphone; returns about when it has been played."""
@@ -96,7 +103,7 @@ def virtual_card(
     loads = [f"--load={module.format(socket=socket)}" for module in modules]
     with ExitStack() as stack:
         log = stack.enter_context((folder / "log").open("wb"))
-        recording = stack.enter_context((folder / "recording").open("wb"))
+        recording = stack.enter_context((folder / "recording").open("ab"))
 
         def run(argv: list[str | Path], **files: object) -> subprocess.Popen[bytes]:
             process = subprocess.Popen(argv, env=environment, stderr=log, **files)  # pyright: ignore
@@ -104,21 +111,30 @@ def virtual_card(
             stack.callback(process.terminate)
             return process
 
-        def wait(reached: Callable[[], bool]) -> None:
-            for _ in range(400):
-                if reached() or served.poll() is not None:
-                    break
-                time.sleep(0.05)
-            assert reached(), (folder / "log").read_text()
+        def begin() -> Callable[[], None]:
+            socket.unlink(missing_ok=True)
+            served, before = run([*command, *loads]), recording.tell()
 
-        served = run([*command, *loads])
-        wait(socket.exists)
-        # Someone always plays, in small steps: a null sink left alone renders seconds at once, and
-        # takes as long to begin.
-        for sink in ("user", "speaker"):
-            zero = stack.enter_context(Path("/dev/zero").open("rb"))
-            run(["pacat", "--playback", f"--device={sink}", STEP, *RAW], stdin=zero)
-        run(["parec", "--device=speaker.monitor", STEP, *RAW], stdout=recording)
-        card = VirtualCard(environment, folder / "recording", served.terminate)
-        wait(lambda: len(card.heard()) > 0)
-        yield card
+            def wait(reached: Callable[[], bool]) -> None:
+                for _ in range(400):
+                    if reached() or served.poll() is not None:
+                        break
+                    time.sleep(0.05)
+                assert reached(), (folder / "log").read_text()
+
+            wait(socket.exists)
+            # Someone always plays, in small steps: a null sink left alone renders seconds at once,
+            # and takes as long to begin.
+            for sink in ("user", "speaker"):
+                zero = stack.enter_context(Path("/dev/zero").open("rb"))
+                run(["pacat", "--playback", f"--device={sink}", STEP, *RAW], stdin=zero)
+            run(["parec", "--device=speaker.monitor", STEP, *RAW], stdout=recording)
+            wait(lambda: recording.tell() > before)
+
+            def end() -> None:
+                served.terminate()
+                served.wait()
+
+            return end
+
+        yield VirtualCard(environment, folder / "recording", begin)
