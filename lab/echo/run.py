@@ -30,7 +30,7 @@ from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.devices import Centred
 from voiceloop.audio.echo.microphone import EchoFreeMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
-from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
+from voiceloop.audio.lasting import Soundcard
 from voiceloop.bench.recordings import SPEECH, read_folder
 from voiceloop.bench.scoring import word_errors
 from voiceloop.config import Config
@@ -233,10 +233,8 @@ def play(
     async def main() -> Talk:
         card = RoomCard(Room(scene, voice))
         talk = Talk(scene, card, clips)
-        with (
-            SoundcardMicrophone(opener=card.open) as microphone,
-            SoundcardSpeaker(opener=card.open) as speaker,
-        ):
+        with Soundcard(None, None, opener=card.open) as devices:
+            microphone, speaker = devices.microphone, devices.speaker
             heard = EchoFreeMicrophone(Centred(microphone), microphone, speaker)
             cancel, spent = heard.canceller.cancel, [0.0, 0]
 

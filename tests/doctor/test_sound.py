@@ -23,11 +23,11 @@ class Driver(HandCard):
         self._level, self._dead, self._refuses = level, dead, refuses
         self._kind: Kind = "input"
 
-    def open(self, kind: Kind, name: str | None, callback, finished):
+    def open(self, kind: Kind, name: str | None, callback, finished, rate: int | None = None):
         if self._refuses == "open":
             raise DeviceError(f"the {kind} '{NAME}' cannot be opened: Device unavailable", "wait")
         self._kind = kind
-        return super().open(kind, name, callback, finished)
+        return super().open(kind, name, callback, finished, rate)
 
     def start(self) -> None:
         if self._refuses == "start":

@@ -228,7 +228,7 @@ class Soundcard:
             while self.microphone.card is None:
                 await anyio.sleep(RETRY_S)
                 try:
-                    cards = await anyio.to_thread.run_sync(self._reopened)
+                    cards = await anyio.to_thread.run_sync(self._reopened, abandon_on_cancel=True)
                 except DeviceError:
                     continue  # the user has been told that a device is awaited
                 self._plug(*cards)

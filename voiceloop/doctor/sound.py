@@ -87,7 +87,7 @@ def of_device(
 def _try(kind: Kind, opener: Opener, wait: Callable[[float], object]) -> tuple[Moved, int]:
     moved = Moved()
     callback = moved.take if kind == "input" else moved.give
-    _, stream = opener(kind, None, callback, lambda: None)
+    _, stream = opener(kind, None, callback, lambda: None, None)
     rate = round(stream.samplerate)
     try:
         stream.start()
