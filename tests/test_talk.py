@@ -375,16 +375,22 @@ def test_an_unknown_name_is_answered_with_those_there_are(card: VirtualCard, way
     assert "'default'" in talk.notes[1]
 
 
-def test_the_devices_are_listed(card: VirtualCard) -> None:
-    for way in ("--input", "--output"):
-        done = subprocess.run(
-            [sys.executable, "-m", "voiceloop", "talk", way, "list"],
-            env=card.environment, text=True, capture_output=True, check=True,
-        )  # fmt: skip
-        inputs, outputs = done.stdout.split("--output, a speaker:\n")
-        assert inputs.startswith("--input, a microphone:\n")
-        assert "  default\n" in inputs and "  default\n" in outputs
-        assert not done.stderr
+def test_the_devices_are_listed_and_tried(card: VirtualCard) -> None:
+    def devices(*options: str) -> str:
+        command = [sys.executable, "-m", "voiceloop", "devices", *options]
+        done = subprocess.run(command, env=card.environment, text=True, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    inputs, outputs = devices().split("speakers, for --output:\n")
+    assert inputs.startswith("microphones, for --input:\n")
+    (line,) = (one for one in inputs.splitlines() if " default  (" in one)
+    assert line.startswith("*") and " Hz, " in line and " default  (" in outputs
+    number = line[1:].split()[0]
+    tried = devices("--test", "--input", number)
+    assert "trying 'default'" in tried
+    assert "the microphone hears the speaker at" in tried
+    assert "talk removes that, and you can interrupt it" in tried
 
 
 @pytest.mark.parametrize(

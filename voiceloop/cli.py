@@ -20,6 +20,7 @@ from voiceloop.bench import command as bench
 from voiceloop.catalog import command as catalog
 from voiceloop.commands.ask import Ask, ask
 from voiceloop.commands.config import ShowConfig, show_config
+from voiceloop.commands.devices import Devices, devices
 from voiceloop.commands.say import Say, say
 from voiceloop.commands.serve import serve
 from voiceloop.commands.talk import Talk, talk
@@ -129,6 +130,7 @@ COMMANDS: Commands = {
     "transcribe": (Transcribe, transcribe),
     "say": (Say, say),
     "voices": (Voices, voices),
+    "devices": (Devices, devices),
     **bench.COMMANDS,
     **catalog.COMMANDS,
     "replay": (Replay, replay),
@@ -142,6 +144,7 @@ GROUPS: manual.Groups = {
     "files and texts": {"ask": "", "transcribe": "", "say": "", "voices": ""},
     "models": {"models": "List, fetch, verify and remove models", "train-draft": ""},
     "this machine": {
+        "devices": "",
         "doctor": "",
         "config": "",
         "bench": "Measure latency, models, voices, recognisers and the server",

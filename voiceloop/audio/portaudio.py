@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from voiceloop.errors import DeviceError
 
@@ -125,6 +125,36 @@ def begin_anew() -> None:
         sounddevice._initialize()
 
 
+class Device(NamedTuple):
+    """A device that can be opened."""
+
+    number: int
+    name: str
+    channels: int
+    rate: int
+    """Its own sample rate in hertz."""
+    latency_s: tuple[float, float]
+    """Least and usual latency of its driver, in seconds."""
+    default: bool
+
+
+def found(kind: Kind) -> list[Device]:
+    """Return all devices of one kind. Raises DeviceError, also if there are none."""
+    sounddevice = _library(kind)
+    _names(sounddevice, kind)
+    default = sounddevice.default.device[0 if kind == "input" else 1]
+    return [
+        Device(
+            *(one["index"], one["name"], one[f"max_{kind}_channels"]),
+            round(one["default_samplerate"]),
+            (one[f"default_low_{kind}_latency"], one[f"default_high_{kind}_latency"]),
+            one["index"] == default,
+        )
+        for one in sounddevice.query_devices()
+        if one[f"max_{kind}_channels"] > 0
+    ]
+
+
 def names(kind: Kind) -> list[str]:
     """Return the names of all devices of one kind. Raises DeviceError, also if there are none."""
     return _names(_library(kind), kind)
@@ -159,13 +189,15 @@ def _names(sounddevice: Any, kind: Kind) -> list[str]:
 
 
 def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
-    """Return sounddevice's description of the device called `name`, or of the default one."""
+    """Return sounddevice's description of the device with this number or name, or of the default
+    one."""
     known = ", ".join(f"'{one}'" for one in _names(sounddevice, kind))
     try:
-        return sounddevice.query_devices(name, kind)
+        number = int(name) if name and name.isdecimal() else None
+        return sounddevice.query_devices(name if number is None else number, kind)
     except (ValueError, sounddevice.PortAudioError) as error:
         raise DeviceError(
-            f"'{name}' is not the name of one {NAMES[kind]}"
+            f"'{name}' is neither the number nor the name of one {NAMES[kind]}"
             if name
             else f"no {NAMES[kind]} is the default one",
             f"choose with --{kind} one of: {known}",

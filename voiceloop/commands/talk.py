@@ -15,7 +15,6 @@ from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 from voiceloop.outputs import keep
 from voiceloop.status import engine_names, examples, notes
-from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Microphone
@@ -33,9 +32,9 @@ class Talk(Choosing, frozen=True, kw_only=True):
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
 
     input: Annotated[str | None, written("NAME")] = None
-    """The microphone by a part of its name, or `list`; without it the system's default."""
+    """The microphone, by its number in `voiceloop devices` or a part of its name."""
     output: Annotated[str | None, written("NAME")] = None
-    """The speaker by a part of its name, or `list`; without it the system's default."""
+    """The speaker, by its number or a part of its name."""
     headphones: bool = False
     """Leave out the echo canceller, which lets you interrupt a loudspeaker."""
     push_to_talk: bool = False
@@ -61,8 +60,6 @@ def talk(command: Talk) -> int:
     from voiceloop.view.summary import summary
 
     keep([command.config], {"--trace": command.trace})
-    if "list" in (command.input, command.output):
-        return list_devices()
     if command.record is not None:
         prepare(command.record)
     keyboard = own_keyboard()
@@ -118,16 +115,4 @@ def talk(command: Talk) -> int:
     if not command.json:
         for line in summary(terminal.traces, lasted_s):
             print(line)
-    return 0
-
-
-def list_devices() -> int:
-    """Print the microphones and speakers that `talk` can use. Return the exit status."""
-    from voiceloop.audio.portaudio import NAMES, names
-
-    found = {kind: names(kind) for kind in NAMES}
-    for kind, title in NAMES.items():
-        print(f"--{kind}, a {title}:")
-        for name in found[kind]:
-            tell(f"  {name}")
     return 0

@@ -24,7 +24,10 @@ PATIENCE_S = 3.0
 """Seconds within which a device must read or write `LISTEN_S` of sound. A slower one counts as not
 working."""
 POLL_S = 0.02
-OTHERS = "voiceloop talk --input list names the devices there are"
+CURE = (
+    "see that the sound server runs and that no other program holds the device; "
+    "voiceloop devices lists those there are"
+)
 ELSEWHERE = "voiceloop serve uses those of the browser"
 
 
@@ -73,11 +76,11 @@ def of_device(
         why = str(error)
         for name in sorted(there, key=len, reverse=True):
             why = why.replace(f" '{name}'", "").replace(name, "it")
-        return Finding(title, "warning", f"the default one does not work: {why}", _cure(kind))
+        return Finding(title, "warning", f"the default one does not work: {why}", CURE)
     text = f"the default one works at {rate} Hz; there {_count(len(there), title)}"
     if moved.frames < LISTEN_S * rate:
         verb = "gives no sound" if kind == "input" else "takes no sound"
-        return Finding(title, "warning", f"the default one opens and {verb}", _cure(kind))
+        return Finding(title, "warning", f"the default one opens and {verb}", CURE)
     if kind == "input" and not moved.loudest:
         cure = "see that it is not muted, and that the system lets this terminal hear it"
         return Finding(title, "warning", "the default one gives nothing but zeros", cure)
@@ -99,13 +102,6 @@ def _try(kind: Kind, opener: Opener, wait: Callable[[float], object]) -> tuple[M
     finally:
         stream.close()
     return moved, rate
-
-
-def _cure(kind: Kind) -> str:
-    return (
-        "see that the sound server runs and that no other program holds the device; "
-        f"{OTHERS.replace('input', kind)}"
-    )
 
 
 def _count(count: int, title: str) -> str:

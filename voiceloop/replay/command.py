@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Replay(Command, frozen=True, kw_only=True):
-    """Play a scripted conversation on a virtual clock, or replay a recorded one."""
+    """Play a scripted conversation, or replay a recorded one."""
 
     examples = ("voiceloop replay bug.toml", "voiceloop replay recordings/2026-01-05T14-05-00")
     docs = "docs/replay.md"

@@ -1,0 +1,76 @@
+"""`voiceloop devices --test`: what is said of a microphone and a speaker in simulated rooms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anyio
+import numpy as np
+import pytest
+
+from lab.echo.room import SCENES, SILENT, Room, RoomCard, Scene
+from tests.test_echo import speech
+from voiceloop.audio.checkup import CHIME_S, QUIET_S, Checkup, chime, examine
+from voiceloop.audio.echo.trial import Duplex
+from voiceloop.audio.frames import SPEECH_RATE, silence
+from voiceloop.audio.lasting import Soundcard
+from voiceloop.types import Pcm
+
+pytestmark = pytest.mark.virtual
+
+SPOKEN = QUIET_S + CHIME_S + 1.5
+
+
+async def tried(scene: Scene, voice: Pcm) -> Checkup:
+    """What is found in a room where the user says `voice` when asked to."""
+    card, told = RoomCard(Room(scene, chime(SPEECH_RATE))), list[str]()
+
+    async def speak() -> None:
+        await anyio.sleep(SPOKEN)
+        card.say(voice)
+
+    with Soundcard(None, None, opener=card.open) as devices:
+        async with anyio.create_task_group() as tasks:
+            for job in (card.run, speak):
+                tasks.start_soon(job)
+            found = await examine(devices, told.append, lambda level: None)
+            tasks.cancel_scope.cancel()
+    assert len(told) == 3
+    return found
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+async def test_an_echo_is_measured_and_can_be_removed(scene: Scene) -> None:
+    found = await tried(scene, speech(2))
+    assert found.duplex is Duplex.FULL
+    assert found.delay_ms == pytest.approx(scene.late_ms, abs=3)
+    voice, speaker = found.findings()
+    assert "heard well" in voice
+    assert "you can interrupt it" in speaker
+
+
+async def test_headphones_are_told_from_loudspeakers() -> None:
+    *_, speaker = (await tried(SILENT, speech(2))).findings()
+    assert "does not hear the speaker" in speaker
+
+
+async def test_an_echo_that_stays_is_said_to() -> None:
+    late = replace(SCENES[2], name="late", late_ms=900)
+    *_, speaker = (await tried(late, speech(2))).findings()
+    assert "cannot be removed" in speaker
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [(0.0, "no voice"), (0.02, "too quiet"), (1.0, "heard well"), (40, "clipped")],
+)
+async def test_the_voice_is_judged_in_words(gain: float, words: str) -> None:
+    said = np.clip(gain * speech(2), -1, 1).astype(np.float32)
+    voice, _ = (await tried(SILENT, said)).findings()
+    assert words in voice
+
+
+def test_a_microphone_that_gives_zeros_is_told_from_one_that_hears_nothing() -> None:
+    nothing = silence(SPEECH_RATE)
+    (only,) = Checkup(nothing, nothing, nothing, Duplex.TRYING, None).findings()
+    assert "only zeros" in only
