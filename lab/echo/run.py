@@ -299,13 +299,11 @@ def main(argv: Sequence[str]) -> int:
     folder = os.environ.get(SPEECH)
     clips = clips_of(Path(folder) if folder else None, engines)
     chosen = command.scenes.split(",") if command.scenes else [scene.name for scene in EVERY]
-    every = [
-        play(scene, engines, command.settings, clips, command.replies)
-        for scene in EVERY
-        if scene.name in chosen
-    ]
-    for found in every:
-        print(line(found), flush=True)
+    every = list[Found]()
+    for scene in EVERY:
+        if scene.name in chosen:
+            every.append(play(scene, engines, command.settings, clips, command.replies))
+            print(line(every[-1]), flush=True)
     if command.out:
         command.out.write_text(json.dumps([asdict(found) for found in every], indent=1))
     return 0
