@@ -22,8 +22,8 @@ NEVER_CALLED = ("sentencex", "soundfile", "soxr")
 class Struct:
     """A stand-in for `msgspec.Struct`: an object whose fields have defaults."""
 
-    def __init_subclass__(cls, **_options: object) -> None:
-        made: Any = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    def __init_subclass__(cls, kw_only: bool = False, **_options: object) -> None:
+        made: Any = dataclasses.dataclass(frozen=True, kw_only=kw_only)(cls)
         made.__struct_fields__ = tuple(field.name for field in dataclasses.fields(made))
 
 

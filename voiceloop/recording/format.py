@@ -28,7 +28,7 @@ REPORTS, EVENTS = "reports.jsonl", "events.jsonl"
 MICROPHONE, SPEAKER = "microphone.wav", "speaker.wav"
 
 
-class About(Struct, frozen=True):
+class RecordingOrigin(Struct, frozen=True):
     """How a recording was made."""
 
     format: int

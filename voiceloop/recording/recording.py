@@ -66,7 +66,7 @@ class Recording:
         self._tell = tell
         self._told = self._begun = False
         self._played: PlayedAudio | None = None
-        about = form.About(
+        about = form.RecordingOrigin(
             *(form.FORMAT, voiceloop.__version__, platform.python_version(), platform.platform()),
             *(now.isoformat(timespec="seconds"), engine_names(settings), full_duplex),
         )

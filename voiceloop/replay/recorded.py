@@ -27,10 +27,10 @@ MOST_LINE = 1 << 24
 T = TypeVar("T")
 
 
-def about(folder: Path) -> form.About:
+def about(folder: Path) -> form.RecordingOrigin:
     """Return how a recording was made."""
     path = folder / form.ABOUT
-    return _read(form.About, next(_lines(path), b""), path)
+    return _read(form.RecordingOrigin, next(_lines(path), b""), path)
 
 
 def reports(folder: Path) -> tuple[form.CoreStart, Iterator[tuple[form.CoreCall, Input]]]:
