@@ -1,7 +1,7 @@
 """The rows of the live region, and the entries above it, as rich renders them.
 
-Pure: from what is known to what is shown. Rows are cut and never wrap; widths are in cells of the
-terminal, of which a wide character takes two.
+This module is pure: it neither reads nor writes. A row that is too long is cut, and never wraps.
+Widths are counted in cells of the terminal. A wide character takes two cells.
 """
 
 from __future__ import annotations
