@@ -11,7 +11,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from ctypes.util import find_library
 from pathlib import Path
 
@@ -39,6 +39,9 @@ MODULES = (
 ECHO = "module-loopback source=speaker.monitor sink=user latency_msec=20"
 RAW = ("--raw", f"--rate={RATE}", "--channels=1", "--format=float32le")
 STEP = "--latency-msec=20"
+PRIORITY = -11
+"""Of the daemon and of those who play and record. Sound servers have it too: without it they would
+leave gaps in the sound beside other work, which no sound card does."""
 
 
 class VirtualCard:
@@ -61,12 +64,21 @@ class VirtualCard:
     def say(self, pcm: Pcm) -> None:
         """Play `pcm`, at 16 kHz, to the microphone; returns about when it has been played."""
         player = ["pacat", "--playback", "--device=user", "--latency-msec=200", *RAW]
-        subprocess.run(player, env=self.environment, input=pcm.tobytes(), check=True)
+        with subprocess.Popen(player, env=self.environment, stdin=subprocess.PIPE) as process:
+            hurry(process)
+            process.communicate(pcm.tobytes())
+        assert process.returncode == 0
 
     def heard(self) -> Pcm:
         """What the speaker has played so far, at 16 kHz, silence and all."""
         whole = self._recording.read_bytes()
         return np.frombuffer(whole[: len(whole) // 4 * 4], np.float32)
+
+
+def hurry(process: subprocess.Popen[bytes]) -> None:
+    """Give a process the priority of a sound server, where we may."""
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, process.pid, PRIORITY)
 
 
 def require_portaudio() -> None:
@@ -107,6 +119,7 @@ def virtual_card(
 
         def run(argv: list[str | Path], **files: object) -> subprocess.Popen[bytes]:
             process = subprocess.Popen(argv, env=environment, stderr=log, **files)  # pyright: ignore
+            hurry(process)
             stack.callback(process.wait)
             stack.callback(process.terminate)
             return process

@@ -11,6 +11,7 @@ from lab.echo.room import NEAR_DBFS, SCENES, SILENT, Room, Scene, voice_level
 from tests.sounds import tone
 from voiceloop.audio.echo.canceller import DELAY_S, EchoCanceller
 from voiceloop.audio.echo.delay import LATEST_MS, DelayEstimator, DriftEstimator
+from voiceloop.audio.echo.gate import FAINT_DB, ResidualGate
 from voiceloop.audio.echo.kalman import BLOCK, KalmanFilter
 from voiceloop.audio.echo.trial import REMOVED_DB, Duplex
 from voiceloop.audio.files import AudioFile
@@ -90,6 +91,47 @@ def test_where_an_echo_stays_nothing_is_heard_but_in_silence() -> None:
     assert canceller.duplex is Duplex.HALF
     assert not left[: 6 * SPEECH_RATE].any()
     assert dbfs(left[-SPEECH_RATE // 2 :]) > -40, "the user is heard when nothing sounds"
+
+
+def test_a_device_that_ran_out_of_samples_is_tried_anew() -> None:
+    """All that is played after the gap sounds later, so the echo is not where it was."""
+    gap, played = samples(60), speech(10)
+    buffer, left = SampleBuffer(), list[Pcm]()
+    canceller = EchoCanceller(buffer)
+    canceller.begin(0)
+    buffer.append(played[: samples(60)])
+    heard = np.concatenate((played[: len(played) // 2], silence(gap), played[len(played) // 2 :]))
+    for number, block in enumerate(blocks(0.5 * heard)):
+        buffer.append(played[buffer.end : buffer.end + BLOCK])
+        if number * BLOCK == len(played) // 2 + gap:
+            assert canceller.duplex is Duplex.FULL
+            canceller.begin(-gap)
+            assert canceller.duplex is Duplex.TRYING
+        left.append(canceller.cancel(block.astype(np.float32)))
+    assert canceller.duplex is Duplex.FULL, "and it is removed again"
+    after = np.concatenate(left)[len(played) // 2 + gap :]
+    assert dbfs(after) < -60
+
+
+@given(st.floats(-60, 0), st.floats(-60, 0), st.integers(0, 2**16))
+def test_the_gate_is_open_for_what_is_not_much_fainter(
+    recorded_db: float, less_db: float, seed: int
+) -> None:
+    noise = np.random.default_rng(seed).standard_normal(BLOCK).astype(np.float32)
+    recorded = noise * 10 ** (recorded_db / 20)
+    left = recorded * 10 ** (less_db / 20)
+    if abs(less_db + FAINT_DB) > 0.1:
+        assert ResidualGate().opens(recorded, left) is (less_db > -FAINT_DB)
+
+
+def test_the_gate_stays_open_in_the_middle_of_a_word() -> None:
+    own, loud, faint = ResidualGate(), tone(0.01), 0.01 * tone(0.01)
+    assert own.opens(loud, loud)
+    for _ in range(10):
+        assert own.opens(loud, faint)
+    for _ in range(20):
+        last = own.opens(loud, faint)
+    assert not last
 
 
 def test_while_nothing_is_played_the_microphone_is_as_it_was() -> None:

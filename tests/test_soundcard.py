@@ -147,7 +147,10 @@ async def test_a_device_that_dropped_out_is_later_from_then_on():
         card.play(160, underflow=True)
         later = speaker.write(numbered(480, 160))
         assert later == pytest.approx(first + 480 / RATE + 0.5 - 0.01, abs=1e-6)
-        assert speaker.underflows == 1
+        assert (speaker.underflows, speaker.gaps) == (1, 1)
+        card.play(640)
+        card.play(160, underflow=True)
+        assert (speaker.underflows, speaker.gaps) == (1, 2), "nothing was waiting"
 
 
 async def test_a_driver_that_does_not_tell_the_time_has_its_latency():
@@ -407,9 +410,17 @@ def test_overflows_of_the_device_are_counted():
     async def main() -> None:
         card = HandCard(RATE)
         async with hearing(card) as (microphone, _):
+            card.record(numbered(0, 100))
+            before = microphone.recorded_at(0)
+            await anyio.sleep(0.5)
             for overflow in (True, False, True):
                 card.record(numbered(0, 100), overflow=overflow)
+            after = microphone.recorded_at(0)
         assert microphone.overflows == 2
+        # What was lost is missing in the count of samples.
+        assert before is not None
+        assert after is not None
+        assert after - before > 0.4
 
     really(main)
 

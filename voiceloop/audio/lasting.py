@@ -64,6 +64,11 @@ class LastingMicrophone:
                 end += FRAME
                 await anyio.sleep_until(begun + (end - first) / SPEECH_RATE)
 
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """Return how often a device was opened, and how often this one has lost samples."""
+        return self.opened, self.card.overflows if self.card else 0
+
     def recorded_at(self, index: int) -> float | None:
         """Return when the sample with this index was recorded, by the sound system's clock; None
         while that is not known."""
@@ -151,6 +156,11 @@ class LastingSpeaker:
             except DeviceError as error:
                 if card is self.card:
                     self._lose(error)
+
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """Return how often a device was opened, and how often this one ran out of samples."""
+        return self.opened, self.card.gaps if self.card else 0
 
     def taken(self) -> Pcm:
         """Return the samples that the device has taken since the last call, silence included."""

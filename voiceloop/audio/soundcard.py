@@ -177,7 +177,7 @@ class SoundcardMicrophone(_Card):
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
         mono = self._mixer.feed(pcm)
         with self._lock:
-            if self._begun is None:
+            if self._begun is None or status.input_overflow:
                 lag = time.currentTime - time.inputBufferAdcTime if time else 0.0
                 if not 0 < lag < STALL_S:  # some drivers do not say
                     lag = self._stream.latency
@@ -214,6 +214,8 @@ class SoundcardSpeaker(_Card):
         its own rate or at `rate`."""
         self.underflows = 0
         """How often the device ran out of samples although some were waiting."""
+        self.gaps = 0
+        """How often the device ran out of samples, waiting or not."""
         # Counted in samples from the beginning of an unbroken stretch: devices tell the time in
         # steps, and the next sample must not seem to be early or late.
         self._since = 0.0
@@ -310,6 +312,7 @@ class SoundcardSpeaker(_Card):
             self._broken = self._broken or count < frames or bool(status.output_underflow)
             self._next = self._stream.time + lead + frames / self.rate
         pcm[:count, 1:] = pcm[:count, :1]
+        self.gaps += bool(status.output_underflow)
         self.underflows += bool(count and status.output_underflow)
 
 

@@ -3,7 +3,8 @@
 A linear filter (`kalman`) subtracts what it has learnt of the way from loudspeaker to microphone.
 WebRTC's AEC3 then suppresses what is left: the effects of a driven loudspeaker and of late
 reflections. AEC3 alone would suppress the user too wherever the echo is as loud as the user is, as
-on most laptops. Noise is left as it is, since removing it costs words.
+on most laptops. Noise is left as it is, since removing it costs words. The little that both leave is
+taken for words now and then, so a gate (`gate`) closes where there is no more.
 
 Until the echo is known to be removed, nothing is heard while something sounds.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from voiceloop.audio.echo.alignment import Alignment
 from voiceloop.audio.echo.delay import LATEST_MS
+from voiceloop.audio.echo.gate import ResidualGate
 from voiceloop.audio.echo.kalman import BLOCK, KalmanFilter
 from voiceloop.audio.echo.trial import Duplex, Trial
 from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, SampleBuffer, dbfs, silence
@@ -45,6 +47,7 @@ class EchoCanceller:
         self._trial = Trial()
         self._linear = KalmanFilter()
         self._suppressor = _suppressor()
+        self._gate = ResidualGate()
 
     @property
     def duplex(self) -> Duplex:
@@ -71,7 +74,8 @@ class EchoCanceller:
             self._trial.feed(recorded, clean, found=found)
         elif self._sounds_ms:
             self._sounds_ms -= FRAME_MS
-        return silence(BLOCK) if self._sounds_ms and self.duplex is not Duplex.FULL else clean
+        heard = self._gate.opens(recorded, clean) and self.duplex is Duplex.FULL
+        return clean if heard or not self._sounds_ms else silence(BLOCK)
 
 
 def _suppressor() -> AudioProcessor | None:

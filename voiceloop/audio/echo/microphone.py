@@ -17,8 +17,11 @@ from voiceloop.types import AudioFrame, Pcm
 class RecordingDevice(Protocol):
     """A device that knows when a sample was recorded."""
 
-    opened: int
-    """How often a device was opened; its times are of one device."""
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """Return how often a device was opened, and how often that device has lost samples. Times
+        belong to one such stretch."""
+        ...
 
     def recorded_at(self, index: int) -> float | None:
         """Return the time, by the sound system's clock, at which the sample with this index (at 16
@@ -31,8 +34,12 @@ class PlayingDevice(Protocol):
 
     rate: int
     """Sample rate in hertz."""
-    opened: int
-    """How often a device was opened; its times are of one device."""
+
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """Return how often a device was opened, and how often that device ran out of samples. Times
+        belong to one such stretch."""
+        ...
 
     def taken(self) -> Pcm:
         """Return the samples that the device has taken since the last call, silence included."""
@@ -70,14 +77,14 @@ class EchoFreeMicrophone:
         """Yield the frames of the microphone without echo."""
         speaker, canceller = self._speaker, self.canceller
         resampler = LiveResampler(speaker.rate, SPEECH_RATE)
-        aligned, told = (0, 0), False
+        aligned, told = ((0, 0), (0, 0)), False
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:
                 self._played.append(resampler.feed(speaker.taken()))
-                opened = self._recorder.opened, speaker.opened
-                if opened != aligned and (ahead := self._ahead(frame.start)) is not None:
+                stretches = self._recorder.stretch, speaker.stretch
+                if stretches != aligned and (ahead := self._ahead(frame.start)) is not None:
                     canceller.begin(ahead)
-                    aligned = opened
+                    aligned = stretches
                 yield replace(frame, pcm=canceller.cancel(frame.pcm))
                 if canceller.duplex is Duplex.HALF and not told:
                     told = True
