@@ -3,8 +3,8 @@
 A linear filter (`kalman`) subtracts what it has learnt of the way from loudspeaker to microphone.
 WebRTC's AEC3 then suppresses what is left: the effects of a driven loudspeaker and of late
 reflections. AEC3 alone would suppress the user too wherever the echo is as loud as the user is, as
-on most laptops. Noise is left as it is, since removing it costs words. The little that both leave is
-taken for words now and then, so a gate (`gate`) closes where there is no more.
+on most laptops. Noise is left as it is, since removing it costs words. What both leave is faint,
+but sometimes taken for words, so a gate (`gate`) closes where there is no more.
 
 Until the echo is known to be removed, nothing is heard while something sounds.
 """
