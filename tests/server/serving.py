@@ -23,6 +23,7 @@ from typing import Any, Self
 from urllib.request import Request, urlopen
 
 import numpy as np
+import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
@@ -40,6 +41,8 @@ SHELL = os.environ.get("VOICELOOP_TEST_SHELL", "voiceloop")
 """What servers run under where a test does not say: the program, `uvicorn`, `haproxy` (two servers
 behind it), or `ray` (two replicas behind Ray's proxy). Tests that are marked as not meant for one
 of them are skipped then."""
+READS_FIGURES = pytest.mark.not_over("ray", why="Ray asks one replica only for its figures")
+"""Mark of tests that read /metrics."""
 KEY = "k" * 32
 """An API key, of clients that bring none where a server asks for one."""
 BY_ITSELF = ("--preset", "starter", "--llm-server", "none")

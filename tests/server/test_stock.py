@@ -14,7 +14,7 @@ import pytest
 import soundfile as sf
 
 from tests.conftest import lacking
-from tests.server.serving import RATE, serving, spoken_question, to_wire
+from tests.server.serving import KEY, RATE, serving, spoken_question, to_wire
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
@@ -72,7 +72,8 @@ def test_the_client_for_python(
     with serving(tmp_path) as server:
         url = f"ws://localhost:{server.port}/v1"
         command = [str(python), str(HERE / "client.py"), url, str(speech), str(answer)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        environment = os.environ | {"OPENAI_API_KEY": KEY}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert_a_conversation(done, answer, capsys)
 
 

@@ -16,7 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from tests.server.serving import Client, Serving, serving, until, well_served
+from tests.server.serving import READS_FIGURES, Client, Serving, serving, until, well_served
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.models
@@ -136,6 +136,7 @@ def test_a_message_that_is_too_long_ends_its_own_connection(
         assert huge.close_code == 1009
 
 
+@READS_FIGURES
 def test_a_client_that_vanishes_in_mid_turn_leaves_nothing_behind(
     server: Serving, friend: Client
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_client_that_vanishes_in_mid_turn_leaves_nothing_behind(
     wait_until_connected(server, 1)
 
 
+@READS_FIGURES
 def test_the_metrics_tell_how_long_models_were_waited_for(server: Serving, friend: Client) -> None:
     friend.write("What is the capital of France?")
     figures = server.metrics(KEY)
@@ -172,6 +174,7 @@ def test_a_port_that_is_taken_is_one_line_and_a_hint_before_any_model_is_loaded(
     assert second.startswith("hint: ")
 
 
+@READS_FIGURES
 def test_refused_messages_are_counted_by_their_code(server: Serving, friend: Client) -> None:
     def counted() -> dict[str, float]:
         found = re.compile(r'voiceloop_refused_messages_total\{code="([a-z_]+)"\}')

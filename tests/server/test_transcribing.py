@@ -15,7 +15,17 @@ from openai.types.realtime.realtime_transcription_session_create_response import
 )
 
 from tests.behaviour.observed import COMPLETED, EVENTS_OF_A_TURN
-from tests.server.serving import Client, Event, Serving, kinds, serving, spoken_question, to_wire
+from tests.server.serving import (
+    KEY,
+    READS_FIGURES,
+    Client,
+    Event,
+    Serving,
+    kinds,
+    serving,
+    spoken_question,
+    to_wire,
+)
 
 pytestmark = pytest.mark.models
 
@@ -58,6 +68,7 @@ def tokens(server: Serving) -> dict[str, float]:
     return counted
 
 
+@READS_FIGURES
 def test_what_is_said_is_told_and_nothing_replies(
     client: Client, server: Serving, question: bytes
 ) -> None:
@@ -223,7 +234,7 @@ def test_the_former_name_of_the_update_is_refused_with_what_to_send(client: Clie
 def test_the_stock_client_has_speech_transcribed(
     server: Serving, question: bytes, query: dict[str, object]
 ) -> None:
-    openai = OpenAI(websocket_base_url=f"ws://localhost:{server.port}/v1", api_key="none")
+    openai = OpenAI(websocket_base_url=f"ws://localhost:{server.port}/v1", api_key=KEY)
     told: list[str] = []
     with openai.realtime.connect(extra_query=query) as connection:
         connection.session.update(

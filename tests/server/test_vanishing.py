@@ -18,9 +18,17 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 from websockets.uri import parse_uri
 
-from tests.server.serving import PATIENCE_S, Client, Serving, serving, until, well_served
+from tests.server.serving import (
+    PATIENCE_S,
+    READS_FIGURES,
+    Client,
+    Serving,
+    serving,
+    until,
+    well_served,
+)
 
-pytestmark = pytest.mark.models
+pytestmark = [pytest.mark.models, READS_FIGURES]
 
 PLACES = 3
 PING_S = 1.0

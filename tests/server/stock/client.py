@@ -19,7 +19,7 @@ TOOL = {"type": "function", "name": "get_time", "description": "The time.", "par
 
 
 async def main(url: str, speech: Path) -> tuple[dict[str, object], bytes]:
-    client = AsyncOpenAI(websocket_base_url=url, api_key="no-key-is-needed-here")
+    client = AsyncOpenAI(websocket_base_url=url)
     found: dict[str, object] = {}
     async with client.realtime.connect(model="voiceloop") as connection:
 
