@@ -1,16 +1,26 @@
-"""Writes docs/images/talk-*.svg: what `voiceloop talk` shows, at two widths.
+"""Writes docs/images/*.svg: what `talk`, `devices` and `doctor` show in terminals of two widths.
 
-The conversation is written here; the entries and rows are made and laid out as ever.
-`python -m tools.terminalshot` needs nothing but voiceloop.
+    python -m tools.terminalshot talk devices doctor
+
+The conversation of `talk` is written here; its entries and rows are made and laid out as ever. The
+other two are run as they are, so they show the devices and the state of this machine.
 """
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from voiceloop.trace.record import Lane, Mark
 from voiceloop.types import (
@@ -30,6 +40,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 WIDTHS = (80, 120)
 FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 """The fonts that a picture of rich's downloads."""
+ERASED = re.compile(r"[^\n]*(\r\x1b\[2K|\n(\x1b\[\?25h)?\r\x1b\[1A\x1b\[2K)")
+"""What a program has written over."""
 LEVELS = (0.001, 0.02, 0.1, 0.3, 0.4, 0.2, 0.06, 0.3)
 STATUS = Status(74.0, LEVELS[-1], keys="space stop   m mute   r repeat   q quit")
 
@@ -75,9 +87,9 @@ EVENTS: tuple[Event, ...] = (
 )
 
 
-def picture(width: int) -> str:
-    """Return what a terminal of `width` columns shows after `EVENTS`, as SVG."""
-    console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True)
+def conversed(width: int) -> Console:
+    """Return a terminal of `width` columns after `EVENTS`."""
+    console = terminal(width)
     writer, activity = TranscriptWriter(), Activity()
     for event in EVENTS:
         activity.follow(event)
@@ -86,11 +98,48 @@ def picture(width: int) -> str:
     newest = writer.exchanges.live[3]
     for row in rows(activity.state, newest, LEVELS, STATUS, width, styled=True):
         console.print(row, no_wrap=True)
-    return FONTS.sub("", console.export_svg(title="voiceloop talk"))
+    return console
+
+
+def ran(command: str, width: int) -> Console:
+    """Return a terminal of `width` columns in which a command of voiceloop's has run."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    with subprocess.Popen(
+        [sys.executable, "-m", "voiceloop", command],
+        env=os.environ | {"TERM": "xterm-256color"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ):
+        os.close(theirs)
+        written = b"".join(iter(lambda: _read(ours), b""))
+    console = terminal(width)
+    console.print(Text("$ ", style="dim") + Text(f"voiceloop {command}"))
+    for line in ERASED.sub("", written.decode().replace("\r\n", "\n")).splitlines():
+        text = Text.from_ansi(line)
+        for part in text.divide(range(width, len(text), width)):
+            console.print(part, no_wrap=True)
+    return console
+
+
+def _read(file: int) -> bytes:
+    try:
+        return os.read(file, 4096)
+    except OSError:  # as Linux says that nobody writes any more
+        return b""
+
+
+def terminal(width: int) -> Console:
+    """Return a terminal of `width` columns that keeps what it shows."""
+    return Console(file=io.StringIO(), record=True, width=width, force_terminal=True)
 
 
 if __name__ == "__main__":
-    for columns in WIDTHS:
-        path = FOLDER / f"talk-{columns}.svg"
-        path.write_text(picture(columns), encoding="utf-8")
-        print(path.name)
+    for name in sys.argv[1:]:
+        for columns in WIDTHS:
+            shown = conversed(columns) if name == "talk" else ran(name, columns)
+            svg = shown.export_svg(title=f"voiceloop {name}")
+            path = FOLDER / f"{name}-{columns}.svg"
+            path.write_text(FONTS.sub("", svg), encoding="utf-8")
+            print(path.name)

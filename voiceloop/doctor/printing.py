@@ -48,10 +48,20 @@ class _Console(Console):
 
 
 def _show(console: Console, finding: Finding) -> None:
-    mark = f"{finding.mark:<{MARGIN}}", COLOURS[finding.mark]
-    console.print(Text.assemble(mark, printable(f"{finding.check}: {finding.text}")))
+    colour = COLOURS[finding.mark]
+    _print(console, finding.mark, colour, f"{finding.check}: {finding.text}")
     if finding.cure:
-        console.print(Text(printable(f"{'':{MARGIN}}cure: {finding.cure}")))
+        _print(console, "", "", f"cure: {finding.cure}")
+
+
+def _print(console: Console, mark: str, colour: str, text: str) -> None:
+    """Print a mark and a text beside it. A terminal gets the text as a column, anything else as one
+    line."""
+    beside = Text(printable(text))
+    width = max(MARGIN, console.width - MARGIN)
+    for line in beside.wrap(console, width) if console.is_terminal else [beside]:
+        console.print(Text.assemble((f"{mark:<{MARGIN}}", colour), line))
+        mark = ""
 
 
 def _show_json(stream: TextIO, event: CheckEvent) -> None:
