@@ -299,7 +299,7 @@ def test_a_conversation_goes_on_when_a_card_is_back_that_was_unplugged(
         say(card, "What is the capital of France?")
         assert talk.turn()["outcome"] == "done"
         card.unplug()
-        until(lambda: "has stopped working: the conversation goes on" in talk.notes[-1])
+        talk.noted("has stopped working: the conversation goes on")
         card.plug()
         talk.noted("is back")
         time.sleep(2.0)  # a sink that has just begun renders in jerks

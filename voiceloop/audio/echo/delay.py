@@ -75,7 +75,7 @@ class DelayEstimator:
         at = int(np.argmax(near))
         if near[at] < CLEAR * np.std(near):
             return None
-        return at - early + _top(*near[at - 1 : at + 2]) if 0 < at < len(near) - 1 else None
+        return float(at - early + _top(*near[at - 1 : at + 2])) if 0 < at < len(near) - 1 else None
 
 
 def _top(left: float, middle: float, right: float) -> float:
