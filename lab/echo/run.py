@@ -22,6 +22,7 @@ from typing import Annotated
 
 import anyio
 import numpy as np
+from msgspec.structs import replace
 
 from lab.echo.room import NEAR_DBFS, SCENES, SILENT, Room, RoomCard, Scene, voice_level
 from models.train.questions import spoken
@@ -298,11 +299,13 @@ def main(argv: Sequence[str]) -> int:
         return 2
     folder = os.environ.get(SPEECH)
     clips = clips_of(Path(folder) if folder else None, engines)
+    # A skill would answer some questions briefly, and there would be no reply to interrupt.
+    config = replace(command.settings, llm=replace(command.settings.llm, skills="none"))
     chosen = command.scenes.split(",") if command.scenes else [scene.name for scene in EVERY]
     every = list[Found]()
     for scene in EVERY:
         if scene.name in chosen:
-            every.append(play(scene, engines, command.settings, clips, command.replies))
+            every.append(play(scene, engines, config, clips, command.replies))
             print(line(every[-1]), flush=True)
     if command.out:
         command.out.write_text(json.dumps([asdict(found) for found in every], indent=1))
