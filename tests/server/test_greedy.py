@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.server.serving import RATE, Client, Serving, serving, until, well_served
+from tests.server.serving import KEY, RATE, Client, Serving, serving, until, well_served
 
 pytestmark = pytest.mark.models
 
@@ -127,7 +127,9 @@ def test_who_says_nothing_that_can_be_understood_is_sent_away(
 def test_who_reads_its_answers_late_gets_them_all(server: Serving, friend: Client) -> None:
     content = [{"type": "input_text", "text": "x" * 200_000}]
     item = {"type": "message", "role": "user", "id": "long", "content": content}
-    with connect(server.url, max_queue=1, compression=None, max_size=None) as late:
+    key = {"Authorization": f"Bearer {KEY}"}
+    slow = connect(server.url, additional_headers=key, max_queue=1, compression=None, max_size=None)
+    with slow as late:
         late.send(json.dumps({"type": "conversation.item.create", "item": item}))
         for _ in range(150):
             late.send('{"type": "conversation.item.retrieve", "item_id": "long"}')
