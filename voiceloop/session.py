@@ -35,7 +35,7 @@ from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
-from voiceloop.turn.exchange import Exchange, finished, sounding
+from voiceloop.turn.exchange import SpokenExchange, finished, sounding
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
 from voiceloop.turn.jobs import play, read, recognise
@@ -77,7 +77,7 @@ class Session:
         ends: bool = False,
         wall_clock: Callable[[], datetime] | None = None,
         greeting: str = "",
-        kept: Callable[[Exchange], None] | None = None,
+        kept: Callable[[SpokenExchange], None] | None = None,
         core: Callable[[ConversationState, inputs.Input, float], list[actions.Action]] = receive,
     ) -> None:
         """Prepare the conversation; `show` receives its events.
@@ -170,7 +170,12 @@ class Session:
         return len(self._resources.player.heard().words)
 
     @property
-    def sounding(self) -> Exchange | None:
+    def conversation(self) -> Conversation:
+        """Return the conversation with the language model."""
+        return self._resources.conversation
+
+    @property
+    def sounding(self) -> SpokenExchange | None:
         """Return the exchange whose reply was let out last, until its turn is over."""
         player = self._resources.player
         work = self._work.get(player.turn)

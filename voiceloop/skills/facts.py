@@ -45,7 +45,11 @@ def _forget_last(request: SkillRequest, known: SkillContext, phrases: Phrases) -
     return _forgotten(found, phrases) if found else Answer("", aside=True)
 
 
-def _forget_fact(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+def _forget_fact(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+    """Forget a fact that is repeated. If nothing is remembered, the request means something
+    else."""
+    if not known.facts:
+        return None
     text = request.values["fact"].strip()
     found = [fact for fact in known.facts if _same(fact.text, text)]
     return _forgotten(found, phrases) if found else Answer(phrases.says["no such fact"], aside=True)

@@ -11,7 +11,7 @@ from voiceloop.types import Outcome, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class SpokenExchange:
     """What the user said in a turn, and the reply that was let out, as far as it is known."""
 
     turn: int
@@ -35,13 +35,13 @@ class Exchange:
     """How the turn ended; None while its reply sounds."""
 
 
-def sounding(reply: Reply, heard: Heard) -> Exchange:
+def sounding(reply: Reply, heard: Heard) -> SpokenExchange:
     """Return the exchange of a reply that sounds, and of which `heard` was heard so far."""
     text = reply.thinking.text_of(heard.tokens)
     return _exchange(reply, len(heard.words), text, text, None)
 
 
-def finished(reply: Reply, words: int, heard: str, outcome: Outcome) -> Exchange | None:
+def finished(reply: Reply, words: int, heard: str, outcome: Outcome) -> SpokenExchange | None:
     """Return the exchange of a reply that is over.
 
     None if the user knows of no reply: it was never let out, or it was meant to be silent.
@@ -56,10 +56,12 @@ def finished(reply: Reply, words: int, heard: str, outcome: Outcome) -> Exchange
     return _exchange(reply, words, heard, kept, outcome)
 
 
-def _exchange(reply: Reply, words: int, heard: str, kept: str, outcome: Outcome | None) -> Exchange:
+def _exchange(
+    reply: Reply, words: int, heard: str, kept: str, outcome: Outcome | None
+) -> SpokenExchange:
     asked, thinking = reply.asked, reply.thinking
     calls = tuple(thinking.results)
-    return Exchange(
+    return SpokenExchange(
         *(asked.turn, asked.text, asked.language, thinking.said, calls, words, heard, kept),
         outcome=outcome,
     )
