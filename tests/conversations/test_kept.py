@@ -27,7 +27,6 @@ from voiceloop.replay.clock import VirtualClock
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
-from voiceloop.trace.record import Lane
 from voiceloop.types import Event, Notice, Past, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual
