@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -35,18 +36,23 @@ def connect(path: Path, wait_s: float) -> sqlite3.Connection:
 
 
 def _make(path: Path) -> None:
-    """Make an empty file of mode 0600, or take the mode of others away from a file of ours."""
+    """Make an empty file of mode 0600, unless there is a file."""
     # Without O_NONBLOCK, a pipe with this name would block for ever.
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(f"{path} is no file")
-        if found.st_mode & 0o077 and hasattr(os, "fchmod") and found.st_uid == os.getuid():
-            os.fchmod(descriptor, 0o600)
     finally:
         os.close(descriptor)
+
+
+def close_to_others(path: Path) -> None:
+    """Let only the owner read the file and its journals."""
+    for part in PARTS:
+        file = path.with_name(path.name + part)
+        with suppress(OSError):  # the file is somebody else's, or there is no such journal
+            file.chmod(0o600)
 
 
 def intact(database: sqlite3.Connection) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from voiceloop.conversations.lease import Holder, this_process
-from voiceloop.conversations.privatefile import connect, intact, set_aside
+from voiceloop.conversations.privatefile import close_to_others, connect, intact, set_aside
 from voiceloop.conversations.records import (
     KeptCall,
     KeptOutline,
@@ -191,6 +191,7 @@ class ConversationStore:
             try:
                 database = connect(self.path, WAIT_S)
                 self._prepare(database)
+                close_to_others(self.path)
                 return database
             except (_Damaged, sqlite3.DatabaseError) as error:
                 if database is not None:
