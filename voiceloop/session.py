@@ -400,7 +400,9 @@ class Session:
         if reply is None or not reply.gate.committed or outcome == "abandoned":
             return
         known, announced = reply.thinking.answer, reply.asked.announces
-        if self._kept is not None and not (announced and announced.text == self._greeting):
+        if announced and announced.text == self._greeting:
+            self.rewrite(lambda: None)  # so that the rest of the history is read at once
+        elif self._kept is not None:
             words = len(self._resources.player.heard().words)
             if exchange := finished(reply, words, heard, outcome):
                 self._kept(exchange)

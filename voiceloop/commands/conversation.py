@@ -93,7 +93,7 @@ class TerminalConversation:
                 around = recording.around(around)
             if kept is not None:
                 goes_on = Continuing(kept, self._engines, self._settings, self.note)
-                options.update(goes_on.options())
+                options.update(goes_on.options(greets=lasts))
             session = Session(
                 *(self._engines, around.microphone, around.speaker, self._settings, around.show),
                 core=around.core,

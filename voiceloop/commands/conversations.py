@@ -89,7 +89,10 @@ def conversations_list(command: ConversationsList) -> int:
         tell("no conversation is kept; `voiceloop talk --conversation NAME` keeps one")
         return 0
     with _store() as store:
-        for one in store.outlines():
+        outlines = store.outlines()
+        if not outlines:
+            tell("no conversation is kept")
+        for one in outlines:
             last = f", last on {one.last.astimezone():%Y-%m-%d %H:%M}" if one.last else ""
             facts = f", {one.facts} remembered" if one.facts else ""
             tell(f"{one.name:<24} {one.turns} turn{'s' * (one.turns != 1)}{last}{facts}")

@@ -31,12 +31,13 @@ class Continuing:
         self._skills = kept.skills(engines)
         self._conversation = kept.conversation(engines.llm, config, self._at)
 
-    def options(self) -> dict[str, Any]:
-        """Return what the session is to be made with."""
+    def options(self, *, greets: bool = True) -> dict[str, Any]:
+        """Return what the session is to be made with. With `greets`, it says a greeting if
+        something was before."""
         return {
             "conversation": self._conversation,
             "skills": self._skills,
-            "greeting": self._kept.greeting(self._engines),
+            "greeting": self._kept.greeting(self._engines) if greets else "",
             "kept": self._kept.note,
         }
 

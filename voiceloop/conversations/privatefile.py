@@ -65,15 +65,19 @@ def set_aside(path: Path, now: datetime) -> Path:
 
     Nothing is overwritten. Raises OSError.
     """
-    for number in count(1):
-        folder = path.with_name(f"{path.name}.damaged-{now:%Y%m%d-%H%M%S}-{number}")
-        try:
-            folder.mkdir(mode=0o700)
-            break
-        except FileExistsError:
-            continue
+    names = (f"{path.name}.damaged-{now:%Y%m%d-%H%M%S}-{number}" for number in count(1))
+    folder = next(folder for folder in map(path.with_name, names) if _made(folder))
     for part in PARTS:
         file = path.with_name(path.name + part)
         if file.exists():
             file.rename(folder / file.name)
     return folder
+
+
+def _made(folder: Path) -> bool:
+    """Make a folder. Return False if there is one already."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    return True
