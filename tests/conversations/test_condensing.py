@@ -126,9 +126,12 @@ class Long:
         self.summaries += [(one.start, one.end) for one in event.spans if one.name == "summary"]
 
 
-def talk(path: Path, turns: int, config: Config = LARGE, every_s: float = EVERY_S) -> Long:
-    """Write many turns, one after the other."""
-    long = Long(Forgetful({}, default=("That is ", "a long ", "answer ", "of six words. ")))
+def talk(
+    path: Path, turns: int, config: Config = LARGE, every_s: float = EVERY_S, step_s: float = 0.02
+) -> Long:
+    """Write many turns, one after the other. Each step of the model takes `step_s` seconds."""
+    reply = ("That is ", "a long ", "answer ", "of six words. ")
+    long = Long(Forgetful({}, default=reply, burst_cost=step_s))
 
     async def write(session: Session, found: KeptConversation) -> None:
         for number in range(1, turns + 1):
@@ -189,6 +192,18 @@ def test_three_hundred_turns_stay_small_and_are_summarised_in_idle_time_only(
         record = store.record("long")
     assert len(record.turns) == turns, "nothing that was said is lost"
     assert record.summaries[-1].text and record.summaries[-1].through < turns
+
+
+def test_a_slow_summary_stops_after_one_step_when_a_turn_begins(tmp_path: Path) -> None:
+    long = talk(tmp_path / "c.sqlite3", 60, every_s=5.3, step_s=0.5)
+    assert long.summaries
+    for begun, _ in long.summaries:
+        assert not any(start <= begun < end for start, end in long.busy)
+    steps = len(long.summaries)
+    assert steps > 1 and any(
+        later - over > 1.0
+        for (_, over), (later, _) in zip(long.summaries, long.summaries[1:], strict=False)
+    ), "one summary was made in several pauses"
 
 
 @pytest.mark.parametrize("target", ["starter", "smollm2-135m-instruct"])
