@@ -18,6 +18,7 @@ import voiceloop
 from voiceloop import completion, manual
 from voiceloop.bench import command as bench
 from voiceloop.catalog import command as catalog
+from voiceloop.commands import conversations
 from voiceloop.commands.ask import Ask, ask
 from voiceloop.commands.config import ShowConfig, show_config
 from voiceloop.commands.devices import Devices, devices
@@ -130,6 +131,7 @@ COMMANDS: Commands = {
     "transcribe": (Transcribe, transcribe),
     "say": (Say, say),
     "voices": (Voices, voices),
+    **conversations.COMMANDS,
     "devices": (Devices, devices),
     **bench.COMMANDS,
     **catalog.COMMANDS,
@@ -140,7 +142,11 @@ COMMANDS: Commands = {
 """All commands by name: the class of the arguments, and the function that runs the command."""
 
 GROUPS: manual.Groups = {
-    "talk to it": {"talk": "", "serve": ""},
+    "talk to it": {
+        "talk": "",
+        "serve": "",
+        "conversations": "List, show, export and delete kept conversations",
+    },
     "files and texts": {"ask": "", "transcribe": "", "say": "", "voices": ""},
     "models": {"models": "List, fetch, verify and remove models", "train-draft": ""},
     "this machine": {

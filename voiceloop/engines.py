@@ -326,6 +326,14 @@ class Conversation(Protocol):
         """
         ...
 
+    def catch_up(self) -> Steps[None]:
+        """Extend the caches to the end of a recited reply, while it sounds.
+
+        This changes nothing but the caches, and any other call ends it. It spares the next turn
+        the reading of a history that was put in place before the reply.
+        """
+        ...
+
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:

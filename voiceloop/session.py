@@ -35,6 +35,7 @@ from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Mark, Recorder
+from voiceloop.turn.exchange import SpokenExchange, finished, sounding
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
 from voiceloop.turn.jobs import play, read, recognise
@@ -45,7 +46,7 @@ from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.skills import Skills, begun, wall_time
 from voiceloop.turn.work import TurnTasks
-from voiceloop.types import Event, Notice, Outcome, ToolCall
+from voiceloop.types import Event, Notice, Outcome, StageSpan, ToolCall
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,10 @@ MAX_GUESSES = 6
 
 
 class Session:
-    """One conversation. Call `run` once."""
+    """One conversation. Call `run` once.
+
+    Its attributes are the parts that it connects, and what it was asked for.
+    """
 
     def __init__(
         self,
@@ -72,6 +76,8 @@ class Session:
         skills: Skills | None = None,
         ends: bool = False,
         wall_clock: Callable[[], datetime] | None = None,
+        greeting: str = "",
+        kept: Callable[[SpokenExchange], None] | None = None,
         core: Callable[[ConversationState, inputs.Input, float], list[actions.Action]] = receive,
     ) -> None:
         """Prepare the conversation; `show` receives its events.
@@ -79,8 +85,10 @@ class Session:
         With `full_duplex` the user is heard during a reply and can interrupt it. `overlap` can
         leave out parallel and early work, for measurements. `detector` replaces the speech detector
         of the settings. `conversation` is one to continue, with its `skills`; the caller closes it.
-        With `ends`, the session ends when a goodbye has been spoken to the user. `core` is
-        `receive`, or a function that also records its calls.
+        With `ends`, the session ends when a goodbye has been spoken to the user. It begins by
+        saying the `greeting`, if there is one. `kept` is given each exchange that is over, if the
+        conversation is kept for later. `core` is `receive`, or a function that also records its
+        calls.
         """
         self._core = core
         self._wall_clock = wall_clock or partial(wall_time, config.timezone)
@@ -92,6 +100,10 @@ class Session:
         observer = Observer(conversation)
         self._resources = Resources(engines, conversation, observer, player, show, skills, overlap)
         self._ends = ends
+        self._greeting = greeting
+        self._kept = kept
+        self._aside: list[StageSpan] = []
+        """Work between turns, for the record of the next turn."""
         self._history = History(self._resources)
         self._listener = Listener(microphone, self._resources, config, detector)
         guesses = config.turns.max_guesses
@@ -121,12 +133,19 @@ class Session:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
+            if self._greeting:  # first, so that the model reads the history while it sounds
+                self._send(inputs.Repeat(self._greeting))
             self._send(inputs.Settled())
             await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
-            if lost := len(self._resources.skills.timers):
-                self._resources.show(Notice(f"{lost} timer(s) end with this session"))
+            if timers := len(self._resources.skills.timers):
+                fate = (
+                    "wait until this conversation goes on"
+                    if self._kept
+                    else "end with this session"
+                )
+                self._resources.show(Notice(f"{timers} timer(s) {fate}"))
             tasks.cancel_scope.cancel()
         if self._own:  # on the runner, so after any cancelled step that still runs
             resources = self._resources
@@ -149,6 +168,24 @@ class Session:
     def words_heard(self) -> int:
         """Return how many words of the sounding reply the user has heard so far."""
         return len(self._resources.player.heard().words)
+
+    @property
+    def conversation(self) -> Conversation:
+        """Return the conversation with the language model."""
+        return self._resources.conversation
+
+    @property
+    def sounding(self) -> SpokenExchange | None:
+        """Return the exchange whose reply was let out last, until its turn is over."""
+        player = self._resources.player
+        work = self._work.get(player.turn)
+        if work is None or work.reply is None or not work.reply.gate.committed:
+            return None
+        return sounding(work.reply, player.heard())
+
+    def note_work(self, name: str, since: float, until: float, **facts: float | str) -> None:
+        """Record work of the language model that belongs to no turn, with the next turn."""
+        self._aside.append(StageSpan(Lane.DECODE, name, since, until, facts))
 
     @property
     def language(self) -> Language:
@@ -329,6 +366,9 @@ class Session:
     def _finish(self, action: actions.Finish) -> None:
         work = self._work.pop(action.turn)
         outcome, heard = self._history.settle(work.reply, action)
+        for one in self._aside:
+            work.recorder.span(Lane(one.lane), one.name, one.start, one.end, **one.args)
+        self._aside.clear()
         self._note(work.reply, outcome, heard)
         if read := self._history.newly_read():
             work.recorder.count("tokens_read", read)
@@ -360,6 +400,12 @@ class Session:
         if reply is None or not reply.gate.committed or outcome == "abandoned":
             return
         known, announced = reply.thinking.answer, reply.asked.announces
+        if announced and announced.text == self._greeting:
+            self.rewrite(lambda: None)  # so that the rest of the history is read at once
+        elif self._kept is not None:
+            words = len(self._resources.player.heard().words)
+            if exchange := finished(reply, words, heard, outcome):
+                self._kept(exchange)
         self._resources.skills.note(reply.asked.text, heard, known)
         if announced and announced.insists and outcome == "interrupted" and not heard:
             self._send(inputs.Rang(announced.text))

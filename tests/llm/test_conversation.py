@@ -858,6 +858,12 @@ class Talk(RuleBasedStateMachine):
         turn = self.turn(which, same)
         self.advance(self.conversations[which].recite(text, turn, reply), steps)
 
+    @rule(which=which, steps=st.integers(0, 3))
+    def catch_up(self, which, steps):
+        before = self.conversations[which].ids
+        self.advance(self.conversations[which].catch_up(), steps)
+        assert self.conversations[which].ids == before
+
     @rule(which=which, tokens=st.integers(0, 30))
     def heard(self, which, tokens):
         self.conversations[which].heard(tokens)

@@ -85,6 +85,7 @@ def test_whoever_says_please_is_understood(case: tuple[str, str, str]) -> None:
 def test_a_strange_word_more_is_another_request(case: tuple[str, str, str], word: str) -> None:
     code, kind, text = case
     named = kind in ("timer", "reminder", "reminder_at", "timer_left", "timer_cancel")
+    named = named or kind in ("remember", "forget_fact", "forget_last")
     if not named:  # there any word may be a name
         assert kind_of(f"{text.rstrip('.?!')} {word}", code) == NONE
         assert kind_of(f"{word} {text}", code) == NONE

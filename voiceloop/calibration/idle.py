@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 QUIET_S = 2.0
 """Seconds without work for any model after which it is idle time."""
+SHORTEST_S = 0.001
+"""Shortest wait in seconds. A rounding error alone would not move the clock."""
 
 
 def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
@@ -83,15 +85,15 @@ async def _judged(engines: Engines, requests: Requests) -> list[JudgedSilence]:
     steps = engines.llm_runner.stream(judgements(engines.llm, requests), priority=IN_IDLE_TIME)
     async with aclosing(steps):
         while True:
-            await _quiet(engines)
+            await quiet(engines)
             one = await anext(steps, None)
             if one is None:
                 return found
             found.append(one)
 
 
-async def _quiet(engines: Engines) -> None:
+async def quiet(engines: Engines) -> None:
     """Wait until no model has had work for `QUIET_S`."""
     # No event tells that it has been quiet for long, so this waits by time.
     while (left := QUIET_S - min(one.quiet_s() for one in engines.runners)) > 0:  # noqa: ASYNC110
-        await anyio.sleep(left)
+        await anyio.sleep(max(left, SHORTEST_S))

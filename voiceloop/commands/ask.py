@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from voiceloop import signals
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.commands.conversation import conversation, report
+from voiceloop.commands.conversations import opened
+from voiceloop.conversations.names import checked
 from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.outputs import keep
@@ -37,6 +39,8 @@ class Ask(Command, frozen=True, kw_only=True):
     """Write the sound of the replies to this wav file."""
     play: bool = False
     """Play the replies, if there is a speaker."""
+    conversation: Annotated[str | None, written("NAME")] = None
+    """Keep the conversation, and go on with it later; docs/conversations.md tells more."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
@@ -58,6 +62,7 @@ def ask(command: Ask) -> int:
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
     timed = command.pace == "realtime"
+    name = checked(command.conversation) if command.conversation is not None else None
     with ExitStack() as stack:
         # Open the files first, so that mistakes show before the models are loaded.
         microphone = stack.enter_context(FileMicrophone(command.file, pace=command.pace))
@@ -66,14 +71,18 @@ def ask(command: Ask) -> int:
         if command.out:
             file = stack.enter_context(WavSpeaker(command.out, speaker.rate, pace=command.pace))
             speaker = RecordedSpeaker(card, file) if card else file
-        opened = conversation(
+        going_on = stack.enter_context(opened(name))
+        prepared = conversation(
             command.settings, trace=command.trace, as_json=command.json, timed=timed
         )
-        terminal = stack.enter_context(opened)
+        terminal = stack.enter_context(prepared)
         overlap = SEQUENTIAL if command.sequential else EVERYTHING
         try:
             terminal.run(
-                Centred(microphone), speaker, full_duplex=command.full_duplex, overlap=overlap
+                *(Centred(microphone), speaker),
+                full_duplex=command.full_duplex,
+                overlap=overlap,
+                kept=going_on,
             )
         except KeyboardInterrupt:
             terminal.note(

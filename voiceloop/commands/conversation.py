@@ -20,6 +20,7 @@ from voiceloop.status import engine_names, loading
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Microphone, Speaker
     from voiceloop.commands.controls import Controls
+    from voiceloop.conversations.keeping import KeptConversation
     from voiceloop.engines import Engines
     from voiceloop.types import Event, TurnTrace
     from voiceloop.view.live import LiveView
@@ -55,6 +56,7 @@ class TerminalConversation:
         controls: Controls | None = None,
         record: Path | None = None,
         beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        kept: KeptConversation | None = None,
         **options: Any,
     ) -> None:
         """Converse until the microphone ends; `options` are more of `Session`.
@@ -62,12 +64,14 @@ class TerminalConversation:
         With `full_duplex` the user is heard during a reply. With `lasts`, a goodbye ends the
         conversation, and the language model is calibrated in idle time if it has no calibration.
         With `controls`, the keys of the terminal are read. With `record`, the conversation is
-        recorded in that folder. `beside` runs for as long.
+        recorded in that folder. `beside` runs for as long. With `kept`, an earlier conversation
+        goes on and is kept.
         """
         import anyio
 
         from voiceloop.calibration.idle import calibrate_in_idle_time
         from voiceloop.calibration.keeping import cache_folder
+        from voiceloop.conversations.continuing import Continuing
         from voiceloop.llm.remote.presence import told_to
         from voiceloop.recording.recording import Recording, Surroundings
         from voiceloop.session import Session
@@ -80,12 +84,16 @@ class TerminalConversation:
 
         async def converse() -> None:
             around, recording = Surroundings(microphone, speaker, self._show), None
+            goes_on: Continuing | None = None
             if record is not None:
                 recording = Recording(
                     *(record, self._settings, lambda text: self._show(Notice(text))),
                     full_duplex=full_duplex,
                 )
                 around = recording.around(around)
+            if kept is not None:
+                goes_on = Continuing(kept, self._engines, self._settings, self.note)
+                options.update(goes_on.options(greets=lasts))
             session = Session(
                 *(self._engines, around.microphone, around.speaker, self._settings, around.show),
                 core=around.core,
@@ -109,8 +117,12 @@ class TerminalConversation:
                     tasks.start_soon(controls.obey, session, self._end)
                 if live or keyboard:
                     tasks.start_soon(follow_job_control, *filter(None, (live, keyboard)))
+                if goes_on:
+                    tasks.start_soon(goes_on.keep, session)
                 await session.run()
                 tasks.cancel_scope.cancel()
+            if goes_on:
+                await goes_on.close()
 
         # Outside of the event loop, so that nothing prevents them from being undone.
         with live or nullcontext(), keyboard or nullcontext():

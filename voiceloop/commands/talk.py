@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from voiceloop.choosing import Choosing, settle
 from voiceloop.commands.conversation import conversation
+from voiceloop.commands.conversations import opened
+from voiceloop.conversations.names import checked
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 from voiceloop.outputs import keep
@@ -32,19 +34,22 @@ class Talk(Choosing, frozen=True, kw_only=True):
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
 
     input: Annotated[str | None, written("NAME")] = None
-    """The microphone, by its number in `voiceloop devices` or a part of its name."""
+    """The microphone, by its number or a part of its name. `voiceloop devices` lists both."""
     output: Annotated[str | None, written("NAME")] = None
     """The speaker, by its number or a part of its name."""
     headphones: bool = False
-    """Leave out the echo canceller, which lets you interrupt a loudspeaker."""
+    """Leave out the echo canceller. It lets you interrupt a loudspeaker."""
     push_to_talk: bool = False
     """Be heard only between two presses of the space bar; the second ends your turn."""
+    conversation: Annotated[str | None, written("NAME")] = None
+    """Keep the conversation, and go on with it later; docs/conversations.md tells more."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     json: bool = False
     """Print one JSON object on one line for each turn."""
     record: Annotated[Path | None, written("DIR")] = None
-    """Record all that is said and decided in a new folder in DIR, for `voiceloop replay`."""
+    """Record all that is said and decided. Each talk is a new folder in DIR, for `voiceloop
+    replay`."""
 
 
 def talk(command: Talk) -> int:
@@ -68,8 +73,10 @@ def talk(command: Talk) -> int:
             "--push-to-talk needs the keys of a terminal, and there is none",
             "leave it out, or run talk in a terminal of Linux or macOS",
         )
+    name = checked(command.conversation) if command.conversation is not None else None
     command, notice = settle(command, looks=sys.stderr.isatty())
     with (
+        opened(name) as going_on,
         Soundcard(command.input, command.output) as card,
         conversation(
             command.settings, trace=command.trace, as_json=command.json, timed=True
@@ -102,6 +109,7 @@ def talk(command: Talk) -> int:
                 record=command.record,
                 beside=card.keep,
                 detector=detector,
+                kept=going_on,
             )
         lasted_s = perf_counter() - began
         lost_s, flaws = card.flaws()

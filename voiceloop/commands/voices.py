@@ -13,7 +13,7 @@ from voiceloop.terminal import tell
 
 
 class Voices(Command, frozen=True, kw_only=True):
-    """List the voices on this machine, by language, and those that can be pulled."""
+    """List the voices here, by language, and those that can be pulled."""
 
     uses = ("tts",)
     examples = ("voiceloop voices --preset cpu", "voiceloop voices --tts.engine espeak --json")

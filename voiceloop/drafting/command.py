@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TrainDraft(Command, frozen=True, kw_only=True):
-    """Train a draft, which makes a language model's replies come faster.
+    """Train a draft, which makes a model's replies come faster.
 
     The draft changes none of the replies. First the model replies to requests, then a small layer
     learns to predict its tokens. If the training was stopped, the same command continues it.

@@ -498,5 +498,6 @@ ENGLISH = Language(
     articles=frozenset({"a", "an", "the"}),
     apology="Sorry, I can't answer right now.",
     nothing="I have nothing to say to that.",
+    welcome="Welcome back.",
     spoken=_SPOKEN,
 )

@@ -510,5 +510,6 @@ SPANISH = Language(
     articles=frozenset("el la un una los las".split()),
     apology="Lo siento, ahora mismo no puedo responder.",
     nothing="No tengo nada que decir a eso.",
+    welcome="Hola de nuevo.",
     spoken=_SPOKEN,
 )

@@ -49,6 +49,8 @@ class Language:
     """Text that is said when a reply fails; empty says nothing."""
     nothing: str = ""
     """Text that is said when a reply contains nothing to say; empty says nothing."""
+    welcome: str = ""
+    """Text that is said when an earlier conversation goes on; empty says nothing."""
     spoken: SpeakingRules | None = None
     """How written text is said; None if that is left to the synthesizer."""
 

@@ -136,6 +136,10 @@ class ChatConversation(ABC):
         self._reply = ChatReply(turn, self._now.reply, finished=True)
         yield self._reply.say(reply)
 
+    def catch_up(self) -> Steps[None]:
+        """Do nothing: there are no caches here."""
+        yield from ()
+
     def ahead(self, text: str, turn: int) -> None:
         """Return None: no replies are begun ahead."""
         return None

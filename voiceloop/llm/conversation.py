@@ -202,6 +202,11 @@ class SpeculativeConversation:
         ends = tuple(accumulate(map(len, pieces)))
         yield TokenBurst(turn, tuple(ids), "".join(pieces), ends=ends)
 
+    def catch_up(self) -> Steps[None]:
+        """Compute the rows of all ids up to the end of a recited reply."""
+        with self._held():
+            yield from self._speculator.prefill(tuple(self._ids))
+
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         if self._call:
             return None

@@ -236,6 +236,11 @@ class ScriptedConversation:
         self._given = [reply]
         yield _timed(_burst(reply, turn), 0.0)
 
+    def catch_up(self) -> Steps[None]:
+        self._model.log.append(("catch_up", self._turn))
+        cost = self._model.prefill_cost
+        yield _timed(None, self._model.burst_cost if cost is None else cost)
+
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         cost = self._model.ahead_cost
         if cost is None:

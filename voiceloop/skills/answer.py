@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from voiceloop.skills import clock, measures, talk, timers
+from voiceloop.skills import clock, facts, measures, talk, timers
 from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.phrases.phrases import Phrases
@@ -16,6 +16,7 @@ _BY_KIND: Mapping[str, Answers] = {
     **clock.ANSWERS,
     **measures.ANSWERS,
     **timers.ANSWERS,
+    **facts.ANSWERS,
     **talk.ANSWERS,
 }
 

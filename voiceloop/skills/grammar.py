@@ -80,6 +80,7 @@ class Grammar:
 
         return {
             "words": lambda words: True,
+            "own": lambda words: words[0] in phrases.swaps,
             "label": self._is_label,
             "number": self._number,
             "count": lambda words: _integer(self._number(words), 0, 10**6),

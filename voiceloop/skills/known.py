@@ -33,6 +33,16 @@ class Timer:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that the user asked to be remembered."""
+
+    number: int
+    """Number that identifies the fact; those of later facts are larger."""
+    text: str
+    """The user's words."""
+
+
+@dataclass(frozen=True, slots=True)
 class VoiceAdjustment:
     """Gain and speed of replies, relative to the configured voice."""
 
@@ -61,7 +71,10 @@ class VoiceAdjustment:
 
 @dataclass(frozen=True, slots=True)
 class SkillContext:
-    """The state of the conversation when a request is made."""
+    """The state of the conversation when a request is made.
+
+    Its fields are what skills ask about.
+    """
 
     now: datetime
     """Current time, with its time zone."""
@@ -77,6 +90,12 @@ class SkillContext:
     """True if the last reply asked how long a timer should run."""
     just_set: int | None = None
     """Number of the timer that the last request set; None if it set none."""
+    facts: Sequence[Fact] = ()
+    """What the user asked to be remembered, oldest first."""
+    keeps: bool = False
+    """True if facts outlast the conversation."""
+    just_kept: int | None = None
+    """Number of the fact that the last request added; None if it added none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +108,10 @@ class Answer:
     """A timer to start, which gets its number then; None starts none."""
     cancels: frozenset[int] = frozenset()
     """Numbers of timers to cancel."""
+    remembers: str = ""
+    """A fact to remember; empty for none."""
+    strikes: frozenset[int] = frozenset()
+    """Numbers of facts to forget."""
     voice: VoiceAdjustment | None = None
     """How this reply and later ones sound; None changes nothing."""
     ends: bool = False

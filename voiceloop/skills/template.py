@@ -4,6 +4,7 @@
     set a timer for {duration}                a slot: words that mean a value of that kind
     what is {a:number} plus {b:number}        two slots of one kind, each with its own name
     remind me to {what:words}                 a slot of any words, whose value is their position
+    remember {what:own}                       the same, with a first word about the user (my, i)
     <polite> stop                             another template, by name
     (stop )+                                  once or more
     ^ again                                   only at the beginning of the text
@@ -30,7 +31,7 @@ kind."""
 LONGEST_SLOT = 16
 """Maximum number of words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
-PLACES = ("words", "label")
+PLACES = ("words", "label", "own")
 """Kinds of slots whose value is the position of their words, because answers repeat the text as it
 was written there."""
 NOTHING: Values = {}

@@ -1,4 +1,5 @@
-"""Looking ahead: begins replies to what the user may say next, while all models are idle."""
+"""Work for the next turn: replies to what the user may say next, begun while all models are idle,
+and the reading of a history behind a recited reply."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from voiceloop.dialogue.state import Options
 from voiceloop.engines import IN_IDLE_TIME, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
-from voiceloop.trace.record import Recorder
+from voiceloop.trace.record import Lane, Recorder
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.turn.resources import Resources
 from voiceloop.types import Begun, Clause, SpeechChunk
@@ -37,6 +38,23 @@ async def look_ahead(
             await _speak(resources, recorder, begun, turn, options.voice)
     except VoiceloopError as error:
         logger.warning("nothing is begun ahead: %s", error.message)
+
+
+async def catch_up(resources: Resources, recorder: Recorder) -> None:
+    """Have the model read all that was said up to the end of a recited reply, which sounds.
+
+    A failure is only logged, because the next turn will report it.
+    """
+    begun = anyio.current_time()
+    steps = resources.observer.steps(resources.conversation.catch_up())
+    stream = resources.engines.llm_runner.stream(steps, priority=IN_IDLE_TIME)
+    try:
+        async with aclosing(stream) as chunks:
+            async for _ in chunks:
+                pass
+    except VoiceloopError as error:
+        logger.warning("the history is not read ahead: %s", error.message)
+    recorder.span(Lane.PREFILL, "catch up", begun, anyio.current_time())
 
 
 async def _begin(resources: Resources, recorder: Recorder, text: str, turn: int) -> list[Begun]:

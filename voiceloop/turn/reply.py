@@ -23,12 +23,13 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
+from voiceloop.dialogue.state import Options
 from voiceloop.engines import T
 from voiceloop.skills.known import Answer
 from voiceloop.trace.record import DROPPED_REPLY, REPLY, Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.stream import clauses
-from voiceloop.turn.ahead import look_ahead
+from voiceloop.turn.ahead import catch_up, look_ahead
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources, Voiced
 from voiceloop.turn.speech import Speech
@@ -132,15 +133,19 @@ class Reply:
                 await self.gate.opened()  # a written or empty reply may be over before that
                 recorder, options = self._recorder, self.asked.options
                 async with anyio.create_task_group() as meanwhile:
-                    meanwhile.start_soon(
-                        look_ahead, self._resources, recorder, "", recorder.turn + 1, options
-                    )
+                    meanwhile.start_soon(self._work_ahead, recorder, options)
                     await self._resources.player.drain()
                     meanwhile.cancel_scope.cancel()
                 if self.thinking.failure is not None:
                     raise self.thinking.failure
         finally:
             self._account(begun)
+
+    async def _work_ahead(self, recorder: Recorder, options: Options) -> None:
+        """Prepare the next turn while the reply sounds."""
+        if self.thinking.answer is not None and self._resources.overlap.prefill:
+            await catch_up(self._resources, recorder)
+        await look_ahead(self._resources, recorder, "", recorder.turn + 1, options)
 
     async def _think(self, to_speak: ObjectSendStream[Clause], begun: anyio.Event) -> Reports:
         """Yield reports while thinking and cutting. An uncommitted reply stops after its first

@@ -19,7 +19,7 @@ from voiceloop.engines import Conversation, Llm
 from voiceloop.llm.text.wording import told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
-from voiceloop.skills.known import Answer, SkillContext, Timer, VoiceAdjustment
+from voiceloop.skills.known import Answer, Fact, SkillContext, Timer, VoiceAdjustment
 from voiceloop.skills.tools import TOOLS, run_tool
 from voiceloop.types import Tool, ToolCall
 
@@ -58,13 +58,18 @@ class SkillsMemory(Struct, frozen=True):
     """What the user has said last, the oldest first."""
     heard: str
     asks_for_time: bool
+    facts: tuple[Fact, ...] = ()
 
 
 class Skills:
-    """The skills of one conversation, and what they remember over all of its connections."""
+    """The skills of one conversation, and what they remember over all of its connections.
 
-    def __init__(self, *, paced: bool = True) -> None:
-        """Begin without timers. `paced` says whether replies can be made slower and faster."""
+    Its attributes are what is remembered.
+    """
+
+    def __init__(self, *, paced: bool = True, keeps: bool = False) -> None:
+        """Begin without timers. `paced` says whether replies can be made slower and faster, and
+        `keeps` whether what is remembered outlasts the conversation."""
         self.voice = VoiceAdjustment()
         self._paced = paced
         self._timers: list[tuple[float, Timer]] = []
@@ -76,6 +81,10 @@ class Skills:
         self._asks_for_time = False
         self._just_set: int | None = None
         self._changed = anyio.Event()
+        self.facts: Sequence[Fact] = ()
+        """What the user asked to be remembered, oldest first."""
+        self._keeps = keeps
+        self._just_kept: int | None = None
 
     @property
     def timers(self) -> Sequence[Timer]:
@@ -110,7 +119,11 @@ class Skills:
             self.voice = known.voice
         if known.cancels:
             self._timers = [one for one in self._timers if one[1].number not in known.cancels]
-        self._just_set = None
+        self._just_set = self._just_kept = None
+        self.facts = [fact for fact in self.facts if fact.number not in known.strikes]
+        if known.remembers:
+            self._just_kept = max((fact.number for fact in self.facts), default=0) + 1
+            self.facts = [*self.facts, Fact(self._just_kept, known.remembers)]
         if known.sets is not None:
             self._begun += 1
             self._just_set = self._begun
@@ -126,7 +139,7 @@ class Skills:
         self._heard = heard or self._heard
         self._asks_for_time = known is not None and known.asks_for_time
         if known is None:
-            self._just_set = None
+            self._just_set = self._just_kept = None
 
     def memory(self) -> SkillsMemory:
         """Return what the skills remember."""
@@ -137,6 +150,7 @@ class Skills:
             tuple(self._said),
             self._heard,
             self._asks_for_time,
+            tuple(self.facts),
         )
 
     def recall(self, memory: SkillsMemory) -> None:
@@ -144,6 +158,7 @@ class Skills:
         self.voice, self._begun = memory.voice, memory.begun
         self._said.extend(memory.said)
         self._heard, self._asks_for_time = memory.heard, memory.asks_for_time
+        self.facts = memory.facts
         for timer in memory.timers:
             left_s = (timer.due - datetime.now(timer.due.tzinfo)).total_seconds()
             self._timers.append((anyio.current_time() + max(0.0, left_s), timer))
@@ -172,4 +187,7 @@ class Skills:
             paced=self._paced,
             asks_for_time=self._asks_for_time,
             just_set=self._just_set,
+            facts=self.facts,
+            keeps=self._keeps,
+            just_kept=self._just_kept,
         )

@@ -61,6 +61,8 @@ class Thinking:
         self.called: Sequence[tuple[ToolCall, str | None]] = ()
         """Newest tool calls, each with its result. The result is None if it is not known yet, or if
         a client runs the tool."""
+        self.results: list[tuple[ToolCall, str]] = []
+        """All tool calls that have returned, in this order, with their results."""
         self.counts: Counter[str] = Counter()
         self.until: float | None = None
         """Moment at which the model's work ended; None until then."""
@@ -69,15 +71,23 @@ class Thinking:
         self._recorder = recorder
         self._resources = resources
         self._gate = gate
+        self._ends: list[int] = []
+        """For each token of the reply, the number of characters of `said` up to its end."""
 
     @property
     def tokens(self) -> int:
         """Number of tokens generated so far."""
         return self.counts["tokens"]
 
+    def text_of(self, tokens: int) -> str:
+        """Return the text of the first `tokens` tokens of the reply."""
+        known = self._ends[:tokens]
+        return self.said[: known[-1]] if known else ""
+
     def returned(self, call: ToolCall, result: str, begun: float) -> None:
         """Note the result of a tool call. The tool has run since `begun`."""
         self.called = [(one, result if one is call else known) for one, known in self.called]
+        self.results.append((call, result))
         if not call.problem:
             now, arguments = anyio.current_time(), json.dumps(dict(call.arguments))
             about = {"call": call.call_id, "arguments": arguments}
@@ -167,7 +177,7 @@ class Thinking:
                 if isinstance(item, ToolCall):
                     item = self._owned(item)
                 else:
-                    self.said += item.text
+                    self._take(item)
                 yield item
                 if most is not None and self.tokens >= most:
                     self.too_long = True
@@ -176,6 +186,13 @@ class Thinking:
                 await self._gate.flowing()
                 self._gate.has_audio(self._resources.player.ahead_s)
                 begun = anyio.current_time()
+
+    def _take(self, burst: TokenBurst) -> None:
+        """Add the text of a burst. Without exact ends, its tokens are equal parts of the text."""
+        before, count = len(self.said), len(burst.ids)
+        ends = burst.ends or [len(burst.text) * n // count for n in range(1, count + 1)]
+        self._ends += [before + end for end in ends]
+        self.said += burst.text
 
     def _owned(self, call: ToolCall) -> ToolCall:
         client = not call.problem and call.name in self._request.options.client_tools

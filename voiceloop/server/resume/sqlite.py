@@ -17,6 +17,7 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
+from voiceloop.conversations.privatefile import connect
 from voiceloop.errors import ConfigError
 from voiceloop.server.resume.store import ANSWER_S, StoredValue, StoreError
 
@@ -115,11 +116,6 @@ class SqliteStore:
 
     def _opened(self) -> tuple[sqlite3.Connection, int]:
         """Return a connection to the file, and the number of the file in its file system."""
-        self._path.touch(mode=0o600)
-        database = sqlite3.connect(
-            self._path, ANSWER_S / 2, isolation_level=None, check_same_thread=False
-        )
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
+        database = connect(self._path, ANSWER_S / 2)
         database.execute(_TABLE)
         return database, self._path.stat().st_ino

@@ -253,6 +253,33 @@ RULES = {
         "<amount> <into> {u:unit} (umrechnen|umwandeln|konvertieren|ausdrücken)",
         "<ask> was (ist|sind) <amount> in {u:unit}",
     ),
+    "remember": (
+        "(merk|merke|merken|notier|notiere|behalte) [dir|es dir] [bitte] dass {fact:words}",
+        "(merk|merke) dir [bitte] {fact:own}",
+        "(vergiss|vergesse) [bitte] nicht dass {fact:words}",
+        "(denk|denke) daran dass {fact:words}",
+        "dir (merken|merkst) dass {fact:words}",
+    ),
+    "facts": (
+        "<ask> (was|woran) (weißt|weisst|erinnerst) du [noch|dich|dich noch|alles] (über|von|an) mich",
+        "<ask> was (hast|hattest) du dir [über mich|von mir|alles]+ gemerkt",
+        "<ask> was hast du dir gemerkt",
+        "<ask> was solltest du dir merken",
+        "<ask> was (habe|hab) ich dir gesagt dass du dir merken sollst",
+        "<ask> was du [noch] über mich (weißt|weisst)",
+    ),
+    "forget_last": (
+        "vergiss (das|was ich [gerade|eben] gesagt habe) [wieder]",
+        "(merk|merke) dir das nicht",
+    ),
+    "forget_all": (
+        "(vergiss|lösch|lösche) alles (was du [dir] [über mich|von mir] [gemerkt hast|weißt|weisst]|über mich"
+        "|was ich dir gesagt habe)",
+    ),
+    "forget_fact": (
+        "(vergiss|lösch|lösche) [wieder] dass {fact:words}",
+        "vergiss {fact:own}",
+    ),
     "recall": (
         "<ask> was (habe|hab|hatte|wollte) ich [dich|dir] [eben|gerade|vorhin|zuletzt|vorher|grade|davor]+ (gefragt|gesagt|erzählt|wissen|fragen)",
         "<ask> was (habe|hab) ich [dich|dir] (gefragt|gesagt|erzählt)",

@@ -285,6 +285,32 @@ RULES = {
         "<ask> how many {u:unit} [is|are|in|to|per] <amount> [is|are|equal]",
         "<ask> what (is|are) <amount> [equal|equivalent] (to|in) {u:unit}",
     ),
+    "remember": (
+        "(remember|keep in mind|dont forget|do not forget|never forget|memorize|make a note"
+        "|take a note|remember for me|try to remember) that {fact:words}",
+        "(remember|remember this|keep in mind|dont forget|do not forget|memorize) {fact:own}",
+        "i want you to (remember|keep in mind) (that {fact:words}|{fact:own})",
+    ),
+    "facts": (
+        "<ask> what (do|did|can|have) you [still|ever] (remember|remembered|keep|kept) about me",
+        "<ask> what [things] (did|have) i (ask|asked|tell|told) you to remember [about me]",
+        "<ask> what you (remember|know) about me",
+        "<ask> what do you know about me",
+        "(list|read|tell me) (everything|all|all that|what) you remember [about me]",
+        "what (have|did) you (remember|remembered|memorize|memorized)",
+    ),
+    "forget_last": (
+        "(forget|forget about|dont remember|do not remember) (that|this|what i [just] (said|told you))"
+        " [again]",
+    ),
+    "forget_all": (
+        "(forget|delete|erase) (everything|all|all that|whatever|anything) (you (remember|know|have)"
+        " [about me]|i [ever] (told|asked) you [to remember]|about me)",
+    ),
+    "forget_fact": (
+        "(forget|delete|you can forget|dont remember) [the fact] that {fact:words}",
+        "(forget|delete) {fact:own}",
+    ),
     "recall": (
         "<ask> what (did|have) i [just|last] (ask|asked|say|said|tell|told|want|wanted) [you|to know]"
         " [just now|before|now|last|a moment ago|previously|right before|earlier]",

@@ -204,6 +204,27 @@ RULES = {
         "(convierte|convertir|conviertas|convierta|pasa|pasar|pases|transforma|cambia|traduce|conviérteme|pásame) <amount> <into> {u:unit}",
         "<ask> (cuánto|cuántos|cuántas) (es|son|mide|miden|pesa|pesan) <amount> en {u:unit}",
     ),
+    "remember": (
+        "(recuerda|recuérdame|acuérdate de|memoriza|ten en cuenta|ten presente|anota|apunta|toma nota de)"
+        " que {fact:words}",
+        "no (olvides|te olvides de) que {fact:words}",
+        "(quiero que|necesito que) (recuerdes|te acuerdes de) que {fact:words}",
+        "(recuerda|memoriza) {fact:own}",
+    ),
+    "facts": (
+        "<ask> qué (recuerdas|sabes) (de|sobre) mí",
+        "<ask> (qué|de qué) te acuerdas [de mí|sobre mí]",
+        "<ask> qué te (pedí|dije|he pedido|he dicho) que (recordaras|recordases|recuerdes)",
+        "<ask> lo que (recuerdas|sabes) (de|sobre) mí",
+    ),
+    "forget_last": ("olvida (eso|esto|lo que acabo de decir|lo que te acabo de decir)",),
+    "forget_all": (
+        "(olvida|borra) todo (lo que (sabes|recuerdas) (de|sobre) mí|lo que te (dije|he dicho)|sobre mí)",
+    ),
+    "forget_fact": (
+        "(olvida|borra) que {fact:words}",
+        "olvida {fact:own}",
+    ),
     "recall": (
         "<ask> qué te (he|acabo de|había)+ (preguntado|preguntar|dicho|decir|pedido|pedir) [antes|ahora|hace un momento]",
         "<ask> qué te (pregunté|dije|pedí|preguntaba|decía) [antes|ahora|hace un momento|recién|justo antes]",

@@ -1,0 +1,55 @@
+"""Joins a kept conversation to a session in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+
+from voiceloop.config import Config
+from voiceloop.conversations.condensing import condense_in_idle_time
+from voiceloop.conversations.keeping import KeptConversation
+from voiceloop.engines import Engines
+from voiceloop.session import Session
+from voiceloop.turn.skills import wall_time
+
+
+class Continuing:
+    """A session that goes on with a kept conversation."""
+
+    def __init__(
+        self,
+        kept: KeptConversation,
+        engines: Engines,
+        config: Config,
+        notice: Callable[[str], None],
+    ) -> None:
+        """`notice` tells the user what goes wrong."""
+        self._kept, self._engines, self._config, self._notice = kept, engines, config, notice
+        self._at = wall_time(config.timezone)
+        self._skills = kept.skills(engines)
+        self._conversation = kept.conversation(engines.llm, config, self._at)
+
+    def options(self, *, greets: bool = True) -> dict[str, Any]:
+        """Return what the session is to be made with. With `greets`, it says a greeting if
+        something was before."""
+        return {
+            "conversation": self._conversation,
+            "skills": self._skills,
+            "greeting": self._kept.greeting(self._engines) if greets else "",
+            "kept": self._kept.note,
+        }
+
+    async def keep(self, session: Session) -> None:
+        """Keep what is said and heard, and condense it when it is long, until cancelled."""
+        kept = self._kept
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kept.follow, session, self._notice)
+            tasks.start_soon(
+                condense_in_idle_time, kept, session, self._engines, self._config, self._at
+            )
+
+    async def close(self) -> None:
+        """Free the language model's caches."""
+        await self._engines.llm_runner.call(self._conversation.close)

@@ -1,0 +1,41 @@
+"""Names of conversations."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from voiceloop.errors import ConfigError
+from voiceloop.terminal import printable
+
+LONGEST = 64
+"""Maximum number of characters in a name."""
+_HINT = f"name it in at most {LONGEST} letters, digits, spaces or - . _"
+
+
+def checked(name: str) -> str:
+    """Return `name` in the form in which it is kept (Unicode NFC).
+
+    Raises ConfigError if it is empty, too long, looks like a path or an option, or has characters
+    that cannot be seen.
+    """
+    name = unicodedata.normalize("NFC", name)
+    why = _fault(name)
+    if why:
+        shown = printable(name if len(name) <= LONGEST else f"{name[:20]}…")
+        raise ConfigError(f"a conversation cannot be named '{shown}': {why}", _HINT)
+    return name
+
+
+def _fault(name: str) -> str:
+    """Return why `name` cannot be a name; empty if it can."""
+    if not name.strip():
+        return "the name is empty"
+    if len(name) > LONGEST:
+        return f"the name has {len(name)} characters"
+    if not name.isprintable():
+        return "the name has characters that cannot be seen"
+    if name != name.strip():
+        return "the name begins or ends with a space"
+    if set(name) & set("/\\:") or not name.strip("."):
+        return "the name is a path"
+    return "the name looks like an option" if name.startswith("-") else ""

@@ -1,0 +1,409 @@
+"""The store of conversations: one SQLite file of the user, `conversations.sqlite3`.
+
+A conversation is written only by the process that has its lease, through its `writer`. Anybody may
+read meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from voiceloop.conversations.lease import Holder, this_process
+from voiceloop.conversations.privatefile import close_to_others, connect, intact, set_aside
+from voiceloop.conversations.records import (
+    KeptCall,
+    KeptOutline,
+    KeptRecord,
+    KeptSummary,
+    KeptTurn,
+    ResumedConversation,
+)
+from voiceloop.errors import VoiceloopError
+from voiceloop.skills.known import Fact
+
+VARIABLE = "VOICELOOP_CONVERSATIONS"
+MADE_BY, VERSION = 0x766C6376, 1
+"""The `application_id` and `user_version` of the file."""
+WAIT_S = 2.0
+"""Seconds for which a write waits for another process."""
+MOST_RESUMED = 400
+"""Maximum number of turns with which a conversation goes on."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS conversations (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, began TEXT NOT NULL, skills BLOB
+);
+CREATE TABLE IF NOT EXISTS turns (
+    conversation INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
+    number INTEGER NOT NULL, at TEXT NOT NULL, ended TEXT, language TEXT NOT NULL,
+    said TEXT NOT NULL, replied TEXT NOT NULL, calls TEXT NOT NULL, words INTEGER NOT NULL,
+    chars INTEGER NOT NULL, heard TEXT, kept TEXT, outcome TEXT, PRIMARY KEY (conversation, number)
+);
+CREATE TABLE IF NOT EXISTS summaries (
+    conversation INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
+    through INTEGER NOT NULL, text TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (conversation, through)
+);
+CREATE TABLE IF NOT EXISTS facts (
+    conversation INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
+    number INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (conversation, number)
+);
+CREATE TABLE IF NOT EXISTS leases (
+    conversation INTEGER PRIMARY KEY REFERENCES conversations ON DELETE CASCADE,
+    token TEXT NOT NULL, place TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
+    seen REAL NOT NULL
+);
+"""
+_NAMES = {"conversations", "turns", "summaries", "facts", "leases"}
+_TURN = "number, at, ended, language, said, replied, calls, words, chars, heard, kept, outcome"
+
+
+class StoreUnusable(VoiceloopError):
+    """A store that cannot be opened or written: a conversation can go on without it."""
+
+
+class _Damaged(Exception):
+    """A store in which something is broken."""
+
+
+def location(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the file: $VOICELOOP_CONVERSATIONS, or one in the user's folder of data."""
+    if named := environ.get(VARIABLE):
+        return Path(named).expanduser()
+    base = environ.get("XDG_DATA_HOME")
+    folder = (Path(base) if base else Path.home() / ".local" / "share") / "voiceloop"
+    return folder / "conversations.sqlite3"
+
+
+def now() -> datetime:
+    """Return the time, to the millisecond."""
+    found = datetime.now(UTC)
+    return found.replace(microsecond=found.microsecond // 1000 * 1000)
+
+
+class ConversationStore:
+    """The open store. Its methods block, so they are called before and after sessions."""
+
+    def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
+        """Open the file, or make it. A damaged one is set aside, which is told in one line.
+
+        Raises StoreUnusable if it cannot be opened or made, and VoiceloopError if it is not ours.
+        """
+        self.path = path.absolute()
+        try:
+            self.database = self._opened(tell)
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self.database.close()
+
+    # ---- reading
+
+    def outlines(self) -> list[KeptOutline]:
+        """Return a line for each conversation, by name."""
+        rows = self._rows(
+            "SELECT name, (SELECT count(*) FROM turns WHERE conversation = id),"
+            " (SELECT count(*) FROM facts WHERE conversation = id), began,"
+            " (SELECT max(at) FROM turns WHERE conversation = id) FROM conversations ORDER BY name"
+        )
+        return [
+            msgspec.convert(row, KeptOutline, strict=False) for row in _lists(rows, KeptOutline)
+        ]
+
+    def record(self, name: str) -> KeptRecord:
+        """Return all that is kept of a conversation. Raises VoiceloopError for an unknown name."""
+        number, began = self._found(name)
+        return KeptRecord(
+            name=name,
+            began=datetime.fromisoformat(began),
+            facts=self._facts(number),
+            summaries=self._summaries(number),
+            turns=self._turns(number, after=0, most=-1),
+        )
+
+    # ---- changing
+
+    def delete(self, name: str) -> None:
+        """Delete a conversation, and overwrite its words in the file."""
+        number, _ = self._found(name)
+        with self._changing(number, name):
+            self.database.execute("DELETE FROM conversations WHERE id = ?", (number,))
+        self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def forget(self, name: str, fact: int) -> str:
+        """Delete one fact that the user asked to be remembered, and return it."""
+        number, _ = self._found(name)
+        known = {one.number: one.text for one in self._facts(number)}
+        if fact not in known:
+            raise VoiceloopError(
+                f"'{name}' remembers nothing with the number {fact}",
+                f"`voiceloop conversations show {name}` has the numbers",
+            )
+        with self._changing(number, name):
+            self.database.execute(
+                "DELETE FROM facts WHERE conversation = ? AND number = ?", (number, fact)
+            )
+        self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return known[fact]
+
+    def claim(self, name: str) -> tuple[int, Holder, ResumedConversation]:
+        """Take the lease of a conversation, which is made if there is none.
+
+        Returns the conversation's number in the store, the lease, and what goes on. Raises
+        VoiceloopError if another process has the lease.
+        """
+        holder = this_process()
+        try:
+            with self._transaction():
+                self.database.execute(
+                    "INSERT INTO conversations (name, began) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                    (name, now().isoformat()),
+                )
+                number, _ = self._found(name)
+                self._check_free(number, name)
+                self.database.execute(
+                    "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?, ?)",
+                    (
+                        *(number, holder.token, holder.place, holder.pid, holder.started),
+                        datetime.now(UTC).timestamp(),
+                    ),
+                )
+            return number, holder, self._resumed(number, name)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    # ---- details
+
+    def _opened(self, tell: Callable[[str], None]) -> sqlite3.Connection:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for _ in range(2):
+            database, file = None, _file(self.path)
+            try:
+                database = connect(self.path, WAIT_S)
+                self._prepare(database)
+                close_to_others(self.path)
+                return database
+            except (_Damaged, sqlite3.DatabaseError) as error:
+                if database is not None:
+                    database.close()
+                if isinstance(error, sqlite3.OperationalError):
+                    raise
+                if _file(self.path) == file:  # no other process has replaced it meanwhile
+                    aside = set_aside(self.path, datetime.now())
+                    tell(f"{self.path} is damaged, and was moved to {aside}; a new one is begun")
+        raise sqlite3.OperationalError("it is damaged")
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        """Check a file that was opened, and make the tables of an empty one."""
+        database.execute("PRAGMA foreign_keys = ON")
+        database.execute("PRAGMA secure_delete = ON")
+        (made_by,), (version,) = (
+            database.execute(f"PRAGMA {name}").fetchone()
+            for name in ("application_id", "user_version")
+        )
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        if not tables and not made_by:
+            database.executescript(
+                f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {MADE_BY};"
+                f" PRAGMA user_version = {VERSION}; COMMIT;"
+            )
+            return
+        if made_by != MADE_BY:
+            database.close()
+            raise VoiceloopError(
+                f"{self.path} is a database of another program", f"name another in {VARIABLE}"
+            )
+        if version > VERSION:
+            database.close()
+            raise VoiceloopError(
+                f"{self.path} was made by a newer voiceloop", "update voiceloop to use it"
+            )
+        if not tables >= _NAMES or not intact(database):
+            raise _Damaged
+
+    def _unusable(self, error: Exception) -> StoreUnusable:
+        reason = getattr(error, "strerror", None) or str(error)
+        hint = f"check its folder and its disk, or name another file in {VARIABLE}"
+        return StoreUnusable(f"{self.path} cannot be used: {reason}", hint)
+
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        with closing(self.database.execute(statement, values)) as found:
+            return found.fetchall()
+
+    def _found(self, name: str) -> tuple[int, str]:
+        """Return the number of a conversation, and when it began."""
+        rows = self._rows("SELECT id, began FROM conversations WHERE name = ?", name)
+        if not rows:
+            raise VoiceloopError(
+                f"no conversation is named '{name}'", "`voiceloop conversations list` has the names"
+            )
+        return rows[0][0], rows[0][1]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.database.execute("ROLLBACK")
+            raise
+        self.database.execute("COMMIT")
+
+    @contextmanager
+    def _changing(self, number: int, name: str) -> Iterator[None]:
+        """Change a conversation that no process has open."""
+        try:
+            with self._transaction():
+                self._check_free(number, name)
+                yield
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def _check_free(self, number: int, name: str) -> None:
+        """Raise VoiceloopError if a living process has the lease."""
+        rows = self._rows(
+            "SELECT token, place, pid, started, seen FROM leases WHERE conversation = ?", number
+        )
+        for token, place, pid, started, seen in rows:
+            if Holder(token, place, pid, started).alive(seen, datetime.now(UTC).timestamp()):
+                raise VoiceloopError(
+                    f"the conversation '{name}' is open in another voiceloop (process {pid})",
+                    "end that one first, or choose another name",
+                )
+
+    def _resumed(self, number: int, name: str) -> ResumedConversation:
+        try:
+            summaries = self._summaries(number)
+            summary = summaries[-1] if summaries else None
+            after = summary.through if summary else 0
+            ((skills, last),) = self._rows(
+                "SELECT skills, (SELECT max(number) FROM turns WHERE conversation = id)"
+                " FROM conversations WHERE id = ?",
+                number,
+            )
+            turns = self._turns(number, after, MOST_RESUMED)
+            following = max(last or 0, after) + 1
+            return ResumedConversation(
+                turns, self._facts(number), summary, skills or b"", following
+            )
+        except (ValueError, TypeError) as error:  # somebody else has written into it
+            raise VoiceloopError(
+                f"the conversation '{name}' in {self.path} cannot be read: {error}",
+                "delete it, or choose another name",
+            ) from error
+
+    def _turns(self, number: int, after: int, most: int) -> tuple[KeptTurn, ...]:
+        rows = self._rows(
+            f"SELECT {_TURN} FROM turns WHERE conversation = ? AND number > ?"
+            " ORDER BY number DESC LIMIT ?",
+            *(number, after, most),
+        )
+        return tuple(turn_of(row) for row in reversed(rows))
+
+    def _facts(self, number: int) -> tuple[Fact, ...]:
+        rows = self._rows(
+            "SELECT number, text FROM facts WHERE conversation = ? ORDER BY number", number
+        )
+        return tuple(Fact(*row) for row in rows)
+
+    def _summaries(self, number: int) -> tuple[KeptSummary, ...]:
+        rows = self._rows(
+            "SELECT through, text, at FROM summaries WHERE conversation = ? ORDER BY through",
+            number,
+        )
+        return tuple(KeptSummary(through, text, _time(at)) for through, text, at in rows)
+
+
+def _file(path: Path) -> int | None:
+    """Return the number of the file at `path` in its file system; None without a file."""
+    return path.stat().st_ino if path.exists() else None
+
+
+def row_of(turn: KeptTurn, chars: int) -> tuple[object, ...]:
+    """Return a turn as a row. While its reply sounds, `chars` characters of it were heard."""
+    over = turn.outcome is not None
+    calls = msgspec.json.encode(turn.calls).decode()
+    return (
+        *(turn.number, turn.at.isoformat(), turn.ended and turn.ended.isoformat(), turn.language),
+        *(turn.said, turn.replied, calls, turn.words, chars),
+        *((turn.heard, turn.kept) if over else (None, None)),
+        turn.outcome,
+    )
+
+
+def turn_of(row: tuple[Any, ...]) -> KeptTurn:
+    """Return the turn of a row. Of one that never ended, the text up to `chars` was heard."""
+    number, at, ended, language, said, replied, calls, words, chars, heard, kept, outcome = row
+    if outcome is None:
+        heard = kept = replied[:chars]
+    return KeptTurn(
+        number=number,
+        at=_time(at),
+        ended=_time(ended) if ended else None,
+        language=language,
+        said=said,
+        replied=replied,
+        calls=msgspec.json.decode(calls, type=tuple[KeptCall, ...]),
+        words=words,
+        heard=heard,
+        kept=kept,
+        outcome=outcome,
+    )
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _lists(rows: list[tuple[Any, ...]], kind: type[msgspec.Struct]) -> list[dict[str, Any]]:
+    return [dict(zip(kind.__struct_fields__, row, strict=True)) for row in rows]
+
+
+# ---- what a writer writes
+
+Statement = tuple[str, tuple[object, ...]]
+"""A statement of SQL with its values."""
+
+
+def turn_statement(number: int, turn: KeptTurn, chars: int) -> Statement:
+    """Return the statement that writes a whole turn of the conversation `number`."""
+    places = ", ".join("?" * 13)
+    values = (number, *row_of(turn, chars))
+    return f"INSERT OR REPLACE INTO turns (conversation, {_TURN}) VALUES ({places})", values
+
+
+def heard_statement(number: int, turn: int, words: int, chars: int) -> Statement:
+    """Return the statement that writes how much of a reply was heard."""
+    statement = "UPDATE turns SET words = ?, chars = ? WHERE conversation = ? AND number = ?"
+    return statement, (words, chars, number, turn)
+
+
+def skills_statement(number: int, skills: bytes) -> Statement:
+    """Return the statement that writes what the skills remember."""
+    return "UPDATE conversations SET skills = ? WHERE id = ?", (skills, number)
+
+
+def fact_statement(number: int, fact: Fact) -> Statement:
+    """Return the statement that writes a fact."""
+    return "INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (number, fact.number, fact.text)
+
+
+def strike_statement(number: int, fact: int) -> Statement:
+    """Return the statement that deletes a fact."""
+    return "DELETE FROM facts WHERE conversation = ? AND number = ?", (number, fact)
+
+
+def summary_statement(number: int, summary: KeptSummary) -> Statement:
+    """Return the statement that writes a summary."""
+    values = (number, summary.through, summary.text, summary.at.isoformat())
+    return "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", values

@@ -1,0 +1,67 @@
+"""An exchange of a session: what the user said, the reply, and how much of it was heard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from voiceloop.audio.playback import Heard
+from voiceloop.turn.reply import Reply
+from voiceloop.types import Outcome, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenExchange:
+    """What the user said in a turn, and the reply that was let out, as far as it is known."""
+
+    turn: int
+    """Id of the turn."""
+    said: str
+    """The user's words; empty if a timer or a greeting was announced."""
+    language: str
+    """Code of the language that the user speaks."""
+    replied: str
+    """The reply so far, as it was written."""
+    calls: Sequence[tuple[ToolCall, str]]
+    """Tool calls of the reply, with their results."""
+    words: int
+    """Number of spoken words that were heard."""
+    heard: str
+    """The part of the reply that was heard."""
+    kept: str
+    """The part that the language model's history keeps. Text that the model did not write, such as
+    an apology, was heard and is not kept."""
+    outcome: Outcome | None = None
+    """How the turn ended; None while its reply sounds."""
+
+
+def sounding(reply: Reply, heard: Heard) -> SpokenExchange:
+    """Return the exchange of a reply that sounds, and of which `heard` was heard so far."""
+    text = reply.thinking.text_of(heard.tokens)
+    return _exchange(reply, len(heard.words), text, text, None)
+
+
+def finished(reply: Reply, words: int, heard: str, outcome: Outcome) -> SpokenExchange | None:
+    """Return the exchange of a reply that is over.
+
+    None if the user knows of no reply: it was never let out, or it was meant to be silent.
+    """
+    thinking = reply.thinking
+    silent = thinking.answer is not None and not thinking.answer.text
+    if silent or not reply.gate.committed or outcome == "abandoned":
+        return None
+    kept = "" if thinking.instead is not None else heard
+    if outcome == "failed" and thinking.apology:
+        kept = kept.removesuffix(thinking.apology).strip()
+    return _exchange(reply, words, heard, kept, outcome)
+
+
+def _exchange(
+    reply: Reply, words: int, heard: str, kept: str, outcome: Outcome | None
+) -> SpokenExchange:
+    asked, thinking = reply.asked, reply.thinking
+    calls = tuple(thinking.results)
+    return SpokenExchange(
+        *(asked.turn, asked.text, asked.language, thinking.said, calls, words, heard, kept),
+        outcome=outcome,
+    )
