@@ -29,6 +29,7 @@ from collections.abc import (
     Collection,
     Generator,
     Iterator,
+    Mapping,
     Sequence,
 )
 from dataclasses import dataclass
@@ -496,6 +497,8 @@ class Engines:
     turn_runner: Runner | None = None
     vad_runner: Runner | None = None
     """None if the VAD is so quick that it runs on the event loop."""
+    new_vad: Callable[[], Vad] | None = None
+    """Loads another VAD, since each conversation needs one of its own; None: the configured one."""
 
     @property
     def runners(self) -> Sequence[Runner]:
@@ -518,6 +521,11 @@ def _entry(kind: Kind, name: str) -> EntryPoint:
     if name not in found:
         raise ConfigError(f"there is no {kind} engine called '{name}'", suggestion(name, found))
     return found[name]
+
+
+Own = Mapping[Kind, Callable[[Any], object]]
+"""Engines that a program brings: by their kind, the function or class that makes one from its
+section of the settings. They replace the configured ones."""
 
 
 def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
