@@ -26,6 +26,7 @@ import anyio
 import anyio.lowlevel
 
 from voiceloop.engines import FIRST, IDLE, URGENT, Priority, Steps
+from voiceloop.errors import VoiceloopError
 from voiceloop.threads import at_work
 
 T = TypeVar("T")
@@ -239,6 +240,49 @@ class ModelThread(Generic[M]):
 def _settle(done: asyncio.Future[Any], deliver: Callable[[Any], None], outcome: object) -> None:
     if not done.cancelled():
         deliver(outcome)
+
+
+async def in_background(job: Callable[[], T], unwanted: Callable[[T], None]) -> T:
+    """Run `job` on a daemon thread, for which a program that ends does not wait. Return its result.
+
+    If the call is cancelled, `job` runs to its end, and its result is passed to `unwanted` there.
+    Raises VoiceloopError if the event loop is not asyncio's.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise VoiceloopError(
+            "voiceloop runs on asyncio, and this is another event loop", "use asyncio.run"
+        ) from None
+    over, done = anyio.Event(), Future[T]()
+    lock, wanted = threading.Lock(), True
+
+    def run() -> None:
+        try:
+            done.set_result(job())
+        except BaseException as error:  # raised in the caller
+            done.set_exception(error)
+        with lock:
+            if wanted:  # so the loop has not ended
+                loop.call_soon_threadsafe(over.set)
+                return
+        discard()
+
+    def discard() -> None:
+        if done.exception() is None:
+            unwanted(done.result())
+
+    threading.Thread(target=run, name="voiceloop-open", daemon=True).start()
+    try:
+        await over.wait()
+    except BaseException:
+        with lock:
+            wanted = False
+            late = done.done()
+        if late:
+            threading.Thread(target=discard, name="voiceloop-close", daemon=True).start()
+        raise
+    return done.result()
 
 
 @dataclass(frozen=True, slots=True)

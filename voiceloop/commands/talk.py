@@ -15,6 +15,7 @@ from voiceloop.flags import written
 from voiceloop.outputs import keep
 from voiceloop.status import engine_names, examples, notes
 
+
 class TalkCommand(Choosing, frozen=True, kw_only=True):
     """Talk at the microphone and be answered aloud, until Ctrl-C or q."""
 

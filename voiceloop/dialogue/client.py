@@ -28,9 +28,7 @@ def take(state: ConversationState, request: inputs.FromClient) -> None:
         case inputs.Announce():
             if state.settings.thinks:
                 state.ask(
-                    actions.Answering(
-                        _announce(state, Announcement(request.text, insists=False))
-                    )
+                    actions.Answering(_announce(state, Announcement(request.text, insists=False)))
                 )
         case inputs.Respond():
             _respond(state, request.options)
