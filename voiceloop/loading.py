@@ -32,6 +32,7 @@ from voiceloop.engines import (
     Tts,
     TurnModel,
     Vad,
+    build,
     check,
     configured,
     load,
@@ -113,7 +114,7 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
     new = dict[Kind, Callable[[], Any]]()
     for kind, name, settings in configured(config):
         if kind in own:
-            new[kind] = partial(own[kind], settings)
+            new[kind] = partial(build, kind, own[kind], settings)
         else:
             check(kind, name, settings)
             new[kind] = partial(_load, kind, name, settings)

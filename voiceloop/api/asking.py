@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from voiceloop.api.events import TalkEvent
@@ -20,6 +21,9 @@ from voiceloop.config import TurnConfig
 from voiceloop.errors import AudioError
 from voiceloop.types import AudioFrame, Notice, Pcm
 from voiceloop.view.text import TurnOver
+
+MonoSound = npt.NDArray[np.float32 | np.float64 | np.int16]
+"""One channel of sound."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +57,12 @@ class RecordedQuestion:
     """A recording that is heard as one turn, and the sound of the reply."""
 
     def __init__(
-        self, microphone: PacedMicrophone, seconds: float, rate: int, config: TurnConfig
+        self,
+        microphone: PacedMicrophone,
+        seconds: float,
+        rate: int,
+        pace: Pace,
+        config: TurnConfig,
     ) -> None:
         """`seconds` is the length of the recording. Replies sound at `rate`."""
         if seconds > config.max_turn_s:
@@ -63,7 +72,7 @@ class RecordedQuestion:
             )
         self.microphone = Centred(microphone)
         self.detector = WholeRecording(config, round(seconds * SPEECH_RATE))
-        self.speaker = PlayedAudio(rate, self._take, pace=microphone.pace)
+        self.speaker = PlayedAudio(rate, self._take, pace=pace)
         self._recorded = microphone
         self._played = [silence(0)]
 
@@ -85,32 +94,32 @@ class RecordedQuestion:
 
 @contextmanager
 def question(
-    sound: Path | str | Pcm, rate: int, reply_rate: int, pace: Pace, config: TurnConfig
+    sound: Path | str | MonoSound, rate: int, reply_rate: int, pace: Pace, config: TurnConfig
 ) -> Generator[RecordedQuestion]:
     """Open a recorded question. Raises AudioError if it cannot be used."""
     with ExitStack() as stack:
         if isinstance(sound, str | Path):
             file = stack.enter_context(FileMicrophone(sound, pace=pace))
-            yield RecordedQuestion(file, file.info.seconds, reply_rate, config)
+            yield RecordedQuestion(file, file.info.seconds, reply_rate, pace, config)
             return
         pcm = _mono(sound, rate)
-        yield RecordedQuestion(
-            *(PacedMicrophone([pcm], pace=pace), len(pcm) / SPEECH_RATE, reply_rate, config)
-        )
+        microphone = PacedMicrophone([pcm], pace=pace)
+        yield RecordedQuestion(microphone, len(pcm) / SPEECH_RATE, reply_rate, pace, config)
 
 
-def _mono(sound: Pcm, rate: int) -> Pcm:
+def _mono(sound: MonoSound, rate: int) -> Pcm:
     """Return samples of a program as they are heard, at 16 kHz. Raises AudioError."""
     samples = np.asarray(sound)
-    if samples.ndim != 1 or samples.dtype.kind not in "if" or not len(samples):
+    if samples.ndim != 1 or samples.dtype not in (np.float32, np.float64, np.int16):
         raise AudioError(
             f"the samples are an array of {samples.dtype} with the shape {samples.shape}",
             "give one channel of float32 in [-1, 1], or of int16",
         )
+    if not len(samples):
+        raise AudioError("the recording holds no samples", "record it again")
     check_rate(rate, "the recording")
-    if samples.dtype.kind == "i":
-        samples = samples / np.iinfo(samples.dtype).max
-    pcm = samples.astype(np.float32)
+    full_scale = 32768 if samples.dtype == np.int16 else 1
+    pcm = (samples / full_scale).astype(np.float32)
     if not (np.abs(pcm) < LOUDEST).all():  # false for NaN too
         raise AudioError("the recording holds samples that are no sound", "record it again")
     if rate == SPEECH_RATE:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
-import anyio.to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
-from voiceloop.api.asking import AnsweredTurn, question
+from voiceloop.api.asking import AnsweredTurn, MonoSound, question
 from voiceloop.api.events import TalkEvents
 from voiceloop.api.places import MicrophoneChoice, Places, SpeakerChoice, opened_places
 from voiceloop.api.talk import Talk
@@ -29,7 +28,6 @@ from voiceloop.server.asgi import Application
 from voiceloop.server.command import Serve, service_beside
 from voiceloop.session import Session
 from voiceloop.turn.skills import begun, wall_time
-from voiceloop.types import Pcm
 
 
 class Mounting(Protocol):
@@ -83,7 +81,7 @@ class Loop:
             yield talk
 
     async def ask(
-        self, sound: Path | str | Pcm, rate: int = SPEECH_RATE, *, pace: Pace = "max"
+        self, sound: Path | str | MonoSound, rate: int = SPEECH_RATE, *, pace: Pace = "max"
     ) -> AnsweredTurn:
         """Answer a recorded question, as one turn in a conversation of its own.
 
@@ -162,8 +160,7 @@ class Loop:
         self, places: Places, events: TalkEvents, detector: Detector | None = None
     ) -> AsyncGenerator[Talk]:
         """Run a conversation while the context lasts."""
-        engines = await anyio.to_thread.run_sync(of_conversation, self._engines, self.config)
-        self._check_open()
+        engines = of_conversation(self._engines, self.config)
         microphone = SwitchedMicrophone(places.microphone)
         conversation = begun(engines.llm, self.config, wall_time(self.config.timezone))
         session = Session(

@@ -6,14 +6,13 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from voiceloop.api.loop import Loop, running
 from voiceloop.config import Config, given_in, leaves, merged, toml
-from voiceloop.engines import Engines, Kind, Own
+from voiceloop.engines import Engines, Kind, Own, name_of
 from voiceloop.errors import ConfigError
 from voiceloop.loading import open_engines
 from voiceloop.runner import in_background
@@ -75,12 +74,12 @@ def read_settings(
     if config is not None:
         path = Path(config)
         given |= {key: (value, str(path)) for key, value in given_in(toml(path), path).items()}
-    own = dict[Kind, Callable[[Any], object]]()
+    own = dict[Kind, Callable[..., object]]()
     table = dict[str, object]()
     for key, value in leaves(settings):
         if key in ENGINE_KEYS and callable(value):
             own[ENGINE_KEYS[key]] = value
-            value = getattr(value, "__qualname__", type(value).__qualname__)
+            value = name_of(value)
         table[key] = value
     if preset is not None:
         table["preset"] = preset
