@@ -12,6 +12,7 @@ from voiceloop.api.events import TalkEvent, TalkEvents
 from voiceloop.audio.switched import SwitchedMicrophone
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.session import Session
+from voiceloop.types import Transcript, Word
 
 
 class Talk(AsyncIterator[TalkEvent]):
@@ -39,7 +40,10 @@ class Talk(AsyncIterator[TalkEvent]):
     def write(self, text: str) -> int:
         """Take `text` for a turn that the user has written, and answer it aloud. Returns its
         number."""
-        return self._begun(self._going().write(_given(text)))
+        turn = self._begun(self._going().write(_given(text)))
+        words = (Word(text, 0.0, 0.0),)
+        self._events.show(Transcript(turn, 1, words, final=True))
+        return turn
 
     def cancel(self) -> bool:
         """Stop the reply that is being thought or heard. Returns whether there was one."""
