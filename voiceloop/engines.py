@@ -555,7 +555,7 @@ def _imported(kind: Kind, name: str) -> Any:
 
 
 @contextmanager
-def _unreported() -> Iterator[None]:
+def _unreported() -> Generator[None]:
     """Keep ONNX Runtime, if it is imported meanwhile, from reporting its use to its makers.
 
     It reads a variable when it is imported. The variable is removed again, since the process may be

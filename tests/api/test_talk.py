@@ -268,7 +268,7 @@ async def test_a_stage_that_fails_ends_its_turn_alone() -> None:
 
 
 async def test_closing_the_loop_ends_conversations_elsewhere() -> None:
-    ended = anyio.Event()
+    ended, since = anyio.Event(), anyio.current_time()
 
     async def hold(loop: Loop, begun: anyio.Event) -> None:
         async with loop.talk(ScriptMicrophone(SILENCE)) as talk:
@@ -282,6 +282,7 @@ async def test_closing_the_loop_ends_conversations_elsewhere() -> None:
             tasks.start_soon(hold, loop, begun)
             await begun.wait()
         await ended.wait()
+    assert anyio.current_time() - since < 1
     assert llm.log[-1] == ("close", None)
     with pytest.raises(VoiceloopError, match="closed"):
         async with loop.talk(ScriptMicrophone(SILENCE)):

@@ -36,7 +36,7 @@ def run(
         loop = stack.enter_context(portal.wrap_async_context_manager(opened))
         begun = loop.talk(microphone, speaker, headphones=headphones)
         talk = stack.enter_context(portal.wrap_async_context_manager(begun))
-        # An error in the `for` loop ends the program while this generator still waits.
+        # A program that ends may still hold this generator, which could not be closed later.
         atexit.register(stack.close)
         stack.callback(atexit.unregister, stack.close)
         while (event := portal.call(talk.take)) is not None:
