@@ -41,7 +41,7 @@ ORDER = (
     ("choosing",),
     ("wire",),
     ("server",),
-    ("bench", "doctor", "drafting"),
+    ("api", "bench", "doctor", "drafting"),
     ("replay",),
     ("cluster",),
     ("commands",),
@@ -356,8 +356,10 @@ def _modules(tree: ast.Module, modules: set[str]) -> Iterator[str]:
             yield from {name.removeprefix("voiceloop.") for name in names} & modules
 
 
-def test_the_package_itself_imports_nothing() -> None:
-    assert not list(imports(parse("__init__.py")))
+def test_the_package_itself_imports_nothing_until_a_name_is_used() -> None:
+    running = _running(parse("__init__.py"))
+    outside = [node for node in running.body if not isinstance(node, ast.FunctionDef)]
+    assert not list(imports(ast.Module(outside, [])))
 
 
 @of_each(FILES)

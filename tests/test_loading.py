@@ -227,8 +227,7 @@ def test_voice_activity_detection_that_is_quick_needs_no_thread(
             pass
 
     monkeypatch.setattr(loading, "perf_counter", lambda: now)
-    monkeypatch.setattr(loading, "load_vad", lambda config: Timed())
-    with open_engines(Config()) as engines:
+    with open_engines(Config(), {"vad": lambda config: Timed()}) as engines:
         assert (engines.vad_runner is not None) == apart
 
 

@@ -99,6 +99,16 @@ def test_the_installed_program_answers_a_spoken_question(scripts: Path, tmp_path
     assert (tmp_path / "reply.wav").stat().st_size > 10_000
 
 
+def test_a_script_of_the_docs_runs_in_an_empty_folder(scripts: Path, tmp_path: Path) -> None:
+    program = "from voiceloop.bundled import bundled; print(bundled('models/starter/demo.wav'))"
+    demo = run(scripts / "python", "-c", program, cwd=tmp_path).strip()
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    script = text.partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "talk.py").write_text(script, encoding="utf-8")
+    printed = run(scripts / "python", "talk.py", demo, cwd=tmp_path)
+    assert printed.startswith("Why is the sky blue? -> ")
+
+
 def test_the_installed_program_tells_what_it_is_and_where_its_files_are(
     scripts: Path, tmp_path: Path
 ) -> None:

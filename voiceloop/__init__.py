@@ -1,3 +1,92 @@
-"""voiceloop: a real-time voice assistant that runs on one's own machine."""
+"""voiceloop: a real-time voice assistant that runs on one's own machine.
+
+Programs may use the names in `__all__`; docs/api.md describes them. A name is imported when it is
+first used, so `import voiceloop` alone loads nothing.
+"""
+
+TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would take time
+if TYPE_CHECKING:
+    from voiceloop.api.asking import AnsweredTurn
+    from voiceloop.api.blocking import run
+    from voiceloop.api.events import TalkEvent
+    from voiceloop.api.loop import Loop
+    from voiceloop.api.opening import open
+    from voiceloop.api.talk import Talk
+    from voiceloop.audio.devices import Microphone, Speaker
+    from voiceloop.config import Config
+    from voiceloop.engines import Asr, Llm, Tts, TurnModel, Vad
+    from voiceloop.errors import VoiceloopError
+    from voiceloop.types import (
+        Clause,
+        FloorChange,
+        Notice,
+        TokenBurst,
+        ToolCall,
+        Transcript,
+        TurnHeard,
+    )
+    from voiceloop.view.text import TurnOver
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AnsweredTurn",
+    "Asr",
+    "Clause",
+    "Config",
+    "FloorChange",
+    "Llm",
+    "Loop",
+    "Microphone",
+    "Notice",
+    "Speaker",
+    "Talk",
+    "TalkEvent",
+    "TokenBurst",
+    "ToolCall",
+    "Transcript",
+    "Tts",
+    "TurnHeard",
+    "TurnModel",
+    "TurnOver",
+    "Vad",
+    "VoiceloopError",
+    "__version__",
+    "open",
+    "run",
+]
+
+_HOMES = {
+    "api.asking": ("AnsweredTurn",),
+    "api.blocking": ("run",),
+    "api.events": ("TalkEvent",),
+    "api.loop": ("Loop",),
+    "api.opening": ("open",),
+    "api.talk": ("Talk",),
+    "audio.devices": ("Microphone", "Speaker"),
+    "config": ("Config",),
+    "engines": ("Asr", "Llm", "Tts", "TurnModel", "Vad"),
+    "errors": ("VoiceloopError",),
+    "types": (
+        *("Clause", "FloorChange", "Notice", "TokenBurst"),
+        *("ToolCall", "Transcript", "TurnHeard"),
+    ),
+    "view.text": ("TurnOver",),
+}
+"""The modules in which the names of `__all__` are."""
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of `__all__` when it is first used."""
+    from importlib import import_module
+
+    for module, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"voiceloop.{module}"), name)
+            return value
+    raise AttributeError(f"module 'voiceloop' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """Return the names of `__all__`, and those of modules that have been imported."""
+    return sorted({*globals(), *__all__})

@@ -24,7 +24,7 @@ from voiceloop.commands.config import ShowConfig, show_config
 from voiceloop.commands.devices import Devices, devices
 from voiceloop.commands.say import Say, say
 from voiceloop.commands.serve import serve
-from voiceloop.commands.talk import Talk, talk
+from voiceloop.commands.talk import TalkCommand, talk
 from voiceloop.commands.transcribe import Transcribe, transcribe
 from voiceloop.commands.voices import Voices, voices
 from voiceloop.doctor.command import Doctor, doctor
@@ -124,7 +124,7 @@ def _close_output() -> None:
 
 
 COMMANDS: Commands = {
-    "talk": (Talk, talk),
+    "talk": (TalkCommand, talk),
     "serve": (Serve, serve),
     "train-draft": (TrainDraft, train_draft),
     "ask": (Ask, ask),

@@ -592,13 +592,14 @@ def leaves(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, An
             yield key, value
 
 
-def given_in(table: Mapping[str, Any], path: Path) -> dict[str, object]:
-    """Return the settings in the table of a file, by dotted key.
+def given_in(table: Mapping[str, Any], source: Path | str) -> dict[str, object]:
+    """Return the settings in the table of a file or of a program, by dotted key. `source` names it
+    in errors.
 
     Raises ConfigError for an unknown key and a value that does not fit.
     """
     return {
-        key: _checked(key, value, f"{path}: {one_line(key)}", text=False)
+        key: _checked(key, value, f"{source}: {one_line(key)}", text=False)
         for key, value in leaves(table)
     }
 

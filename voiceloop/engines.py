@@ -21,6 +21,7 @@ they are chosen.
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import abstractmethod
 from collections.abc import (
@@ -29,8 +30,10 @@ from collections.abc import (
     Collection,
     Generator,
     Iterator,
+    Mapping,
     Sequence,
 )
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
@@ -504,6 +507,8 @@ class Engines:
     turn_runner: Runner | None = None
     vad_runner: Runner | None = None
     """None if the VAD is so quick that it runs on the event loop."""
+    new_vad: Callable[[], Vad] | None = None
+    """Loads another VAD, since each conversation needs one of its own; None: the configured one."""
 
     @property
     def runners(self) -> Sequence[Runner]:
@@ -528,6 +533,11 @@ def _entry(kind: Kind, name: str) -> EntryPoint:
     return found[name]
 
 
+Own = Mapping[Kind, Callable[..., object]]
+"""Engines that a program brings: by their kind, the function or class that makes one from its
+section of the settings, and from its `Options` if it has some. They replace the configured ones."""
+
+
 def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
     """Yield the kind, the name and the settings of each configured engine."""
     yield "vad", config.vad.engine, config.vad
@@ -538,6 +548,8 @@ def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
         yield "turn", config.turns.sound, config.turns
 
 
+NO_REPORTS = "ORT_DISABLE_TELEMETRY"
+"""The variable with which ONNX Runtime sends no reports, which it does from 1.29 on."""
 _importing = Lock()
 """Serialises imports, since engines are loaded on a thread each. If two threads import modules
 that import each other, Python avoids a deadlock by showing one of them a half-imported module."""
@@ -546,8 +558,25 @@ that import each other, Python avoids a deadlock by showing one of them a half-i
 def _imported(kind: Kind, name: str) -> Any:
     """Import the registered object, which builds the engine when it is called."""
     entry = _entry(kind, name)
-    with _importing:
+    with _importing, _unreported():
         return entry.load()
+
+
+@contextmanager
+def _unreported() -> Generator[None]:
+    """Keep ONNX Runtime, if it is imported meanwhile, from reporting its use to its makers.
+
+    It reads a variable when it is imported. The variable is removed again, since the process may be
+    another program's. One that the user has set stays.
+    """
+    if NO_REPORTS in os.environ:
+        yield
+        return
+    os.environ[NO_REPORTS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[NO_REPORTS]
 
 
 def module_of(kind: Kind, name: str) -> ModuleType:
@@ -568,8 +597,7 @@ def options_of(kind: Kind, name: str) -> type[Object] | None:
 
 def check(kind: Kind, name: str, config: object) -> None:
     """Raise ConfigError if no engine has this name, or if its own settings are wrong."""
-    _entry(kind, name)
-    _read_options(kind, name, config)
+    _read_options(kind, name, config, options_of(kind, name))
 
 
 def load(kind: Kind, name: str, config: object) -> object:
@@ -578,14 +606,28 @@ def load(kind: Kind, name: str, config: object) -> object:
     Raises ConfigError for an unknown name and for wrong settings of the engine's own, and any
     EngineError of the engine.
     """
-    build, options = _imported(kind, name), _read_options(kind, name, config)
-    return build(config) if options is None else build(config, options)
+    options = _read_options(kind, name, config, options_of(kind, name))
+    return _built(_imported(kind, name), config, options)
 
 
-def _read_options(kind: Kind, name: str, config: object) -> Object | None:
-    """Read the engine's own settings into its class `Options`; None if it has no such class."""
+def name_of(make: Callable[..., object]) -> str:
+    """Return the name of an engine that a program brings."""
+    return getattr(make, "__name__", type(make).__name__)
+
+
+def build(kind: Kind, make: Callable[..., object], config: object) -> object:
+    """Build an engine that a program brings, as `load` builds one that is registered."""
+    options = _read_options(kind, name_of(make), config, getattr(make, "Options", None))
+    return _built(make, config, options)
+
+
+def _built(make: Callable[..., object], config: object, options: Object | None) -> object:
+    return make(config) if options is None else make(config, options)
+
+
+def _read_options(kind: Kind, name: str, config: object, own: type[Object] | None) -> Object | None:
+    """Read the engine's own settings into its class `own`; None if it has no such class."""
     given = dict(getattr(config, "options", {}))
-    own = options_of(kind, name)
     if own is None:
         if given:
             raise ConfigError(

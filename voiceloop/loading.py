@@ -7,9 +7,11 @@ their state for each thread, and on a GPU for the stream of the thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from time import perf_counter  # noqa: TID251 -- there is no loop yet, whose clock it is
 from typing import Any, cast
@@ -26,9 +28,11 @@ from voiceloop.engines import (
     Engines,
     Kind,
     Llm,
+    Own,
     Tts,
     TurnModel,
     Vad,
+    build,
     check,
     configured,
     load,
@@ -86,34 +90,45 @@ def _load(kind: Kind, name: str, settings: object) -> object:
     return engine
 
 
+def of_conversation(engines: Engines, config: Config) -> Engines:
+    """Return the engines for one more conversation, which gets a VAD of its own."""
+    return replace(engines, vad=engines.new_vad() if engines.new_vad else load_vad(config))
+
+
 @contextmanager
-def open_engines(config: Config) -> Iterator[Engines]:
+def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
     """Load and warm up everything that a conversation needs, each model on a thread of its own.
 
     Before that, missing models are fetched. Errors are raised for models that cannot be fetched,
     for unknown voices, languages, time zones and engines, and for too little memory. Engines load
     in parallel, since much of that is reading and work outside of Python. If one fails, the others
     are waited for, and the first error in the order VAD, ASR, LLM, TTS, turn model is raised. Only
-    Ctrl-C does not wait.
+    Ctrl-C does not wait. Engines in `own` replace the configured ones.
     """
+    own = own or {}
     zone(config.timezone)
     grammar(config.asr.language)
     prepare(config)
     check_voice(config.tts)
     check_recogniser(config.asr)
+    new = dict[Kind, Callable[[], Any]]()
     for kind, name, settings in configured(config):
-        check(kind, name, settings)
+        if kind in own:
+            new[kind] = partial(build, kind, own[kind], settings)
+        else:
+            check(kind, name, settings)
+            new[kind] = partial(_load, kind, name, settings)
     if config.llm.engine == "speculative":
         from voiceloop.planning import check_memory  # which imports torch
 
-        check_memory(config)
-    llm = ModelThread("llm", lambda: open_llm(config))
-    asr = ModelThread("asr", lambda: warm_asr(load_asr(config)))
-    tts = ModelThread("tts", lambda: warm_tts(load_tts(config)))
-    vad = ModelThread("vad", lambda: warm_vad(load_vad(config)))
+        check_memory(config, own=own)
+    llm = ModelThread("llm", lambda: warm_llm(new["llm"]()))
+    asr = ModelThread("asr", lambda: warm_asr(new["asr"]()))
+    tts = ModelThread("tts", lambda: warm_tts(new["tts"]()))
+    vad = ModelThread("vad", lambda: warm_vad(new["vad"]()))
     turn = None
-    if config.turns.sound != "none":
-        turn = ModelThread("turn", lambda: warm_turn(load_turn(config)))
+    if "turn" in new:
+        turn = ModelThread("turn", lambda: warm_turn(new["turn"]()))
     every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, turn]
     threads = [thread for thread in every if thread is not None]
     wait([thread.model for thread in threads])
@@ -132,6 +147,7 @@ def open_engines(config: Config) -> Iterator[Engines]:
             turn=turn and turn.model.result(),
             turn_runner=turn,
             vad_runner=vad if window_s > AT_ONCE_S else None,
+            new_vad=new["vad"],
         )
 
 

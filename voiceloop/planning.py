@@ -8,12 +8,12 @@ Importing this imports torch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import torch
 
 from voiceloop.config import Config
-from voiceloop.engines import configured, module_of
+from voiceloop.engines import Kind, configured, module_of
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.memory import Models
 from voiceloop.memoryplan import MemoryPart, MemoryPlan, PlanChange
@@ -26,16 +26,20 @@ PROGRAM = 390_000_000
 
 
 def check_memory(
-    config: Config, free_on: Callable[[torch.device], int | None] = free_memory
+    config: Config,
+    free_on: Callable[[torch.device], int | None] = free_memory,
+    *,
+    own: Collection[Kind] = (),
 ) -> MemoryPlan:
     """Return the memory plan of the language model's device, with the other engines on it.
 
+    The engines of the kinds in `own` are not counted: a program brings them.
     Raises OutOfMemory, with a smaller choice as the hint, if the plan does not fit, and the errors
     of `Models.of`.
     """
     models = Models.of(config.llm)
     device = models.device
-    beside = tuple(_beside(config, device.type))
+    beside = tuple(_beside(config, device.type, own))
     taken = 0
     if device.type == "cpu":
         taken = resident_memory() or 0
@@ -51,9 +55,9 @@ def check_memory(
     return plan
 
 
-def _beside(config: Config, device: str) -> Iterator[MemoryPart]:
+def _beside(config: Config, device: str, own: Collection[Kind]) -> Iterator[MemoryPart]:
     """Yield the memory that each configured engine reports for a device of that type."""
     for kind, name, settings in configured(config):
-        footprint = getattr(module_of(kind, name), "footprint", None)
+        footprint = None if kind in own else getattr(module_of(kind, name), "footprint", None)
         if footprint:
             yield from footprint(settings, device)

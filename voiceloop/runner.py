@@ -10,6 +10,7 @@ clock would find nothing to do and jump ahead. Neither knows what a step does.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import math
 import threading
@@ -26,6 +27,7 @@ import anyio
 import anyio.lowlevel
 
 from voiceloop.engines import FIRST, IDLE, URGENT, Priority, Steps
+from voiceloop.errors import VoiceloopError
 from voiceloop.threads import at_work
 
 T = TypeVar("T")
@@ -37,6 +39,10 @@ LINGER_S = 0.002
 Its consumer may soon request the next step, and other work may take much longer (anticipatory
 scheduling, Iyer and Druschel 2001).
 """
+
+LOADING_S = 10.0
+"""Seconds for which the end of a program waits for a job in the background that nobody wants any
+more. Python aborts if it ends while libraries compute."""
 
 _DONE: Any = object()
 _AT_ONCE = Priority(FIRST - 1)
@@ -239,6 +245,55 @@ class ModelThread(Generic[M]):
 def _settle(done: asyncio.Future[Any], deliver: Callable[[Any], None], outcome: object) -> None:
     if not done.cancelled():
         deliver(outcome)
+
+
+async def in_background(job: Callable[[], T], unwanted: Callable[[T], None]) -> T:
+    """Run `job` on a daemon thread and return its result.
+
+    If the call is cancelled, `job` runs to its end, and its result is passed to `unwanted` there. A
+    program that ends meanwhile waits `LOADING_S` seconds at most. Raises VoiceloopError if the
+    event loop is not asyncio's.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise VoiceloopError(
+            "voiceloop runs on asyncio, and this is another event loop", "use asyncio.run"
+        ) from None
+    over, done = anyio.Event(), Future[T]()
+    lock, wanted, delivered = threading.Lock(), True, False
+
+    def run() -> None:
+        nonlocal delivered
+        try:
+            done.set_result(job())
+        except BaseException as error:  # raised in the caller
+            done.set_exception(error)
+        with lock:
+            if wanted:  # so the loop has not ended
+                delivered = True
+                loop.call_soon_threadsafe(over.set)
+                return
+        discard()
+        atexit.unregister(thread.join)
+
+    def discard() -> None:
+        if done.exception() is None:
+            unwanted(done.result())
+
+    thread = threading.Thread(target=run, name="voiceloop-open", daemon=True)
+    thread.start()
+    try:
+        await over.wait()
+    except BaseException:
+        with lock:
+            wanted = False
+            if not delivered:
+                atexit.register(thread.join, LOADING_S)
+        if delivered:
+            threading.Thread(target=discard, name="voiceloop-close", daemon=True).start()
+        raise
+    return done.result()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from voiceloop.asr.turns import Detector, TurnEnded
 from voiceloop.audio.devices import Microphone, Speaker
@@ -127,15 +127,19 @@ class Session:
         """The number of the turn that the client's last request concerns; None without a turn."""
         self._tasks: TaskGroup | None = None
 
-    async def run(self) -> None:
-        """Converse until the microphone ends, or a goodbye was spoken, and every turn is over."""
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Converse until the microphone ends, or a goodbye was spoken, and every turn is over.
+
+        `task_status` is told when requests can be made.
+        """
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             tasks.start_soon(self._report, play(self._resources))
             tasks.start_soon(self._report, self._resources.skills.ringing())
             if self._greeting:  # first, so that the model reads the history while it sounds
-                self._send(inputs.Repeat(self._greeting))
+                self.announce(self._greeting)
             self._send(inputs.Settled())
+            task_status.started()
             await self._report(self._listener.run())
             while self._work:
                 await next(reversed(self._work.values())).changed.wait()
@@ -236,10 +240,14 @@ class Session:
         """End the current reply, or only one to `turn`. Returns the number of its turn or None."""
         return self._request(inputs.Cancel(turn))
 
+    def announce(self, text: str) -> int | None:
+        """Say `text` as soon as nothing else is said. Returns the number of its turn."""
+        return self._request(inputs.Announce(text))
+
     def repeat(self) -> None:
         """Say again what the user heard of the last reply, if there was one."""
         if heard := self._resources.skills.heard:
-            self._send(inputs.Repeat(heard))
+            self.announce(heard)
 
     @property
     def idle(self) -> bool:

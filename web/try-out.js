@@ -30,7 +30,7 @@ export class TryOut {
     this.#context ??= new AudioContext();
     void this.#context.resume();
     try {
-      const answer = await fetch(`/v1/voices/${encodeURIComponent(voice)}`, {
+      const answer = await fetch(`v1/voices/${encodeURIComponent(voice)}`, {
         headers: key ? { Authorization: `Bearer ${key}` } : {},
         signal: AbortSignal.timeout(PATIENCE_MS),
       });

@@ -185,7 +185,7 @@ class World:
         flipped = inputs.SettingsChanged(
             answers=self.rng.random() < 0.7, interruptible=self.rng.random() < 0.8
         )
-        said_unasked = (inputs.Rang, inputs.Repeat)[len(self.told) % 2]
+        said_unasked = (inputs.Rang, inputs.Announce)[len(self.told) % 2]
         results: list[Callable[[], None]] = []
         if self.replied:
             call = ToolCall(self.rng.choice(self.replied), "call", "look", {})

@@ -7,7 +7,7 @@ microsecond. This module knows nothing of replies.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -180,48 +180,37 @@ def unplayed(until: float, rate: int) -> int:
     return max(0, int((until - anyio.current_time()) * rate + 1e-6))
 
 
-class FileMicrophone:
-    """An audio file that is heard through a microphone, with endless silence after it.
+class PacedMicrophone:
+    """A recording that is heard through a microphone, with endless silence after it.
 
     At real-time pace a frame comes when its last sample would have been recorded, and delays do not
-    add up. While held, the file's clock stops and no frame comes. It is used as a context manager.
-    Making it raises AudioError for a file that cannot be used, and `frames` raises it for one that
-    is damaged inside.
+    add up. While held, the recording's clock stops and no frame comes.
     """
 
-    def __init__(self, path: str | Path, *, pace: Pace = "realtime") -> None:
+    def __init__(self, blocks: Iterable[Pcm], *, pace: Pace = "realtime") -> None:
+        """Hear `blocks`, samples at 16 kHz, one after the other."""
         self.pace = pace
-        self._file = AudioFile(path)
+        self._blocks = blocks
         self._finished = False
         self._held_at: float | None = None
         self._released = anyio.Event()
         self._begun = 0.0
-        """When sample 0 was recorded, moved later by all the time for which the file was held."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.__exit__(*error)
-
-    @property
-    def info(self) -> AudioInfo:
-        """Properties of the file; `warning` is complete once `finished` is true."""
-        return self._file.info
+        """When sample 0 was recorded, moved later by all the time for which the microphone was
+        held."""
 
     @property
     def finished(self) -> bool:
-        """True once the file has been read to its end. Only silence follows the frame with its last
-        sample."""
+        """True once the recording has been read to its end. Only silence follows the frame with its
+        last sample."""
         return self._finished
 
     def hold(self) -> None:
-        """Stop the file's clock."""
+        """Stop the recording's clock."""
         if self._held_at is None:
             self._held_at = anyio.current_time()
 
     def release(self) -> None:
-        """Let the file's clock go on."""
+        """Let the recording's clock go on."""
         if self._held_at is not None:
             self._begun += anyio.current_time() - self._held_at
             self._held_at = None
@@ -240,7 +229,7 @@ class FileMicrophone:
                 yield frame
 
     def _sound(self, size: int) -> Iterator[Pcm]:
-        yield from self._file.blocks()
+        yield from self._blocks
         self._finished = True
         while True:
             yield silence(size)
@@ -256,3 +245,26 @@ class FileMicrophone:
                 return
             else:
                 await anyio.sleep_until(due)
+
+
+class FileMicrophone(PacedMicrophone):
+    """An audio file that is heard through a microphone. It is used as a context manager.
+
+    Making it raises AudioError for a file that cannot be used, and `frames` raises it for one that
+    is damaged inside.
+    """
+
+    def __init__(self, path: str | Path, *, pace: Pace = "realtime") -> None:
+        self._file = AudioFile(path)
+        super().__init__(self._file.blocks(), pace=pace)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.__exit__(*error)
+
+    @property
+    def info(self) -> AudioInfo:
+        """Properties of the file; `warning` is complete once `finished` is true."""
+        return self._file.info

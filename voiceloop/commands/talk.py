@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from voiceloop.choosing import Choosing, settle
 from voiceloop.commands.conversation import conversation
@@ -18,17 +17,8 @@ from voiceloop.flags import written
 from voiceloop.outputs import keep
 from voiceloop.status import engine_names, examples, notes
 
-if TYPE_CHECKING:
-    from voiceloop.audio.devices import Microphone
 
-
-NOT_CANCELLED = (
-    "the loudspeaker's echo cannot be removed, so nothing is heard during replies: "
-    "turn it down, or use headphones"
-)
-
-
-class Talk(Choosing, frozen=True, kw_only=True):
+class TalkCommand(Choosing, frozen=True, kw_only=True):
     """Talk at the microphone and be answered aloud, until Ctrl-C or q."""
 
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
@@ -52,11 +42,10 @@ class Talk(Choosing, frozen=True, kw_only=True):
     replay`."""
 
 
-def talk(command: Talk) -> int:
+def talk(command: TalkCommand) -> int:
     """Run `voiceloop talk` and return the exit status."""
     from voiceloop.asr.pushtotalk import PushToTalk
-    from voiceloop.audio.devices import Centred
-    from voiceloop.audio.echo.microphone import EchoFreeMicrophone
+    from voiceloop.audio.beside import microphone_beside
     from voiceloop.audio.lasting import Soundcard
     from voiceloop.audio.switched import SwitchedMicrophone
     from voiceloop.commands.controls import Controls
@@ -91,12 +80,7 @@ def talk(command: Talk) -> int:
         card.note = terminal.note
         card.start()
         terminal.note(f"listening to '{card.name}', Ctrl-C ends")
-        silent = f"hearing only silence from '{card.name}': is it muted?"
-        heard: Microphone = Centred(card.microphone, partial(terminal.note, silent))
-        if not command.headphones:
-            heard = EchoFreeMicrophone(
-                heard, card.microphone, card.speaker, partial(terminal.note, NOT_CANCELLED)
-            )
+        heard = microphone_beside(card, terminal.note, headphones=command.headphones)
         switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
         detector = PushToTalk(command.settings.turns) if command.push_to_talk else None
         began = perf_counter()

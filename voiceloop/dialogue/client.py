@@ -25,9 +25,11 @@ def take(state: ConversationState, request: inputs.FromClient) -> None:
             _begin_unheard(state, number, (), request.options, request.returned)
         case inputs.Rang():
             _ring(state, request.text)
-        case inputs.Repeat():
+        case inputs.Announce():
             if state.settings.thinks:
-                _announce(state, Announcement(request.text, insists=False))
+                state.ask(
+                    actions.Answering(_announce(state, Announcement(request.text, insists=False)))
+                )
         case inputs.Respond():
             _respond(state, request.options)
         case inputs.Cancel():
@@ -72,14 +74,15 @@ def _ring(state: ConversationState, text: str) -> None:
         _announce(state, Announcement(text, insists=True))
 
 
-def _announce(state: ConversationState, announcement: Announcement) -> None:
-    """Begin a turn in which nobody asks anything."""
+def _announce(state: ConversationState, announcement: Announcement) -> int:
+    """Begin a turn in which nobody asks anything, and return its number."""
     number = state.next_number()
     nothing = TurnWords(Transcript(number, 1, (), final=True))
     turn = state.add(
         number, state.settings.language, ended=True, words=nothing, announces=announcement
     )
     state.ask(actions.Begin(turn.id, number, None))
+    return number
 
 
 def _respond(state: ConversationState, options: Options | None) -> None:

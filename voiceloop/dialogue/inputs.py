@@ -163,11 +163,11 @@ class Rang:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
-    """The user wants to hear something again."""
+class Announce:
+    """Something is to be said that answers nothing: what the user wants to hear again, or the text
+    of a program."""
 
     text: str
-    """Text that they heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
 FromModel = Read | OpeningRead | Rewritten
 FromReply = Sounding | ToolsCalled | Replied | Failed | Stopped
 FromClient = (
-    Write | BringResults | Rang | Repeat | Respond | Cancel | Rewrite | Forget | SettingsChanged
+    Write | BringResults | Rang | Announce | Respond | Cancel | Rewrite | Forget | SettingsChanged
 )
 Input = FromUser | FromModel | FromReply | FromClient | ReplyProgress | Settled
 Reports = AsyncGenerator[Input, None]

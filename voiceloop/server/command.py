@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,7 @@ from voiceloop.flags import written
 from voiceloop.status import engine_names, notes
 
 if TYPE_CHECKING:
+    from voiceloop.engines import Engines
     from voiceloop.server.auth import Access
     from voiceloop.server.http import Site
     from voiceloop.server.port import Binding
@@ -114,6 +116,20 @@ def service_of(command: Serve, *, alone: bool = False) -> Service:
     _prepare(command)
     command, _ = settle(command, looks=False, ask=None)
     return _service(command, access, site, alone=alone)
+
+
+def service_beside(command: Serve, engines: Engines) -> Service:
+    """Return the service that `command` describes, with models that others have loaded and use.
+
+    Raises ConfigError for wrong options.
+    """
+    from voiceloop.server.resume.opening import open_store
+    from voiceloop.server.service import Service
+
+    _, access, site = guarded(command)
+    store = open_store(command.settings.server.store)
+    models = nullcontext(engines)
+    return Service(models, command.settings, access, site, store, calibrates=False)
 
 
 def guarded(command: Serve) -> tuple[Binding, Access, Site]:

@@ -20,7 +20,7 @@ import msgspec
 
 from voiceloop.config import Config
 from voiceloop.engines import Engines
-from voiceloop.loading import load_vad
+from voiceloop.loading import of_conversation
 from voiceloop.server.closecodes import POLICY
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
@@ -328,7 +328,7 @@ class SessionRegistry:
     # ---- the models of a session
 
     def _new_dialogue(self) -> Dialogue:
-        engines = replace(self._engines, vad=load_vad(self._config))
+        engines = of_conversation(self._engines, self._config)
         now = wall_time(self._config.timezone)
         conversation = begun(engines.llm, self._config, now)
         return Dialogue(engines, self._config, conversation, self.new_id, now)

@@ -71,9 +71,11 @@ class Service:
         telemetry: Telemetry | None = None,
         *,
         record: Path | None = None,
+        calibrates: bool = True,
     ) -> None:
         """`models` is entered on a worker thread by `open`, and left at its end. So is `store`
-        closed. With `record`, sessions are recorded in that folder."""
+        closed. With `record`, sessions are recorded in that folder. With `calibrates`, the language
+        model is calibrated in idle time."""
         self.metrics = Metrics()
         self._models = models
         self._config = config
@@ -82,6 +84,7 @@ class Service:
         self._offers = offers
         self._telemetry = telemetry
         self._record = record
+        self._calibrates = calibrates
         self._routes = Routes(
             access,
             site,
@@ -167,7 +170,8 @@ class Service:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._registry.expire)
             tasks.start_soon(self._registry.tell_places)
-            tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
+            if self._calibrates:
+                tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
 
     async def drain(self) -> None:
         """End each conversation after its turn, and all of them after `server.drain_s`.

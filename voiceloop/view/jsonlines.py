@@ -37,15 +37,15 @@ class JsonView:
                 pass
 
     def _record(self, trace: TurnTrace) -> dict[str, object]:
-        exchange, plain = self._exchanges.end(trace.turn), to_json(trace)
+        over = self._exchanges.over(trace)
         return {
-            "turn": trace.turn,
-            "transcript": exchange.said,
-            "reply": exchange.reply.strip(),
-            "heard": trace.heard,
-            "voice_to_voice_ms": plain["voice_to_voice_ms"] if self._timed else None,
-            "endpoint_to_sound_ms": plain["endpoint_to_sound_ms"] if self._timed else None,
-            "marks": plain["marks"],
+            "turn": over.turn,
+            "transcript": over.said,
+            "reply": over.reply,
+            "heard": over.heard,
+            "voice_to_voice_ms": over.voice_to_voice_ms if self._timed else None,
+            "endpoint_to_sound_ms": over.endpoint_to_sound_ms if self._timed else None,
+            "marks": to_json(trace)["marks"],
             "drafted": int(trace.counters.get("drafted", 0)),
             "accepted": int(trace.counters.get("accepted", 0)),
             "outcome": trace.outcome,

@@ -1,10 +1,11 @@
-"""The texts of turns that are not over yet, by the events of a session."""
+"""The texts of turns, by the events of a session."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from voiceloop.types import Clause, TokenBurst, ToolCall, Transcript
+from voiceloop.trace.record import endpoint_to_sound_ms, voice_to_voice_ms
+from voiceloop.types import Clause, Outcome, TokenBurst, ToolCall, Transcript, TurnTrace
 
 
 @dataclass(slots=True)
@@ -20,6 +21,34 @@ class TurnText:
     def said(self) -> str:
         """The user's words."""
         return self.transcript.text if self.transcript else ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """An event: a turn is over."""
+
+    turn: int
+    said: str
+    """The user's words; empty if nobody asked anything."""
+    reply: str
+    """The whole reply, as the language model wrote it."""
+    heard: str
+    """The part of the reply that was heard, as it was spoken."""
+    outcome: Outcome
+    trace: TurnTrace
+    """The record of its moments and its work."""
+
+    @property
+    def voice_to_voice_ms(self) -> float | None:
+        """Return the ms from the user's last voiced sample to the first audible one of the reply;
+        None if one of them is missing."""
+        return voice_to_voice_ms(self.trace)
+
+    @property
+    def endpoint_to_sound_ms(self) -> float | None:
+        """Return the ms from the endpoint to the first audible sample of the reply; None if one of
+        them is missing."""
+        return endpoint_to_sound_ms(self.trace)
 
 
 class Exchanges:
@@ -43,6 +72,12 @@ class Exchanges:
     def end(self, turn: int) -> TurnText:
         """Forget a turn, and return its text."""
         return self.live.pop(turn, TurnText())
+
+    def over(self, trace: TurnTrace) -> TurnOver:
+        """Forget the turn of `trace`, and return the event that it is over."""
+        text = self.end(trace.turn)
+        reply = text.reply.strip()
+        return TurnOver(trace.turn, text.said, reply, trace.heard, trace.outcome, trace)
 
 
 def split_after(text: str, words: int) -> tuple[str, str]:

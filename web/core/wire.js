@@ -70,12 +70,13 @@ export function parseEvent(text) {
 }
 
 /**
- * Where the server of a page listens.
+ * Where the server of a page listens: beside the page, which may be in a folder of another site.
  *
- * @param {{protocol: string, host: string}} page
+ * @param {{protocol: string, host: string, pathname: string}} page
  */
 export function socketUrl(page) {
-  return `${page.protocol === 'https:' ? 'wss' : 'ws'}://${page.host}/v1/realtime`;
+  const folder = page.pathname.replace(/[^/]*$/, '');
+  return `${page.protocol === 'https:' ? 'wss' : 'ws'}://${page.host}${folder}v1/realtime`;
 }
 
 /**

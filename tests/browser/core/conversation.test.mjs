@@ -68,9 +68,10 @@ test('an error is one sentence, whatever it holds', () => {
 });
 
 test('where to connect, and what to offer', () => {
-  const url = (protocol, host) => wire.socketUrl({ protocol, host });
-  assert.equal(url('http:', 'localhost:8765'), 'ws://localhost:8765/v1/realtime');
-  assert.equal(url('https:', 'voice.example'), 'wss://voice.example/v1/realtime');
+  const url = (protocol, host, pathname) => wire.socketUrl({ protocol, host, pathname });
+  assert.equal(url('http:', 'localhost:8765', '/'), 'ws://localhost:8765/v1/realtime');
+  assert.equal(url('https:', 'voice.example', '/index.html'), 'wss://voice.example/v1/realtime');
+  assert.equal(url('http:', 'localhost', '/voice/'), 'ws://localhost/voice/v1/realtime');
   assert.deepEqual(wire.subprotocols(''), []);
   assert.deepEqual(wire.subprotocols('k'), ['realtime', 'openai-insecure-api-key.k']);
   assert.ok(wire.sendable('sk-A1_b.~'));

@@ -1,0 +1,128 @@
+"""One recorded question and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from voiceloop.api.events import TalkEvent
+from voiceloop.asr.turns import Commitment, TurnEvent
+from voiceloop.audio.devices import Centred, FileMicrophone, Pace, PacedMicrophone
+from voiceloop.audio.files import LOUDEST
+from voiceloop.audio.frames import SPEECH_RATE, Resampler, check_rate, silence
+from voiceloop.audio.recorded import PlayedAudio
+from voiceloop.config import TurnConfig
+from voiceloop.errors import AudioError
+from voiceloop.types import AudioFrame, Notice, Pcm
+from voiceloop.view.text import TurnOver
+
+MonoSound = npt.NDArray[np.float32 | np.float64 | np.int16]
+"""One channel of sound."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnsweredTurn(TurnOver):
+    """A recorded question with its answer and the answer's sound."""
+
+    audio: Pcm
+    """What sounded of the reply; empty if there was none."""
+    rate: int
+    """Sample rate of `audio`, in hertz."""
+    notes: tuple[str, ...]
+    """Lines for the user: why it failed, or what of the file could not be read."""
+
+
+class WholeRecording(Commitment):
+    """A detector for a recording that is one turn, from its first sample to its last."""
+
+    def __init__(self, config: TurnConfig, samples: int) -> None:
+        super().__init__(replace(config, max_turn_s=config.max_turn_s + 1))
+        self._samples = samples
+
+    def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
+        """Begin the turn with the first window, and end it with the last one of the recording."""
+        if self._seen >= self._samples:
+            return []
+        events = super().feed(frame, probability)
+        return [*events, self.end()] if self._seen >= self._samples else events
+
+
+class RecordedQuestion:
+    """A recording that is heard as one turn, and the sound of the reply."""
+
+    def __init__(
+        self,
+        microphone: PacedMicrophone,
+        seconds: float,
+        rate: int,
+        pace: Pace,
+        config: TurnConfig,
+    ) -> None:
+        """`seconds` is the length of the recording. Replies sound at `rate`."""
+        if seconds > config.max_turn_s:
+            raise AudioError(
+                f"the recording has {seconds:.0f} s, and a turn has {config.max_turn_s:g} at most",
+                "cut it, or raise turns.max_turn_s",
+            )
+        self.microphone = Centred(microphone)
+        self.detector = WholeRecording(config, round(seconds * SPEECH_RATE))
+        self.speaker = PlayedAudio(rate, self._take, pace=pace)
+        self._recorded = microphone
+        self._played = [silence(0)]
+
+    def _take(self, place: int, pcm: Pcm) -> None:
+        del place
+        self._played.append(pcm)
+
+    def answered(self, events: Sequence[TalkEvent]) -> AnsweredTurn:
+        """Return the turn, by all events of the conversation."""
+        self.speaker.finish()
+        over = next(event for event in events if isinstance(event, TurnOver))
+        notes = [event.text for event in events if isinstance(event, Notice)]
+        if isinstance(self._recorded, FileMicrophone) and self._recorded.info.warning:
+            notes.append(self._recorded.info.warning)
+        known = {field.name: getattr(over, field.name) for field in fields(over)}
+        audio = np.concatenate(self._played)
+        return AnsweredTurn(**known, audio=audio, rate=self.speaker.rate, notes=tuple(notes))
+
+
+@contextmanager
+def question(
+    sound: Path | str | MonoSound, rate: int, reply_rate: int, pace: Pace, config: TurnConfig
+) -> Generator[RecordedQuestion]:
+    """Open a recorded question. Raises AudioError if it cannot be used."""
+    with ExitStack() as stack:
+        if isinstance(sound, str | Path):
+            file = stack.enter_context(FileMicrophone(sound, pace=pace))
+            yield RecordedQuestion(file, file.info.seconds, reply_rate, pace, config)
+            return
+        pcm = _mono(sound, rate)
+        microphone = PacedMicrophone([pcm], pace=pace)
+        yield RecordedQuestion(microphone, len(pcm) / SPEECH_RATE, reply_rate, pace, config)
+
+
+def _mono(sound: MonoSound, rate: int) -> Pcm:
+    """Return samples of a program as they are heard, at 16 kHz. Raises AudioError."""
+    samples = np.asarray(sound)
+    if samples.ndim != 1 or samples.dtype not in (np.float32, np.float64, np.int16):
+        raise AudioError(
+            f"the samples are an array of {samples.dtype} with the shape {samples.shape}",
+            "give one channel of float32 in [-1, 1], or of int16",
+        )
+    if not len(samples):
+        raise AudioError("the recording holds no samples", "record it again")
+    check_rate(rate, "the recording")
+    full_scale = 32768 if samples.dtype == np.int16 else 1
+    pcm = (samples / full_scale).astype(np.float32)
+    if not (np.abs(pcm) < LOUDEST).all():  # false for NaN too
+        raise AudioError("the recording holds samples that are no sound", "record it again")
+    if rate == SPEECH_RATE:
+        return pcm
+    resampler = Resampler(rate, SPEECH_RATE)
+    return np.concatenate((resampler.feed(pcm), resampler.flush()))

@@ -1,0 +1,89 @@
+"""The events of a conversation, waiting for the program that iterates over them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import anyio
+
+from voiceloop.types import (
+    Clause,
+    Event,
+    FloorChange,
+    Notice,
+    TokenBurst,
+    ToolCall,
+    Transcript,
+    TurnHeard,
+    TurnTrace,
+)
+from voiceloop.view.text import Exchanges, TurnOver
+
+TalkEvent = (
+    Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | FloorChange | TurnOver
+)
+"""An event of a conversation."""
+
+MOST = 10_000
+"""Maximum number of events that wait; there are some dozens in a turn."""
+
+
+class TalkEvents:
+    """The events that nobody has taken yet. Of too many, the oldest are dropped."""
+
+    def __init__(self) -> None:
+        self._waiting = deque[TalkEvent](maxlen=MOST)
+        self._dropped = 0
+        """Number of events that were dropped since the last one was taken."""
+        self._exchanges = Exchanges()
+        self._changed = anyio.Event()
+        self._over = False
+        self._error: Exception | None = None
+
+    def show(self, event: Event) -> None:
+        """Take an event of the session."""
+        match event:
+            case TurnTrace():
+                self._add(self._exchanges.over(event))
+                return
+            case Transcript() | TokenBurst() | Clause():
+                self._exchanges.follow(event)
+            case _:
+                pass
+        self._add(event)
+
+    def note(self, text: str) -> None:
+        """Add a notice."""
+        self._add(Notice(text))
+
+    def close(self, error: Exception | None = None) -> None:
+        """End the events. `error` is raised once, after the last of them."""
+        if not self._over:
+            self._over, self._error = True, error
+            self._changed.set()
+
+    def failure(self) -> Exception | None:
+        """Return the error with which the conversation ended, if nobody has been told of it."""
+        error, self._error = self._error, None
+        return error
+
+    async def take(self) -> TalkEvent | None:
+        """Return the next event; None if the conversation is over."""
+        while not self._waiting and not self._over:
+            await self._changed.wait()
+        if self._dropped:
+            lost, self._dropped = self._dropped, 0
+            return Notice(f"{lost} event(s) were dropped, because nobody took them in time")
+        if self._waiting:
+            return self._waiting.popleft()
+        if error := self.failure():
+            raise error
+        return None
+
+    def _add(self, event: TalkEvent) -> None:
+        if self._over:
+            return
+        self._dropped += len(self._waiting) == MOST
+        self._waiting.append(event)
+        self._changed.set()
+        self._changed = anyio.Event()

@@ -1,0 +1,231 @@
+"""The loaded models, and the conversations that they hold."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from voiceloop.api.asking import AnsweredTurn, MonoSound, question
+from voiceloop.api.events import TalkEvents
+from voiceloop.api.places import MicrophoneChoice, Places, SpeakerChoice, opened_places
+from voiceloop.api.talk import Talk
+from voiceloop.asr.turns import Detector
+from voiceloop.audio.devices import Pace
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.audio.switched import SwitchedMicrophone
+from voiceloop.calibration.idle import calibrate_in_idle_time
+from voiceloop.calibration.keeping import cache_folder
+from voiceloop.config import Config
+from voiceloop.engines import Engines
+from voiceloop.errors import ConfigError, VoiceloopError, first_cause
+from voiceloop.loading import of_conversation
+from voiceloop.server.asgi import Application
+from voiceloop.server.command import Serve, service_beside
+from voiceloop.session import Session
+from voiceloop.turn.skills import begun, wall_time
+
+
+class Mounting(Protocol):
+    """An application under which others can be mounted, such as FastAPI's or Starlette's."""
+
+    def mount(self, path: str, app: Any) -> object:
+        """Let `app` answer all requests below `path`."""
+        ...
+
+
+class Loop:
+    """The loaded models. They hold any number of conversations at once."""
+
+    def __init__(
+        self, engines: Engines, config: Config, tasks: TaskGroup, tools: Sequence[object] = ()
+    ) -> None:
+        """Run what lasts as long as the loop in `tasks`."""
+        self.config = config
+        """All settings, merged."""
+        self._engines = engines
+        self._tools = tuple(tools)
+        self._tasks = tasks
+        self._talks = set[Talk]()
+        self._mounted = dict[str, anyio.Event]()
+        """Paths of mounted services, each with the event that it has ended."""
+        self._closing = anyio.Event()
+
+    @asynccontextmanager
+    async def talk(
+        self,
+        microphone: MicrophoneChoice = None,
+        speaker: SpeakerChoice = None,
+        *,
+        conversation: str | None = None,
+        headphones: bool = False,
+    ) -> AsyncGenerator[Talk]:
+        """Hold a conversation until it is over or the context ends, in mid-reply too.
+
+        Without `microphone` and `speaker` it is at the sound card, whose echo is removed unless
+        the user wears `headphones`. Both may be names of devices, files as a `Path`, or objects of
+        the program. Without a speaker, replies to a file or an object go nowhere.
+        """
+        if conversation is not None:
+            raise ConfigError("conversations are not kept yet", "leave `conversation` out")
+        self._check_open()
+        events = TalkEvents()
+        places = opened_places(
+            *(microphone, speaker, self._engines.tts.rate, events.note), headphones=headphones
+        )
+        async with places as opened, self._held(opened, events) as talk:
+            yield talk
+
+    async def ask(
+        self, sound: Path | str | MonoSound, rate: int = SPEECH_RATE, *, pace: Pace = "max"
+    ) -> AnsweredTurn:
+        """Answer a recorded question, as one turn in a conversation of its own.
+
+        `sound` is an audio file, or mono samples at `rate` (float32 in [-1, 1], or int16). It is
+        heard as fast as possible; with pace `realtime`, latencies are those of a conversation.
+        Raises AudioError for a recording that cannot be used or is longer than `turns.max_turn_s`.
+        """
+        self._check_open()
+        with question(sound, rate, self._engines.tts.rate, pace, self.config.turns) as asked:
+            places, events = (
+                Places(asked.microphone, asked.speaker, full_duplex=False),
+                TalkEvents(),
+            )
+            async with self._held(places, events, asked.detector) as talk:
+                shown = [event async for event in talk]
+            self._check_open()
+            return asked.answered(shown)
+
+    def mount(
+        self,
+        app: Mounting,
+        path: str = "/voice",
+        *,
+        host: str = "localhost",
+        port: int = 8000,
+        behind_proxy: bool = False,
+        api_key_file: Path | None = None,
+        allow_host: Sequence[str] = (),
+        allow_origin: Sequence[str] = (),
+    ) -> None:
+        """Serve the page and the Realtime protocol below `path` of a FastAPI or Starlette
+        application, until the loop is closed.
+
+        `host` and `port` are those of the server that runs the application. They and the other
+        options are those of `voiceloop serve`. Raises ConfigError.
+        """
+        self._check_open()
+        if not path.startswith("/"):
+            raise ConfigError(f"the path '{path}' does not begin with a slash", "give '/voice'")
+        if path in self._mounted:
+            raise ConfigError(f"{path} is mounted already", "give another path")
+        command = Serve(
+            host=host,
+            port=port,
+            behind_proxy=behind_proxy,
+            api_key_file=api_key_file,
+            allow_host=tuple(allow_host),
+            allow_origin=tuple(allow_origin),
+            settings=self.config,
+        )
+        service = service_beside(command, self._engines)
+        application = Application(lambda: service)
+        application.service = service  # requests are answered from now on
+        ended = self._mounted[path] = anyio.Event()
+        app.mount(path, application)
+        self._tasks.start_soon(self._serve, application, ended)
+
+    async def _serve(self, application: Application, ended: anyio.Event) -> None:
+        try:
+            async with application.open():
+                await self._closing.wait()
+        finally:
+            ended.set()
+
+    async def close(self) -> None:
+        """End all conversations: those at the sound card at once, those of clients as
+        `server.drain_s` says."""
+        self._closing.set()
+        for talk in self._talks:
+            talk.end()
+        for over in [*(talk.over for talk in self._talks), *self._mounted.values()]:
+            await over.wait()
+
+    @asynccontextmanager
+    async def _held(
+        self, places: Places, events: TalkEvents, detector: Detector | None = None
+    ) -> AsyncGenerator[Talk]:
+        """Run a conversation while the context lasts."""
+        engines = of_conversation(self._engines, self.config)
+        microphone = SwitchedMicrophone(places.microphone)
+        conversation = begun(engines.llm, self.config, wall_time(self.config.timezone))
+        session = Session(
+            *(engines, microphone, places.speaker, self.config, events.show),
+            full_duplex=places.full_duplex,
+            detector=detector,
+            conversation=conversation,
+            ends=True,
+        )
+        talk = Talk(session, microphone, events)
+        try:
+            async with own_tasks() as tasks:
+                if places.beside is not None:
+                    tasks.start_soon(places.beside)
+                await tasks.start(self._run, talk)
+                yield talk
+                talk.end()
+            if failure := events.failure():
+                raise failure
+        finally:
+            with anyio.CancelScope(shield=True):
+                await engines.llm_runner.call(conversation.close)
+
+    async def _run(self, talk: Talk, *, task_status: TaskStatus[None]) -> None:
+        self._talks.add(talk)
+        try:
+            await talk.run(task_status=task_status)
+        finally:
+            self._talks.discard(talk)
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise VoiceloopError("this loop is closed", "open another one with voiceloop.open")
+
+
+@asynccontextmanager
+async def running(
+    engines: Engines, config: Config, tools: Sequence[object] = ()
+) -> AsyncGenerator[Loop]:
+    """Give the loop of these engines. At its end, all of its conversations end."""
+    async with own_tasks() as tasks:
+        loop = Loop(engines, config, tasks, tools)
+        tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
+        try:
+            yield loop
+        finally:
+            with anyio.CancelScope(shield=True):
+                await loop.close()
+
+
+@asynccontextmanager
+async def own_tasks() -> AsyncGenerator[TaskGroup]:
+    """Give a task group that is cancelled at the end. What the context or a task raises is raised
+    as it is, not in a group of exceptions."""
+    raised: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            try:
+                yield tasks
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as error:
+                raised = error
+            tasks.cancel_scope.cancel()
+    except ExceptionGroup as group:
+        raise first_cause(group) from None
+    if raised is not None:
+        raise raised

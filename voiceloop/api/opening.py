@@ -1,0 +1,101 @@
+"""Opens voiceloop in a program: settings, then models."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from voiceloop.api.loop import Loop, running
+from voiceloop.config import Config, given_in, leaves, merged, toml
+from voiceloop.engines import Engines, Kind, Own, name_of
+from voiceloop.errors import ConfigError
+from voiceloop.loading import open_engines
+from voiceloop.runner import in_background
+
+ENGINE_KEYS: Mapping[str, Kind] = {
+    "vad.engine": "vad",
+    "asr.engine": "asr",
+    "llm.engine": "llm",
+    "tts.engine": "tts",
+    "turns.sound": "turn",
+}
+"""The settings that name an engine, with the engine's kind."""
+SOURCE = "voiceloop.open"
+"""The origin of settings that a program gives."""
+
+
+@asynccontextmanager
+async def open(
+    preset: str | None = None,
+    *,
+    config: Config | Path | str | None = None,
+    tools: Sequence[object] = (),
+    **settings: object,
+) -> AsyncGenerator[Loop]:
+    """Load the models, and keep them until the context ends.
+
+    Settings are those of docs/configuration.md, as `llm={"temperature": 0.7}` or `timezone="…"`.
+    They come before those of the preset, and those of the file `config` are in between. No other
+    file is read. In the place of an engine's name its class or function may stand:
+    `llm={"engine": Parrot}`. A `Config` is taken as it is. Nothing of the process is changed.
+
+    Models are loaded on threads of their own. If that is cancelled, they are closed as soon as they
+    are loaded. Raises ConfigError for wrong settings, and EngineError for models that cannot be
+    used.
+    """
+    merged_settings, own = read_settings(preset, config, settings)
+    if tools:
+        raise ConfigError("tools of a program are not called yet", "leave `tools` out")
+    async with _loaded(open_engines(merged_settings, own)) as engines:
+        async with running(engines, merged_settings, tools) as loop:
+            yield loop
+
+
+def read_settings(
+    preset: str | None, config: Config | Path | str | None, settings: Mapping[str, object]
+) -> tuple[Config, Own]:
+    """Merge what a program gives. Return the settings, and the engines among them.
+
+    Raises ConfigError.
+    """
+    if isinstance(config, Config):
+        if preset is not None or settings:
+            raise ConfigError(
+                "a Config is taken as it is, and there are settings beside it",
+                "give settings, or a Config that has them",
+            )
+        return config, {}
+    given = dict[str, tuple[object, str]]()
+    if config is not None:
+        path = Path(config)
+        given |= {key: (value, str(path)) for key, value in given_in(toml(path), path).items()}
+    own = dict[Kind, Callable[..., object]]()
+    table = dict[str, object]()
+    for key, value in leaves(settings):
+        if key in ENGINE_KEYS and callable(value):
+            own[ENGINE_KEYS[key]] = value
+            value = name_of(value)
+        table[key] = value
+    if preset is not None:
+        table["preset"] = preset
+    given |= {key: (value, SOURCE) for key, value in given_in(table, SOURCE).items()}
+    return merged(given)[0], own
+
+
+@asynccontextmanager
+async def _loaded(models: AbstractContextManager[Engines]) -> AsyncGenerator[Engines]:
+    """Enter and leave `models` on other threads."""
+    stack = ExitStack()
+    engines = await in_background(
+        partial(stack.enter_context, models), unwanted=lambda engines: stack.close()
+    )
+    try:
+        yield engines
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(stack.close)

@@ -1,0 +1,91 @@
+"""Where the sound of a conversation comes from and goes to: the sound card, files, or objects of
+the program."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import anyio.to_thread
+
+from voiceloop.audio.beside import microphone_beside
+from voiceloop.audio.devices import Centred, FileMicrophone, Microphone, NullSpeaker, Speaker
+from voiceloop.audio.lasting import Soundcard
+from voiceloop.audio.recorded import WavSpeaker
+from voiceloop.errors import ConfigError
+
+MicrophoneChoice = Microphone | Path | str | None
+"""An object, an audio file, a device by its name or number, or the default device."""
+SpeakerChoice = Speaker | Path | str | None
+"""An object, a wav file to write, a device by its name or number, or the default device."""
+
+
+class Places(NamedTuple):
+    """The microphone and the speaker of a conversation."""
+
+    microphone: Microphone
+    speaker: Speaker
+    full_duplex: bool
+    """Whether the user is heard during replies. A file waits meanwhile."""
+    beside: Callable[[], Coroutine[Any, Any, None]] | None = None
+    """What runs beside the conversation."""
+
+
+@asynccontextmanager
+async def opened_places(
+    microphone: MicrophoneChoice,
+    speaker: SpeakerChoice,
+    rate: int,
+    note: Callable[[str], None],
+    *,
+    headphones: bool,
+) -> AsyncGenerator[Places]:
+    """Open what is not open yet, until the context ends.
+
+    Without a speaker, replies to a microphone that is no sound card go nowhere, at `rate`. Call
+    `note` with texts for the user. Raises AudioError, ConfigError and DeviceError.
+    """
+    with ExitStack() as stack:
+        if microphone is None or isinstance(microphone, str):
+            if not (speaker is None or isinstance(speaker, str)):
+                raise ConfigError(
+                    "a speaker that is no sound card needs a microphone that is none",
+                    "give both, or leave both out for the sound card",
+                )
+            open_card = partial(_started, microphone, speaker, note)
+            card = await anyio.to_thread.run_sync(open_card)
+            try:
+                heard = microphone_beside(card, note, headphones=headphones)
+                yield Places(heard, card.speaker, True, card.keep)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(card.__exit__)
+            return
+        if isinstance(speaker, str):
+            raise ConfigError(
+                f"'{speaker}' is the name of a sound card, and the microphone is none",
+                "give a speaker object or the Path of a wav file, or leave it out",
+            )
+        if speaker is None:
+            speaker = NullSpeaker(rate)
+        elif isinstance(speaker, Path):
+            speaker = stack.enter_context(WavSpeaker(speaker, rate))
+        if isinstance(microphone, Path):
+            file = stack.enter_context(FileMicrophone(microphone))
+            yield Places(Centred(file), speaker, full_duplex=False)
+        else:
+            yield Places(microphone, speaker, full_duplex=True)
+
+
+def _started(microphone: str | None, speaker: str | None, note: Callable[[str], None]) -> Soundcard:
+    card = Soundcard(microphone, speaker, note)
+    try:
+        card.start()
+    except BaseException:
+        card.__exit__()
+        raise
+    return card
