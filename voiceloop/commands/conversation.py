@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from voiceloop import startup
-from voiceloop.config import Config
+from voiceloop.config import Config, McpServer
 from voiceloop.outputs import replacing
 from voiceloop.status import engine_names, loading
 
@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 class TerminalConversation:
     """A session with loaded engines that is shown in the terminal; `traces` has its past turns."""
 
-    def __init__(self, engines: Engines, settings: Config, view: View) -> None:
+    def __init__(
+        self,
+        engines: Engines,
+        settings: Config,
+        view: View,
+        servers: Mapping[str, McpServer] | None = None,
+    ) -> None:
+        """The language model may call the tools of the MCP `servers`."""
+        self._servers = servers or {}
         self.traces: list[TurnTrace] = []
         self._engines = engines
         self._settings = settings
@@ -71,6 +79,9 @@ class TerminalConversation:
         from voiceloop.llm.remote.presence import told_to
         from voiceloop.recording.recording import Recording, Surroundings
         from voiceloop.session import Session
+        from voiceloop.tools.results import room
+        from voiceloop.tools.servers import equipped
+        from voiceloop.tools.toolbox import Toolbox
         from voiceloop.types import Notice
         from voiceloop.view.jobcontrol import follow_job_control
         from voiceloop.view.live import LiveView
@@ -79,6 +90,11 @@ class TerminalConversation:
         live = self._view if isinstance(self._view, LiveView) else None
 
         async def converse() -> None:
+            own = Toolbox(most_chars=room(self._settings.llm))
+            async with equipped(own, self._servers, self.note) as toolbox:
+                await converse_with(toolbox)
+
+        async def converse_with(toolbox: Toolbox) -> None:
             around, recording = Surroundings(microphone, speaker, self._show), None
             if record is not None:
                 recording = Recording(
@@ -90,6 +106,7 @@ class TerminalConversation:
                 *(self._engines, around.microphone, around.speaker, self._settings, around.show),
                 core=around.core,
                 full_duplex=full_duplex,
+                toolbox=toolbox,
                 ends=lasts,
                 **options,
             )
@@ -159,8 +176,10 @@ def conversation(
     The trace is also written if the conversation fails after a turn, for example because a sound
     card was unplugged.
     """
+    from voiceloop.tools.servers import configured
     from voiceloop.trace.record import to_perfetto
 
+    servers = configured(settings.mcp)  # before the models, which take long
     failure: Exception | None = None
     with ExitStack() as stack:
         trace_file = stack.enter_context(replacing(trace)) if trace else None
@@ -174,7 +193,7 @@ def conversation(
             engines = stack.enter_context(startup.settled(open_engines(settings)))
         console = Console(file=sys.stdout, highlight=False)
         view = open_view(console, sys.stderr, as_json=as_json, timed=timed)
-        terminal = TerminalConversation(engines, settings, view)
+        terminal = TerminalConversation(engines, settings, view, servers)
         try:
             yield terminal
         except Exception as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from voiceloop.config import LlmConfig
 from voiceloop.llm.text.leaks import TOKEN
 from voiceloop.llm.text.parts import MARKS
 
@@ -39,6 +40,12 @@ _STEERS = re.compile(rf"{TOKEN.pattern}|{'|'.join(map(re.escape, sorted(MARKS)))
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\ufeff\ue000-\ue0ff]"
 )
+
+
+def room(config: LlmConfig) -> int:
+    """Return how many characters a result may have. For a model in this process, it should fill
+    about a quarter of the context at most."""
+    return min(MOST_CHARS, config.context) if config.engine == "speculative" else MOST_CHARS
 
 
 def harmless(text: str) -> str:

@@ -5,6 +5,7 @@ It knows neither turns nor models. Whatever a tool does, a call gives a text for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -12,12 +13,17 @@ import anyio
 import msgspec
 
 from voiceloop.errors import ConfigError, VoiceloopError, first_cause
+from voiceloop.skills.tools import TOOLS
 from voiceloop.tools.declared import declared
 from voiceloop.tools.results import MOST_CHARS, data, error
 from voiceloop.types import Tool, ToolCall
 
+MOST_NAME = 64
+"""Maximum number of characters of the name of a tool, for chat servers."""
 MOST_AT_ONCE = 8
 """Maximum number of calls that run at the same time; others wait."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class UserTool(Protocol):
@@ -67,6 +73,28 @@ class Toolbox:
             )
         self._tools[tool.name] = tool
 
+    def extended(
+        self, servers: Mapping[str, Sequence[UserTool]], note: Callable[[str], None]
+    ) -> Toolbox:
+        """Return a toolbox that also offers the tools of `servers`.
+
+        A tool whose name is taken, also by one of voiceloop's own, gets the server's name in front.
+        `note` is told of tools that are left out.
+        """
+        more = Toolbox(most_chars=self._most_chars)
+        more._tools |= self._tools
+        built_in = {tool.name for tool in TOOLS}
+        for server, tools in servers.items():
+            for tool in tools:
+                name = _fit(tool.name)
+                if name in more or name in built_in:
+                    name = _fit(f"{server}_{name}")
+                if name in more:
+                    note(f"two tools of '{server}' are called {tool.name}: one is left out")
+                    continue
+                more._tools[name] = tool
+        return more
+
     @property
     def offered(self) -> Sequence[Tool]:
         """The tools as a language model is told about them."""
@@ -106,6 +134,10 @@ class Toolbox:
             cause = first_cause(failure)
             return error(f"{tool.name} failed: {cause or type(cause).__name__}")
         return data(result, self._most_chars)
+
+
+def _fit(name: str) -> str:
+    return _NOT_IN_NAMES.sub("_", name)[:MOST_NAME]
 
 
 NO_TOOLS = Toolbox()
