@@ -128,7 +128,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def mcp_package() -> None:
     """The official package for MCP servers."""
     if find_spec("mcp") is None:

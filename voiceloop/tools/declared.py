@@ -167,8 +167,6 @@ def _arguments(function: Any, name: str) -> type[msgspec.Struct]:
 def _annotated(function: Any) -> Any:
     """Return the object that has the annotations of a callable."""
     function = inspect.unwrap(function)
-    while hasattr(function, "func"):  # of functools.partial
-        function = function.func
     plain = inspect.isfunction(function) or inspect.ismethod(function)
     return function if plain else type(function).__call__
 
