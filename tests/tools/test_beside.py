@@ -13,14 +13,16 @@ from tests.test_session import Result, converse
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.replay.scripted import ScriptedLlm
 from voiceloop.tools.declared import tool
-from voiceloop.tools.results import ASK_FIRST
+from voiceloop.tools.results import ASK_FIRST, DATA_ONLY
 from voiceloop.tools.toolbox import Toolbox
 from voiceloop.trace.record import Mark
-from voiceloop.types import FloorChange, ToolCall, TurnTrace
+from voiceloop.types import FloorChange, Notice, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual
 
-CONFIG = Config(llm=LlmConfig(skills="none"), turns=TurnConfig(endpoint="fixed", hangover_ms=400))
+CONFIG = Config(
+    llm=LlmConfig(skills="none", target="x"), turns=TurnConfig(endpoint="fixed", hangover_ms=400)
+)
 Replies = dict[str, Sequence[str | ToolCall]]
 
 
@@ -219,3 +221,20 @@ async def test_the_model_cannot_agree_for_the_user() -> None:
     result = await converse(OPEN, llm=llm, toolbox=box, config=CONFIG)
     assert house.noted == []
     assert set(returned(result)) == {ASK_FIRST}
+
+
+async def test_the_model_is_told_about_the_tools_or_the_user_why_it_is_not() -> None:
+    house = House()
+    box = Toolbox([house.tool()])
+    for config, told in ((CONFIG, True), (Config(), False)):
+        llm = ScriptedLlm({}, system="Be nice.")
+        result = await converse(llm=llm, toolbox=box, config=config, total_s=1.0)
+        rewritten = [what for name, what in result.log if name == "rewrite"]
+        notices = [event.text for event in result.events if isinstance(event, Notice)]
+        assert bool(rewritten) == told
+        assert notices == ([] if told else [STARTER])
+        if told:
+            assert DATA_ONLY in str(rewritten)
+
+
+STARTER = "the starter model knows no tools of yours: choose another with --preset"
