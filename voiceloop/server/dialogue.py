@@ -18,7 +18,7 @@ from voiceloop.schema import is_given
 from voiceloop.server import choices
 from voiceloop.server.logs import VISIT
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
-from voiceloop.turn.skills import Skills, begun, offered, prompt
+from voiceloop.turn.skills import Skills, begun, offered, prompt, unusable
 from voiceloop.types import Tool
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import Item
@@ -63,8 +63,8 @@ class Dialogue:
         """`conversation` began at the date and time `began`. The dialogue owns it, and `close`
         frees it. The server's own assistant may call the tools in `toolbox`."""
         self.toolbox = toolbox
-        self._offered = offered(conversation, config, toolbox)
-        """The server's own tools, as the language model is told about them."""
+        self._usable = NO_TOOLS if unusable(conversation, config, toolbox) else toolbox
+        """The tools that the language model is told about."""
         self.engines = engines
         self.config = config
         self.conversation = conversation
@@ -120,7 +120,8 @@ class Dialogue:
         former, self.config = self.engines.llm, config
         self.engines = replace(self.engines, llm=llm)
         self.conversation = begun(llm, config, self.began, self.toolbox)
-        self._offered = offered(self.conversation, config, self.toolbox)
+        unfit = unusable(self.conversation, config, self.toolbox)
+        self._usable = NO_TOOLS if unfit else self.toolbox
         unchanged = self.settings.instructions == former.system
         self.settings = structs.replace(
             self.settings,
@@ -252,8 +253,8 @@ class Dialogue:
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
             return ModelContext(settings.instructions, tools, required)
-        system = prompt(settings.instructions, self.began, self.config, self.toolbox)
-        return ModelContext(system, tuple(self._offered), ())
+        system = prompt(settings.instructions, self.began, self.config, self._usable)
+        return ModelContext(system, tuple(offered(self.config, self._usable)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
         """Return whether the server's own assistant replies. It does if the settings have the

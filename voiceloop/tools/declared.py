@@ -10,9 +10,20 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import update_wrapper
-from typing import Annotated, Any, Generic, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
-from typing import overload as _overload
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 from msgspec import Meta
@@ -63,7 +74,7 @@ class DeclaredTool(Generic[P, R]):
             )
         self._function = function
         self._arguments = _arguments(function, self.name)
-        self.parameters = _schema(self._arguments, self.name)
+        self.parameters: Mapping[str, Any] = _schema(self._arguments, self.name)
         """JSON schema of its arguments."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -87,9 +98,9 @@ class DeclaredTool(Generic[P, R]):
         return await result if inspect.isawaitable(result) else result
 
 
-@_overload
+@overload
 def tool(function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
-@_overload
+@overload
 def tool(
     *, timeout_s: float = ..., outlives: bool = ..., confirm: bool = ...
 ) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
@@ -184,7 +195,7 @@ def _default(value: Any) -> tuple[Any, ...]:
     if value is inspect.Parameter.empty:
         return ()
     if isinstance(value, list | dict | set | bytearray):
-        return (msgspec.field(default_factory=lambda: type(value)(value)),)
+        return (msgspec.field(default_factory=lambda: copy(cast(object, value))),)
     return (value,)
 
 

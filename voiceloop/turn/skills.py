@@ -38,27 +38,26 @@ def wall_time(timezone: str) -> datetime:
 def begun(llm: Llm, config: Config, now: datetime, toolbox: Toolbox = NO_TOOLS) -> Conversation:
     """Begin a conversation with the language model `llm` at the time `now`."""
     conversation = llm.conversation(system=told(llm.system, now, config.place))
-    if tools := offered(conversation, config, toolbox):
-        conversation.rewrite(prompt(llm.system, now, config, toolbox), (), tools)
+    usable = NO_TOOLS if unusable(conversation, config, toolbox) else toolbox
+    if tools := offered(config, usable):
+        conversation.rewrite(prompt(llm.system, now, config, usable), (), tools)
     return conversation
 
 
 def prompt(system: str, now: datetime, config: Config, toolbox: Toolbox = NO_TOOLS) -> str:
-    """Return the system prompt of a conversation that begins at `now`."""
+    """Return the system prompt of a conversation that begins at `now`, in which the language model
+    is told about the tools in `toolbox`."""
     whole = told(system, now, config.place)
     return f"{whole} {DATA_ONLY}" if whole and toolbox else whole
 
 
-def offered(
-    conversation: Conversation, config: Config, toolbox: Toolbox = NO_TOOLS
-) -> Sequence[Tool]:
-    """Return the tools that the language model is told about. The starter model is told of none,
-    since it was trained to know its own."""
+def offered(config: Config, toolbox: Toolbox = NO_TOOLS) -> Sequence[Tool]:
+    """Return the tools that the language model is told about: voiceloop's own, and those in
+    `toolbox`. The starter model is told of none, since it was trained to know its own."""
     if config.llm.answers_little:
         return ()
-    own = () if unusable(conversation, config, toolbox) else toolbox.offered
     built_in = TOOLS if config.llm.skills == "tools" else ()
-    return (*(tool for tool in built_in if tool.name not in toolbox), *own)
+    return (*(tool for tool in built_in if tool.name not in toolbox), *toolbox.offered)
 
 
 def unusable(conversation: Conversation, config: Config, toolbox: Toolbox) -> str:
