@@ -36,6 +36,7 @@ from voiceloop.server.resume.store import Store
 from voiceloop.server.routes import HttpRequest, Routes, Samples
 from voiceloop.tools.servers import equipped
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
+from voiceloop.turn.skills import unusable
 
 if TYPE_CHECKING:
     from voiceloop.server.telemetry import Telemetry
@@ -171,6 +172,11 @@ class Service:
 
     async def _run(self, engines: Engines, toolbox: Toolbox, ready: Callable[[], None]) -> None:
         """Let clients connect, and run the background tasks."""
+        if toolbox:
+            conversation = engines.llm.conversation()
+            if reason := unusable(conversation, self._config, toolbox):
+                _note_tools(reason)
+            await engines.llm_runner.call(conversation.close)
         self._registry = SessionRegistry(
             *(engines, self._config, self.metrics, self._wake, self._store, self._offers), toolbox
         )
