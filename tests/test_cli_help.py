@@ -28,7 +28,7 @@ sys.exit(f"imported: {{found}}" if found else status)
 
 
 SHOWS = {
-    "talk": {"vad", "asr", "llm", "tts", "turns"},
+    "talk": {"vad", "asr", "llm", "tts", "turns", "mcp"},
     "transcribe": {"vad", "asr", "turns"},
     "say": {"tts"},
     "doctor": set[str](),

@@ -16,6 +16,7 @@ from voiceloop.config import (
     KEYS,
     PRESETS,
     Config,
+    McpServer,
     assembled,
     config_files,
     flatten,
@@ -142,7 +143,7 @@ HARMLESS = {"asr.language", "llm.stop", "llm.system", "place", "timezone"}
 def test_free_text_is_guarded_or_known_to_be_harmless() -> None:
     free = {key for key, hint in KEYS.items() if hint in (str, Texts)}
     assert free - GUARDED == HARMLESS
-    assert {key for key in KEYS if key.startswith("server.")} <= GUARDED
+    assert {key for key in KEYS if key.startswith(("server.", "mcp."))} <= GUARDED
 
 
 @pytest.mark.parametrize("key", sorted(GUARDED))
@@ -150,8 +151,13 @@ def test_a_file_that_is_found_may_not_set_what_is_guarded_unless_it_is_named(
     key: str, tmp_path: Path
 ) -> None:
     section, _, name = key.partition(".")
-    number = section == "server" and name != "store"
-    value = 7 if number else "'mine'"
+    value, read = "'mine'", "mine"
+    if section == "server" and name != "store":
+        value, read = "7", 7
+    elif key == "mcp.serve":
+        value, read = "['mine']", ("mine",)
+    elif key == "mcp.servers":
+        value, read = "{mine = {command = 'run'}}", {"mine": McpServer(command="run")}
     here = write(tmp_path / "voiceloop.toml", f"threads = 3\n[{section}]\n{name} = {value}\n")
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "nothing")}
     with pytest.raises(ConfigError, match=rf"voiceloop\.toml sets {key}, which") as caught:
@@ -163,7 +169,7 @@ def test_a_file_that_is_found_may_not_set_what_is_guarded_unless_it_is_named(
     for named in (here, tmp_path / "link.toml"):
         files = config_files(named, environ=environ, folder=tmp_path)
         assert files == [named]
-        assert flatten(load_config(files)[0])[key] == (7 if number else "mine")
+        assert flatten(load_config(files)[0])[key] == read
 
 
 def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:

@@ -71,11 +71,11 @@ FOUND = """
 ## A file in the current folder
 
 `voiceloop.toml` applies to everybody who starts voiceloop in its folder, and somebody else may have
-made that folder. So the file may not choose code to load, weights or recordings to read or
-download, or the limits of a server. If it does, nothing is started, and one line names the keys. If
-you trust the file, name it, and it may set everything: `--config voiceloop.toml`. The address of a
-server, its keys and certificates, and the files that commands read and write are not settings: only
-flags set them.
+made that folder. So the file may not choose code to load, programs to run, weights or recordings to
+read or download, or the limits of a server. If it does, nothing is started, and one line names the
+keys. If you trust the file, name it, and it may set everything: `--config voiceloop.toml`. The
+address of a server, its keys and certificates, and the files that commands read and write are not
+settings: only flags set them.
 
 It may set neither """
 
@@ -93,7 +93,8 @@ def page() -> str:
             title = f"`[{name}]`: {about}" if name else "Top level"
             text += f"\n## {title}\n"
             text += "\n| key | value | default | meaning |\n|---|---|---|---|\n"
-        default = {None: "none", "": "empty", (): "empty"}.get(values[key], f"`{values[key]}`")
+        default = "none" if values[key] is None else f"`{values[key]}`"
+        default = "empty" if values[key] in ("", (), {}) else default
         cells = (
             f"`{key}`",
             expected(hint, TOML).replace("'", "`"),
@@ -102,9 +103,11 @@ def page() -> str:
         )
         text += f"| {' | '.join(cells)} |\n"
     text += ENGINES
-    single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith("server.")]
+    whole = ("server.", "mcp.")
+    single = [key for key in config.KEYS if key in config.GUARDED and not key.startswith(whole)]
     listed = ", ".join(f"`{key}`" for key in single)
-    text += f"{FOUND}{listed}, nor anything in `[server]`, nor settings of an engine's own.\n"
+    text += f"{FOUND}{listed}, nor anything in `[server]` or `[mcp]`, nor settings of an engine's "
+    text += "own.\n"
     text += "\n## Presets\n\n| preset | good for | needs | sets |\n|---|---|---|---|\n"
     for preset in reversed(BEST_FIRST):
         settings = config.PRESETS[preset.name].items()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from voiceloop.config import Config
     from voiceloop.engines import Asr, Llm, Tts, TurnModel, Vad
     from voiceloop.errors import VoiceloopError
+    from voiceloop.tools.declared import tool
     from voiceloop.types import (
         Clause,
         FloorChange,
@@ -54,6 +55,7 @@ __all__ = [
     "__version__",
     "open",
     "run",
+    "tool",
 ]
 
 _HOMES = {
@@ -67,6 +69,7 @@ _HOMES = {
     "config": ("Config",),
     "engines": ("Asr", "Llm", "Tts", "TurnModel", "Vad"),
     "errors": ("VoiceloopError",),
+    "tools.declared": ("tool",),
     "types": (
         *("Clause", "FloorChange", "Notice", "TokenBurst"),
         *("ToolCall", "Transcript", "TurnHeard"),

@@ -319,6 +319,38 @@ class ServerConfig(Object, frozen=True):
     """Text, instructions and tools that a session may hold, in bytes of UTF-8."""
 
 
+class McpServer(Object, frozen=True, omit_defaults=True):
+    """How to reach one MCP server: either `command`, or `url`."""
+
+    command: str = ""
+    """Program to run, which speaks the protocol on its standard input and output."""
+    args: tuple[str, ...] = ()
+    """Arguments of the program."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Environment variables of the program, beside PATH, HOME and the like. The value `${NAME}`
+    stands for the variable NAME of voiceloop's own environment."""
+    url: str = ""
+    """Address of a server that speaks streamable HTTP."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """HTTP headers of each request. `${NAME}` is as for `env`."""
+    confirm: Texts = ()
+    """Tools that run only after the user has said yes, by their names there; `*` means all."""
+    timeout_s: Annotated[float, Meta(ge=0.1, le=600)] = 10.0
+    """Seconds after which a call is given up."""
+
+
+class McpConfig(Object, frozen=True):
+    """Tools of MCP servers, which the language model may call."""
+
+    servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    """The servers, each a table `[mcp.servers.NAME]` (docs/tools.md)."""
+    file: str = ""
+    """A JSON file with more servers under `mcpServers`, as other programs have it."""
+    serve: Texts = ()
+    """Names of the servers whose tools `voiceloop serve` offers to every client; others it does
+    not start."""
+
+
 class Config(Object, frozen=True):
     """All settings."""
 
@@ -340,6 +372,7 @@ class Config(Object, frozen=True):
     tts: TtsConfig = TtsConfig()
     turns: TurnConfig = TurnConfig()
     server: ServerConfig = ServerConfig()
+    mcp: McpConfig = McpConfig()
 
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
@@ -397,7 +430,7 @@ OPTIONS = tuple(
 )
 """The tables for engines' own settings: `asr.options`, `llm.options` and `tts.options`."""
 GUARDED = frozenset(
-    {key for key in KEYS if key.endswith(".engine") or key.startswith("server.")}
+    {key for key in KEYS if key.endswith(".engine") or key.startswith(("server.", "mcp."))}
     | {
         "asr.model",
         "llm.base_url",
@@ -412,9 +445,9 @@ GUARDED = frozenset(
 )
 """The settings that ./voiceloop.toml may not set.
 
-They choose code that is loaded, weights and recordings that are read or fetched, the server that
-conversations are sent to, and the limits that protect a server. An engine's own settings may do any
-of this, so they are refused there too.
+They choose code that is loaded, programs that are run, weights and recordings that are read or
+fetched, the servers that conversations and calls of tools are sent to, and the limits that protect
+a server. An engine's own settings may do any of this, so they are refused there too.
 """
 MAX_BYTES = 1 << 20
 """Largest size of a file of settings or of a scenario, in bytes."""
@@ -425,6 +458,7 @@ LOCAL = "voiceloop.toml"
 MEANT = {
     "llm.model": "llm.target",
     "llm.url": "llm.base_url",
+    "mcpServers": "mcp.servers",
     "asr.voice": "tts.voice",
     "llm.voice": "tts.voice",
 }

@@ -136,12 +136,13 @@ def arguments(kind: type[Command]) -> list[Argument]:
 def metavar(hint: Any) -> str:
     """Return the placeholder for a value of type `hint` in help, such as `N|auto`."""
     names = {str: "TEXT", int: "N", float: "X", bool: "", Path: "PATH", NoneType: "none"}
+    listed = {tuple: "TEXT …", Mapping: "TABLE"}
     words: list[str] = []
     for member in members(hint):
         if get_origin(member) is Literal:
             words += get_args(member)
         else:
-            words.append("TEXT …" if get_origin(member) is tuple else names[member])
+            words.append(listed.get(get_origin(member)) or names[member])
     return "|".join(dict.fromkeys(words))
 
 

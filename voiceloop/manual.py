@@ -195,8 +195,8 @@ def _of_engine(section: str, settings: Config) -> Iterable[ManualEntry]:
 
 
 def _value(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(str, cast("tuple[object, ...]", value)))
+    if isinstance(value, tuple | Mapping):  # of a mapping only the names: values may be secret
+        return ", ".join(map(str, cast("Iterable[object]", value)))
     return "none" if value is None else str(value)
 
 

@@ -34,19 +34,21 @@ from voiceloop.dialogue.state import DialogueSettings, Options, ReplyProgress, R
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.languages import Language, language
+from voiceloop.tools.results import ASK_FIRST
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.exchange import SpokenExchange, finished, sounding
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.history import History
-from voiceloop.turn.jobs import play, read, recognise
+from voiceloop.turn.jobs import call_tool, play, read, recognise
 from voiceloop.turn.listener import Listener
 from voiceloop.turn.observer import Observer
 from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.skills import Skills, begun, wall_time
+from voiceloop.turn.skills import Skills, begun, unusable, wall_time
 from voiceloop.turn.work import TurnTasks
-from voiceloop.types import Event, Notice, Outcome, StageSpan, ToolCall
+from voiceloop.types import Event, Notice, Outcome, StageSpan
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ class Session:
         detector: Detector | None = None,
         conversation: Conversation | None = None,
         skills: Skills | None = None,
+        toolbox: Toolbox = NO_TOOLS,
         ends: bool = False,
         wall_clock: Callable[[], datetime] | None = None,
         greeting: str = "",
@@ -85,20 +88,24 @@ class Session:
         With `full_duplex` the user is heard during a reply and can interrupt it. `overlap` can
         leave out parallel and early work, for measurements. `detector` replaces the speech detector
         of the settings. `conversation` is one to continue, with its `skills`; the caller closes it.
-        With `ends`, the session ends when a goodbye has been spoken to the user. It begins by
-        saying the `greeting`, if there is one. `kept` is given each exchange that is over, if the
-        conversation is kept for later. `core` is `receive`, or a function that also records its
-        calls.
+        The language model may call the tools in `toolbox`. With `ends`, the session ends when a
+        goodbye has been spoken to the user. It begins by saying the `greeting`, if there is one.
+        `kept` is given each exchange that is over, if the conversation is kept for later. `core` is
+        `receive`, or a function that also records its calls.
         """
         self._core = core
         self._wall_clock = wall_clock or partial(wall_time, config.timezone)
         self._own = conversation is None
-        conversation = conversation or begun(engines.llm, config, self._wall_clock())
+        conversation = conversation or begun(engines.llm, config, self._wall_clock(), toolbox)
         player = Player(speaker)
         skills = skills or Skills(paced=engines.tts.paces)
         player.gain = skills.voice.gain
         observer = Observer(conversation)
-        self._resources = Resources(engines, conversation, observer, player, show, skills, overlap)
+        self._resources = Resources(
+            engines, conversation, observer, player, show, skills, toolbox, overlap
+        )
+        if self._own and (reason := unusable(conversation, config, toolbox)):
+            show(Notice(reason))
         self._ends = ends
         self._greeting = greeting
         self._kept = kept
@@ -126,34 +133,37 @@ class Session:
         self._answering: int | None = None
         """The number of the turn that the client's last request concerns; None without a turn."""
         self._tasks: TaskGroup | None = None
+        self._lasting: TaskGroup | None = None
+        """Tools that go on after their reply was interrupted."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Converse until the microphone ends, or a goodbye was spoken, and every turn is over.
+        """Converse until the microphone ends, or a goodbye was spoken, every turn is over, and so
+        is every tool that outlives its reply.
 
         `task_status` is told when requests can be made.
         """
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
-            tasks.start_soon(self._report, play(self._resources))
-            tasks.start_soon(self._report, self._resources.skills.ringing())
-            if self._greeting:  # first, so that the model reads the history while it sounds
-                self.announce(self._greeting)
-            self._send(inputs.Settled())
-            task_status.started()
-            await self._report(self._listener.run())
-            while self._work:
-                await next(reversed(self._work.values())).changed.wait()
-            if timers := len(self._resources.skills.timers):
-                fate = (
-                    "wait until this conversation goes on"
-                    if self._kept
-                    else "end with this session"
-                )
-                self._resources.show(Notice(f"{timers} timer(s) {fate}"))
+            async with anyio.create_task_group() as self._lasting:
+                await self._converse(tasks, task_status)
             tasks.cancel_scope.cancel()
         if self._own:  # on the runner, so after any cancelled step that still runs
             resources = self._resources
             await resources.engines.llm_runner.call(resources.conversation.close)
+
+    async def _converse(self, tasks: TaskGroup, task_status: TaskStatus[None]) -> None:
+        tasks.start_soon(self._report, play(self._resources))
+        tasks.start_soon(self._report, self._resources.skills.ringing())
+        if self._greeting:  # first, so that the model reads the history while it sounds
+            self.announce(self._greeting)
+        self._send(inputs.Settled())
+        task_status.started()
+        await self._report(self._listener.run())
+        while self._work:
+            await next(reversed(self._work.values())).changed.wait()
+        if timers := len(self._resources.skills.timers):
+            fate = "wait until this conversation goes on" if self._kept else "end with this session"
+            self._resources.show(Notice(f"{timers} timer(s) {fate}"))
 
     # ---- requests of clients and programs, while the session runs
 
@@ -317,7 +327,7 @@ class Session:
                 work = self._work[action.turn]
                 self._do(work, self._listener.judge(work, action.since))
             case actions.CallTool():
-                self._call_tool(action.call, self._reply_of(action.turn))
+                self._call_tool(action, self._reply_of(action.turn))
             case actions.Stop():
                 # Before the player stops, or the reply would count as played to its end.
                 self._work[action.turn].call_off()
@@ -391,13 +401,24 @@ class Session:
         work.reply.begin()
         work.begin(partial(self._reply, work, work.reply))
 
-    def _call_tool(self, call: ToolCall, reply: Reply) -> None:
+    def _call_tool(self, action: actions.CallTool, reply: Reply) -> None:
+        """Run a tool. One of the user's own runs beside everything else, until the turn is called
+        off, or until it returns if it outlives that."""
+        call, resources = action.call, self._resources
         if call.problem:
             text = f"the model wrote a call that cannot be read: {call.problem}"
-            self._resources.show(Notice(text))
-        begun = anyio.current_time()
-        result = self._resources.skills.call(call, self._wall_clock(), reply.asked.language)
-        reply.thinking.returned(call, result, begun)
+            resources.show(Notice(text))
+        own = not call.problem and reply.asked.options.own_tools and call.name in resources.toolbox
+        if not action.agreed:
+            reply.thinking.returned(call, ASK_FIRST)
+        elif own and resources.toolbox.outlives(call.name):
+            assert self._lasting is not None, "the session runs"
+            self._lasting.start_soon(self._report, call_tool(resources, action))
+        elif own:
+            self._do(self._work[action.turn], call_tool(resources, action))
+        else:
+            result = resources.skills.call(call, self._wall_clock(), reply.asked.language)
+            reply.thinking.returned(call, result)
 
     def _note(self, reply: Reply | None, outcome: Outcome, heard: str) -> None:
         """Keep a finished exchange for the skills. After a goodbye, end the session.

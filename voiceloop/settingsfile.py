@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
+import msgspec
 import tomlkit
+from msgspec import Struct
 
 from voiceloop.config import KEYS, OPTIONS, Config, flatten, of_engine
 from voiceloop.manual import meaning
@@ -46,8 +48,14 @@ def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
 
 def _written(value: object) -> str:
     """Write a value as TOML; None becomes the text "none"."""
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_written, cast('tuple[object, ...]', value)))}]"
+    if isinstance(value, Struct):
+        return _written(msgspec.to_builtins(value))
+    if isinstance(value, Mapping):
+        table = cast("Mapping[str, object]", value)
+        pairs = (f"{_written(name)} = {_written(one)}" for name, one in table.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_written, cast('Sequence[object]', value)))}]"
     if isinstance(value, str | None):
         # TOML's escapes are JSON's; it wants one more character escaped.
         return json.dumps("none" if value is None else value, ensure_ascii=False).replace(

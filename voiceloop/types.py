@@ -129,6 +129,8 @@ class ToolCall:
     """The reason why the call cannot be read. Then it has no arguments and must not be run."""
     client: bool = False
     """True if the client runs the function and returns the result, False for voiceloop's tools."""
+    confirm: bool = False
+    """True if the user must agree before the function is run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,17 @@ import voiceloop
 pytestmark = pytest.mark.real
 
 NAMES = {
-    *("open", "run", "Loop", "Talk", "AnsweredTurn", "Config", "VoiceloopError", "__version__"),
+    *(
+        "open",
+        "run",
+        "tool",
+        "Loop",
+        "Talk",
+        "AnsweredTurn",
+        "Config",
+        "VoiceloopError",
+        "__version__",
+    ),
     *("TalkEvent", "TurnOver", "Transcript", "TokenBurst", "ToolCall", "Clause", "Notice"),
     *("TurnHeard", "FloorChange", "Microphone", "Speaker", "Vad", "Asr", "TurnModel", "Llm", "Tts"),
 }

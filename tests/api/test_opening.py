@@ -220,8 +220,8 @@ def test_another_event_loop_is_told() -> None:
         opening.send(None)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-async def test_tools_wait_for_their_turn() -> None:
-    with pytest.raises(ConfigError, match="tools"):
+async def test_a_function_that_is_no_tool_is_told_before_models_are_loaded() -> None:
+    with pytest.raises(ConfigError, match="the tool len"):
         async with voiceloop.open(tools=[len]):
             pass
 

@@ -60,6 +60,16 @@ PLANTED = {
         "if not call.client:",
         "if call:",
     ),
+    "a model that waits for a tool is given something else to do": (
+        "replies",
+        "inputs.Sounding | inputs.ToolsCalled | inputs.ToolReturned",
+        "inputs.Sounding | inputs.ToolsCalled",
+    ),
+    "a call runs without the user's consent": (
+        "consent",
+        "if not call.confirm:",
+        "if call:",
+    ),
     "the model is never free again": ("replies", "state.model if goes_on else None", "state.model"),
     "a reply waits for a sound that was nothing": (
         "floor",
@@ -135,7 +145,7 @@ PLANTED = {
 
 
 DECIDING = (
-    *("conversationstate", "floor", "turnend", "guess", "user"),
+    *("conversationstate", "consent", "floor", "turnend", "guess", "user"),
     *("replies", "client", "modelqueue", "core"),
 )
 """The modules of the core, each after those that it imports."""

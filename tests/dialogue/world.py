@@ -297,11 +297,14 @@ class World:
         self.tell(inputs.Read(work.turn, work.text, self._chance(), self.now))
 
     def _call(self, work: actions.StartReply) -> None:
-        """The model calls a tool of ours, and one of the client's."""
+        """The model calls a tool of ours, one that needs consent, and one of the client's."""
         ours, theirs = ToolCall(0, "a", "clock", {}), ToolCall(0, "b", "look", {}, client=True)
-        self.called = [ours, theirs]
-        self.tell(inputs.ToolsCalled(work.turn, (ours, theirs)))
-        assert self.called == [theirs], "ours has returned"
+        asks = ToolCall(0, "c", "unlock", {}, confirm=True)
+        self.called = [ours, asks, theirs]
+        self.tell(inputs.ToolsCalled(work.turn, (ours, asks, theirs)))
+        assert self.called == [theirs], "both of ours are run"
+        self.tell(inputs.ToolReturned(work.turn, ours, "noon"))
+        assert actions.BringResult(work.turn, ours, "noon") in self.answers[-1], "it is brought"
 
     def _sound(self, live: Live, turn: int) -> None:
         live.sounding = True
@@ -360,6 +363,7 @@ class World:
                 | actions.Hesitate()
                 | actions.PauseReply()
                 | actions.ResumeReply()
+                | actions.BringResult()
             ):
                 self._of_reply(action, self.live[action.turn])
             case actions.JudgeSound():
@@ -375,6 +379,7 @@ class World:
             case actions.CallTool():
                 assert self.live[action.turn].committed, "no guess calls anything"
                 self.called.remove(action.call)
+                assert action.agreed != action.call.confirm, "nobody has agreed to anything"
             case actions.EndTurn():
                 self._ended()
             case _:
@@ -429,7 +434,8 @@ class World:
         | actions.Drop
         | actions.Hesitate
         | actions.PauseReply
-        | actions.ResumeReply,
+        | actions.ResumeReply
+        | actions.BringResult,
         live: Live,
     ) -> None:
         assert live.replying is not None, "there is a reply"
@@ -451,6 +457,8 @@ class World:
             case actions.ResumeReply():
                 assert live.paused and not live.stopping, "what is resumed was paused"
                 live.paused = False
+            case actions.BringResult():
+                assert live.committed and not live.stopping, "it goes on with the result"
 
     def _finish(self, finish: actions.Finish) -> None:
         turn = finish.turn

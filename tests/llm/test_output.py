@@ -107,6 +107,19 @@ def test_arguments_come_under_either_name_and_as_text_too(workshop, given):
     assert (call.name, call.arguments, call.problem) == ("set_timer", {"minutes": 5}, "")
 
 
+@pytest.mark.parametrize("info", ["", "json", "tool_call"])
+@pytest.mark.parametrize("name", ["get_time", None])
+def test_a_call_in_a_code_fence_leaves_no_fence(workshop, info, name):
+    body = json.dumps({"name": name, "arguments": {}} if name else {"a": 1})
+    ids = workshop.template.encode(f"Well.\n```{info}\n{body}\n```\nBye.")
+    found = items(workshop, ids)
+    if name:
+        assert spoken(found).split() == ["Well.", "Bye."]
+        assert [call.name for call in calls(found)] == [name]
+    else:
+        assert spoken(found) == f"Well.\n```{info}\n{body}\n```\nBye."
+
+
 @pytest.mark.parametrize("given", ["", ', "arguments": null', ', "arguments": ""'])
 def test_a_call_may_have_no_arguments(workshop, given):
     ids = workshop.template.encode(f'<tool_call>{{"name": "get_time"{given}}}</tool_call>')

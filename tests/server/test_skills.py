@@ -13,12 +13,16 @@ import pytest
 
 from tests.fakes import Script
 from tests.server.test_calls import LOOK, RATE, Client
-from voiceloop.config import Config
+from voiceloop.config import Config, LlmConfig
 from voiceloop.engines import Engines
 from voiceloop.llm.text.wording import told
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
+from voiceloop.tools.declared import tool
+from voiceloop.tools.results import DATA_ONLY
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
+from voiceloop.types import ToolCall
 from voiceloop.wire.ids import maker
 
 pytestmark = pytest.mark.virtual
@@ -28,13 +32,23 @@ SYSTEM = "Be nice."
 PLACE = "Lisbon, Portugal"
 
 
-def dialogue() -> tuple[Dialogue, ScriptedLlm]:
-    llm, runner = ScriptedLlm({}, default=("I am a model.",), system=SYSTEM), InlineRunner
+def dialogue(toolbox: Toolbox = NO_TOOLS) -> tuple[Dialogue, ScriptedLlm]:
+    calling = (ToolCall(1, "c1", "open_door", {}),)
+    llm, runner = (
+        ScriptedLlm(
+            {"Open the door": calling},
+            default=("I am a model.",),
+            results={"open_door": ("Well.",)},
+            system=SYSTEM,
+        ),
+        InlineRunner,
+    )
     tts = ScriptedTts(rate=RATE)
     ears = ScriptedAsr(Script([], 1.0))
     engines = Engines(ScriptedVad(), ears, runner(), llm, runner(), tts, runner())
-    config = Config(place=PLACE)
-    return Dialogue(engines, config, llm.conversation(), maker(Random(0)), BEGAN), llm
+    config = Config(place=PLACE, llm=LlmConfig(target="other"))
+    conversation, new_id = llm.conversation(), maker(Random(0))
+    return Dialogue(engines, config, conversation, new_id, BEGAN, toolbox), llm
 
 
 @asynccontextmanager
@@ -102,3 +116,29 @@ async def test_a_timer_rings_though_its_client_was_away() -> None:
         (done,) = [event for event in one.told.events if event["type"] == "response.done"]
         assert text(done["response"]) == "The timer of 1 minute is over."
         assert text(await ask(one, "What did I just ask?")).endswith("Set a timer for one minute.")
+
+
+@pytest.mark.parametrize(
+    ("session", "opened"),
+    [({}, 1), ({"instructions": "Be a pirate."}, 0), ({"tools": [LOOK]}, 0)],
+)
+async def test_the_servers_own_tools_are_for_its_own_assistant_alone(
+    session: dict[str, Any], opened: int
+) -> None:
+    doors = list[str]()
+
+    @tool
+    async def open_door() -> None:
+        """Open the door."""
+        doors.append("open")
+
+    own, _ = dialogue(Toolbox([open_door]))
+    told, tools, _ = own.seen(own.settings)
+    assert [one.name for one in tools] == ["open_door"] and told.endswith(DATA_ONLY)
+    async with client(own, **session) as one:
+        assert text(await ask(one, "Open the door")) == "Well."
+        told, tools, _ = own.seen(own.settings)
+        assert (
+            (open_door.name in [one.name for one in tools]) == (DATA_ONLY in told) == bool(opened)
+        )
+    assert len(doors) == opened

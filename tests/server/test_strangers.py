@@ -105,6 +105,9 @@ def test_who_was_let_into_no_socket_may_ask_why(server: Serving) -> None:
 @pytest.mark.not_over(
     "haproxy", "ray", why="each server has places of its own; those of a key are told on the socket"
 )
+@pytest.mark.not_over(
+    "haproxy", "ray", why="each server has places of its own; those of a key are told on the socket"
+)
 def test_beyond_the_last_place_nobody_comes_in_until_one_is_free(server: Serving) -> None:
     taken = [Client(server.url, additional_headers=BEARER) for _ in range(PLACES)]
     for client in taken:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def run(
     speaker: SpeakerChoice = None,
     headphones: bool = False,
     config: Config | Path | str | None = None,
-    tools: Sequence[object] = (),
+    tools: Sequence[Callable[..., object]] = (),
     **settings: object,
 ) -> Iterator[TalkEvent]:
     """Load the models, hold one conversation, and yield its events until it is over.

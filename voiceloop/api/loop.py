@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,13 +21,18 @@ from voiceloop.audio.switched import SwitchedMicrophone
 from voiceloop.calibration.idle import calibrate_in_idle_time
 from voiceloop.calibration.keeping import cache_folder
 from voiceloop.config import Config
+from voiceloop.conversations.continuing import Continuing
+from voiceloop.conversations.keeping import KeptConversation, kept
+from voiceloop.conversations.names import checked
+from voiceloop.conversations.store import location
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, VoiceloopError, first_cause
 from voiceloop.loading import of_conversation
 from voiceloop.server.asgi import Application
 from voiceloop.server.command import Serve, service_beside
 from voiceloop.session import Session
-from voiceloop.turn.skills import begun, wall_time
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
+from voiceloop.turn.skills import begun, unusable, wall_time
 
 
 class Mounting(Protocol):
@@ -42,13 +47,14 @@ class Loop:
     """The loaded models. They hold any number of conversations at once."""
 
     def __init__(
-        self, engines: Engines, config: Config, tasks: TaskGroup, tools: Sequence[object] = ()
+        self, engines: Engines, config: Config, tasks: TaskGroup, toolbox: Toolbox = NO_TOOLS
     ) -> None:
-        """Run what lasts as long as the loop in `tasks`."""
+        """Run what lasts as long as the loop in `tasks`. The language model may call the tools in
+        `toolbox`."""
         self.config = config
         """All settings, merged."""
         self._engines = engines
-        self._tools = tuple(tools)
+        self._toolbox = toolbox
         self._tasks = tasks
         self._talks = set[Talk]()
         self._mounted = dict[str, anyio.Event]()
@@ -68,17 +74,20 @@ class Loop:
 
         Without `microphone` and `speaker` it is at the sound card, whose echo is removed unless
         the user wears `headphones`. Both may be names of devices, files as a `Path`, or objects of
-        the program. Without a speaker, replies to a file or an object go nowhere.
+        the program. Without a speaker, replies to a file or an object go nowhere. With the name of
+        a `conversation` it is kept, and goes on where it was left.
         """
-        if conversation is not None:
-            raise ConfigError("conversations are not kept yet", "leave `conversation` out")
         self._check_open()
         events = TalkEvents()
         places = opened_places(
             *(microphone, speaker, self._engines.tts.rate, events.note), headphones=headphones
         )
-        async with places as opened, self._held(opened, events) as talk:
-            yield talk
+        opening = nullcontext()
+        if conversation is not None:
+            opening = kept(location(), checked(conversation), events.note)
+        with opening as known:
+            async with places as opened, self._held(opened, events, known=known) as talk:
+                yield talk
 
     async def ask(
         self, sound: Path | str | MonoSound, rate: int = SPEECH_RATE, *, pace: Pace = "max"
@@ -157,24 +166,43 @@ class Loop:
 
     @asynccontextmanager
     async def _held(
-        self, places: Places, events: TalkEvents, detector: Detector | None = None
+        self,
+        places: Places,
+        events: TalkEvents,
+        detector: Detector | None = None,
+        known: KeptConversation | None = None,
     ) -> AsyncGenerator[Talk]:
-        """Run a conversation while the context lasts."""
-        engines = of_conversation(self._engines, self.config)
+        """Run a conversation while the context lasts; `known` is one that goes on."""
+        engines, config, toolbox = (
+            of_conversation(self._engines, self.config),
+            self.config,
+            self._toolbox,
+        )
         microphone = SwitchedMicrophone(places.microphone)
-        conversation = begun(engines.llm, self.config, wall_time(self.config.timezone))
+        goes_on, options = None, dict[str, Any]()
+        if known is not None:
+            goes_on = Continuing(known, engines, config, events.note, toolbox)
+            options |= goes_on.options()
+        else:
+            now = wall_time(config.timezone)
+            options["conversation"] = begun(engines.llm, config, now, toolbox)
+            if reason := unusable(options["conversation"], config, toolbox):
+                events.note(reason)
         session = Session(
-            *(engines, microphone, places.speaker, self.config, events.show),
+            *(engines, microphone, places.speaker, config, events.show),
             full_duplex=places.full_duplex,
             detector=detector,
-            conversation=conversation,
+            toolbox=toolbox,
             ends=True,
+            **options,
         )
         talk = Talk(session, microphone, events)
         try:
             async with own_tasks() as tasks:
                 if places.beside is not None:
                     tasks.start_soon(places.beside)
+                if goes_on is not None:
+                    tasks.start_soon(goes_on.keep, session)
                 await tasks.start(self._run, talk)
                 yield talk
                 talk.end()
@@ -182,7 +210,7 @@ class Loop:
                 raise failure
         finally:
             with anyio.CancelScope(shield=True):
-                await engines.llm_runner.call(conversation.close)
+                await engines.llm_runner.call(session.conversation.close)
 
     async def _run(self, talk: Talk, *, task_status: TaskStatus[None]) -> None:
         self._talks.add(talk)
@@ -198,11 +226,11 @@ class Loop:
 
 @asynccontextmanager
 async def running(
-    engines: Engines, config: Config, tools: Sequence[object] = ()
+    engines: Engines, config: Config, toolbox: Toolbox = NO_TOOLS
 ) -> AsyncGenerator[Loop]:
     """Give the loop of these engines. At its end, all of its conversations end."""
     async with own_tasks() as tasks:
-        loop = Loop(engines, config, tasks, tools)
+        loop = Loop(engines, config, tasks, toolbox)
         tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
         try:
             yield loop

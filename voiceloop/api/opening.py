@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
@@ -16,6 +17,11 @@ from voiceloop.engines import Engines, Kind, Own, name_of
 from voiceloop.errors import ConfigError
 from voiceloop.loading import open_engines
 from voiceloop.runner import in_background
+from voiceloop.tools.results import room
+from voiceloop.tools.servers import configured, equipped
+from voiceloop.tools.toolbox import Toolbox
+
+logger = logging.getLogger(__name__)
 
 ENGINE_KEYS: Mapping[str, Kind] = {
     "vad.engine": "vad",
@@ -34,7 +40,7 @@ async def open(
     preset: str | None = None,
     *,
     config: Config | Path | str | None = None,
-    tools: Sequence[object] = (),
+    tools: Sequence[Callable[..., object]] = (),
     **settings: object,
 ) -> AsyncGenerator[Loop]:
     """Load the models, and keep them until the context ends.
@@ -44,16 +50,26 @@ async def open(
     file is read. In the place of an engine's name its class or function may stand:
     `llm={"engine": Parrot}`. A `Config` is taken as it is. Nothing of the process is changed.
 
+    The language model may call `tools`: functions, decorated by `tool` or not. Those of the MCP
+    servers in the settings are beside them.
+
     Models are loaded on threads of their own. If that is cancelled, they are closed as soon as they
     are loaded. Raises ConfigError for wrong settings, and EngineError for models that cannot be
     used.
     """
     merged_settings, own = read_settings(preset, config, settings)
-    if tools:
-        raise ConfigError("tools of a program are not called yet", "leave `tools` out")
-    async with _loaded(open_engines(merged_settings, own)) as engines:
-        async with running(engines, merged_settings, tools) as loop:
-            yield loop
+    toolbox = Toolbox(tools, most_chars=room(merged_settings.llm))
+    servers = configured(merged_settings.mcp)
+    async with (
+        _loaded(open_engines(merged_settings, own)) as engines,
+        equipped(toolbox, servers, _note) as all_tools,
+        running(engines, merged_settings, all_tools) as loop,
+    ):
+        yield loop
+
+
+def _note(text: str) -> None:
+    logger.warning("tools are left out: %s", text)
 
 
 def read_settings(

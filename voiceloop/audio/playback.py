@@ -159,6 +159,10 @@ class Playback:
         self._sound.end_clause()
         self.finished = True
 
+    def hasten(self) -> None:
+        """Wait for no lead."""
+        self._lead = 0
+
     def open(self) -> None:
         """Let the reply sound."""
         self._open = True

@@ -52,6 +52,7 @@ class Player:
         """When the stretch ends, if it sounds at real-time pace without a gap."""
         self.silent_at = 0.0
         """When everything handed to the speaker has been played."""
+        self._gaps_expected = False
 
     async def run(self) -> AsyncGenerator[Clause, None]:
         """Move audio to the speaker until closed. Yields each clause as it is handed over, at most
@@ -87,7 +88,7 @@ class Player:
         called, nor before `lead_s` seconds of it or the whole reply are queued.
         """
         self.stop()
-        self.turn, self.recorder = turn, recorder
+        self.turn, self.recorder, self._gaps_expected = turn, recorder, False
         rate = self._speaker.rate
         self._playback = Playback(recorder.turn, rate, lead=min(round(lead_s * rate), self._limit))
 
@@ -99,6 +100,13 @@ class Player:
         if chunk.turn == playback.turn:
             playback.push(chunk)
             self._wake()
+
+    def expect_gaps(self) -> None:
+        """Count no underruns in the rest of the reply, since it waits for tools, and let it sound
+        even if its lead is not queued yet."""
+        self._gaps_expected = True
+        self._playback.hasten()
+        self._wake()
 
     async def drain(self) -> Heard:
         """Wait until the current reply, which gets no more chunks, has sounded or has been stopped.
@@ -153,7 +161,8 @@ class Player:
         self._gain = self.gain
         self.silent_at = self._speaker.due()
         if self._since is not None and begin > self._gapless + AUDIBLE_GAP_S:
-            self.recorder.count("underruns")
+            if not self._gaps_expected:
+                self.recorder.count("underruns")
             self._end_stretch(self._gapless)
         if self._since is None:
             self._since = self._gapless = begin

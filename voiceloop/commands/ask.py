@@ -28,6 +28,7 @@ SPEAKER_RATE = 24_000
 class Ask(Command, frozen=True, kw_only=True):
     """Answer the spoken questions of an audio file, as a conversation."""
 
+    uses = (*Command.uses, "mcp")
     examples = (
         "voiceloop ask question.wav --out reply.wav",
         "voiceloop ask talk.wav --preset cpu --play --trace trace.json",

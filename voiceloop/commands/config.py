@@ -6,7 +6,7 @@ import json
 import sys
 
 from voiceloop.choosing import best_settings
-from voiceloop.config import SECTIONS, flatten
+from voiceloop.config import SECTIONS, McpServer, flatten
 from voiceloop.flags import Command
 from voiceloop.settingsfile import settings_file
 from voiceloop.terminal import tell
@@ -31,5 +31,14 @@ def show_config(command: ShowConfig) -> int:
         return 0
     for key, value in flatten(settings).items():
         origin = origins.get(key, "default")
-        tell(f"{key:<28} {json.dumps(value, default=str):<32} {origin}")
+        shown = json.dumps(value, default=_without_secrets)
+        tell(f"{key:<28} {shown:<32} {origin}")
     return 0
+
+
+def _without_secrets(value: object) -> str:
+    """Return a text for a value that JSON has not. Of an MCP server, whose variables and headers
+    may hold secrets, it only says which one is meant."""
+    if not isinstance(value, McpServer):
+        return str(value)
+    return value.command or value.url.partition("?")[0].rpartition("@")[2]

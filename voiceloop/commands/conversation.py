@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from voiceloop import startup
-from voiceloop.config import Config
+from voiceloop.config import Config, McpServer
 from voiceloop.outputs import replacing
 from voiceloop.status import engine_names, loading
 
@@ -30,7 +30,15 @@ if TYPE_CHECKING:
 class TerminalConversation:
     """A session with loaded engines that is shown in the terminal; `traces` has its past turns."""
 
-    def __init__(self, engines: Engines, settings: Config, view: View) -> None:
+    def __init__(
+        self,
+        engines: Engines,
+        settings: Config,
+        view: View,
+        servers: Mapping[str, McpServer] | None = None,
+    ) -> None:
+        """The language model may call the tools of the MCP `servers`."""
+        self._servers = servers or {}
         self.traces: list[TurnTrace] = []
         self._engines = engines
         self._settings = settings
@@ -75,7 +83,9 @@ class TerminalConversation:
         from voiceloop.llm.remote.presence import told_to
         from voiceloop.recording.recording import Recording, Surroundings
         from voiceloop.session import Session
-        from voiceloop.types import Notice
+        from voiceloop.tools.results import room
+        from voiceloop.tools.servers import equipped
+        from voiceloop.tools.toolbox import Toolbox
         from voiceloop.view.jobcontrol import follow_job_control
         from voiceloop.view.live import LiveView
 
@@ -83,27 +93,31 @@ class TerminalConversation:
         live = self._view if isinstance(self._view, LiveView) else None
 
         async def converse() -> None:
+            own = Toolbox(most_chars=room(self._settings.llm))
+            async with equipped(own, self._servers, self.note) as toolbox:
+                await converse_with(toolbox)
+
+        async def converse_with(toolbox: Toolbox) -> None:
             around, recording = Surroundings(microphone, speaker, self._show), None
-            goes_on: Continuing | None = None
             if record is not None:
-                recording = Recording(
-                    *(record, self._settings, lambda text: self._show(Notice(text))),
-                    full_duplex=full_duplex,
-                )
+                recording = Recording(record, self._settings, self.note, full_duplex=full_duplex)
                 around = recording.around(around)
+            goes_on: Continuing | None = None
             if kept is not None:
-                goes_on = Continuing(kept, self._engines, self._settings, self.note)
+                goes_on = Continuing(kept, self._engines, self._settings, self.note, toolbox)
                 options.update(goes_on.options(greets=lasts))
             session = Session(
                 *(self._engines, around.microphone, around.speaker, self._settings, around.show),
                 core=around.core,
                 full_duplex=full_duplex,
+                toolbox=toolbox,
                 ends=lasts,
                 **options,
             )
             async with (
                 told_to(self.note),
                 recording or nullcontext(),
+                aclosing(goes_on) if goes_on else nullcontext(),
                 anyio.create_task_group() as tasks,
             ):
                 self._end = tasks.cancel_scope.cancel
@@ -121,8 +135,6 @@ class TerminalConversation:
                     tasks.start_soon(goes_on.keep, session)
                 await session.run()
                 tasks.cancel_scope.cancel()
-            if goes_on:
-                await goes_on.close()
 
         # Outside of the event loop, so that nothing prevents them from being undone.
         with live or nullcontext(), keyboard or nullcontext():
@@ -171,8 +183,10 @@ def conversation(
     The trace is also written if the conversation fails after a turn, for example because a sound
     card was unplugged.
     """
+    from voiceloop.tools.servers import configured
     from voiceloop.trace.record import to_perfetto
 
+    servers = configured(settings.mcp)  # before the models, which take long
     failure: Exception | None = None
     with ExitStack() as stack:
         trace_file = stack.enter_context(replacing(trace)) if trace else None
@@ -186,7 +200,7 @@ def conversation(
             engines = stack.enter_context(startup.settled(open_engines(settings)))
         console = Console(file=sys.stdout, highlight=False)
         view = open_view(console, sys.stderr, as_json=as_json, timed=timed)
-        terminal = TerminalConversation(engines, settings, view)
+        terminal = TerminalConversation(engines, settings, view, servers)
         try:
             yield terminal
         except Exception as error:

@@ -21,6 +21,7 @@ from voiceloop.status import engine_names, examples, notes
 class TalkCommand(Choosing, frozen=True, kw_only=True):
     """Talk at the microphone and be answered aloud, until Ctrl-C or q."""
 
+    uses = (*Choosing.uses, "mcp")
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
 
     input: Annotated[str | None, written("NAME")] = None

@@ -12,7 +12,8 @@ from voiceloop.conversations.condensing import condense_in_idle_time
 from voiceloop.conversations.keeping import KeptConversation
 from voiceloop.engines import Engines
 from voiceloop.session import Session
-from voiceloop.turn.skills import wall_time
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
+from voiceloop.turn.skills import unusable, wall_time
 
 
 class Continuing:
@@ -24,12 +25,16 @@ class Continuing:
         engines: Engines,
         config: Config,
         notice: Callable[[str], None],
+        toolbox: Toolbox = NO_TOOLS,
     ) -> None:
-        """`notice` tells the user what goes wrong."""
+        """`notice` tells the user what goes wrong. The language model may call the tools in
+        `toolbox`."""
         self._kept, self._engines, self._config, self._notice = kept, engines, config, notice
         self._at = wall_time(config.timezone)
         self._skills = kept.skills(engines)
-        self._conversation = kept.conversation(engines.llm, config, self._at)
+        self._conversation = kept.conversation(engines.llm, config, self._at, toolbox)
+        if reason := unusable(self._conversation, config, toolbox):
+            notice(reason)
 
     def options(self, *, greets: bool = True) -> dict[str, Any]:
         """Return what the session is to be made with. With `greets`, it says a greeting if
@@ -50,6 +55,6 @@ class Continuing:
                 condense_in_idle_time, kept, session, self._engines, self._config, self._at
             )
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Free the language model's caches."""
         await self._engines.llm_runner.call(self._conversation.close)

@@ -37,8 +37,9 @@ from voiceloop.languages import language
 from voiceloop.llm.text.wording import told
 from voiceloop.session import Session
 from voiceloop.skills.known import Fact
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.exchange import SpokenExchange
-from voiceloop.turn.skills import Skills, SkillsMemory, offered
+from voiceloop.turn.skills import Skills, SkillsMemory, offered, prompt, unusable
 from voiceloop.types import Past, Tool
 
 logger = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class KeptConversation:
         self._next = resumed.next_number
         self._facts: Sequence[Fact] = resumed.facts
         self._skills: Skills | None = None
+        self._toolbox = NO_TOOLS
         self._open: tuple[int, KeptTurn, int] | None = None
         """The id of the turn whose reply sounds, what was written of it, and the characters that
         were heard."""
@@ -96,9 +98,13 @@ class KeptConversation:
         skills.facts = self._facts
         return skills
 
-    def conversation(self, llm: Llm, config: Config, at: datetime) -> Conversation:
-        """Return the conversation of the language model `llm`, with all that was before `at`."""
+    def conversation(
+        self, llm: Llm, config: Config, at: datetime, toolbox: Toolbox = NO_TOOLS
+    ) -> Conversation:
+        """Return the conversation of the language model `llm`, with all that was before `at`. The
+        model may call the tools in `toolbox` from now on."""
         found = llm.conversation(system=told(llm.system, at, config.place))
+        self._toolbox = NO_TOOLS if unusable(found, config, toolbox) else toolbox
         found.rewrite(*self.prompt(llm, config, at))
         return found
 
@@ -109,12 +115,12 @@ class KeptConversation:
 
         The starter model is told neither facts nor summaries: it was trained without them.
         """
-        system = told(llm.system, at, config.place)
+        system = prompt(llm.system, at, config, self._toolbox)
         if not config.llm.answers_little:
             summary = self.summary.text if self.summary else ""
             facts = self._skills.facts if self._skills else self._facts
             system = system_prompt(system, facts, summary)
-        return system, past(tuple(self.turns)), offered(config)
+        return system, past(tuple(self.turns)), offered(config, self._toolbox)
 
     def greeting(self, engines: Engines) -> str:
         """Return what is said at the beginning, if something was before."""

@@ -87,10 +87,21 @@ class StartReply:
 
 @dataclass(frozen=True, slots=True)
 class CallTool:
-    """Run a tool of voiceloop's own."""
+    """Run a tool of voiceloop's or of the user's own."""
 
     turn: int
     call: ToolCall
+    agreed: bool = True
+    """False if the user must agree first and has not. Then the model is told to ask them."""
+
+
+@dataclass(frozen=True, slots=True)
+class BringResult:
+    """Give a reply the result of a tool that it called."""
+
+    turn: int
+    call: ToolCall
+    result: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +208,6 @@ ModelWork = ReadOpening | ReadWords | RewriteHistory | StartReply
 
 ForModel = ModelWork | LeaveOpening
 ForTurn = Begin | EndTurn | JudgeSound | CallTool | Stop | Finish
-ForReply = Commit | Drop | Hesitate | PauseReply | ResumeReply
+ForReply = Commit | Drop | Hesitate | PauseReply | ResumeReply | BringResult
 ForOthers = Show | RecordDecision | Count | Answering | HoldMicrophone | ReleaseMicrophone
 Action = ForTurn | ForModel | ForReply | ForOthers

@@ -13,6 +13,9 @@ from voiceloop.dialogue.state import DialogueSettings, Options, ReplyProgress, T
 from voiceloop.languages import Language
 from voiceloop.types import Calibration
 
+ToolAndArguments = tuple[str, str]
+"""Name of a tool, and its arguments as JSON with sorted keys."""
+
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
@@ -78,6 +81,10 @@ class ConversationState:
     """Whether the session runs and all turns that are over have been closed, so that the language
     model may begin something."""
     played: ReplyProgress = field(default_factory=ReplyProgress)
+    asked: frozenset[ToolAndArguments] = frozenset()
+    """Calls of tools that the user must agree to, and about which they are being asked."""
+    agreed: frozenset[ToolAndArguments] = frozenset()
+    """Calls to which the user has agreed in the turn that is being answered."""
 
     now: float = 0.0
     """When the newest report came."""

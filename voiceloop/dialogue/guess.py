@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.consent import take_consent
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.state import Phase, Turn
 from voiceloop.dialogue.turnend import policy_for, take_probability
@@ -30,6 +31,7 @@ def judge_guess(state: ConversationState, turn_id: int | None) -> None:
 def commit(state: ConversationState, turn_id: int) -> None:
     """Let a reply out. No other function does."""
     state.change(turn_id, phase=Phase.COMMITTED)
+    take_consent(state, turn_id)
     state.ask(actions.Commit(turn_id))
 
 

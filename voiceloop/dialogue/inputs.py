@@ -110,6 +110,15 @@ class ToolsCalled:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolReturned:
+    """A tool of the user's own has returned its result to the reply that called it."""
+
+    turn: int
+    call: ToolCall
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replied:
     """The reply has been said to its end, or was dropped as requested."""
 
@@ -213,7 +222,7 @@ class SettingsChanged:
 
 FromUser = Detected | Frame | Recognised | LanguageDetected | SoundJudged
 FromModel = Read | OpeningRead | Rewritten
-FromReply = Sounding | ToolsCalled | Replied | Failed | Stopped
+FromReply = Sounding | ToolsCalled | ToolReturned | Replied | Failed | Stopped
 FromClient = (
     Write | BringResults | Rang | Announce | Respond | Cancel | Rewrite | Forget | SettingsChanged
 )

@@ -4,6 +4,7 @@ failed."""
 from __future__ import annotations
 
 from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.consent import may_run
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.floor import finish
 from voiceloop.dialogue.state import Phase
@@ -15,7 +16,7 @@ def take(state: ConversationState, report: inputs.FromReply) -> None:
     if turn is None or (turn.phase is Phase.STOPPING and not over):
         return  # the turn is over, or will be once all of its work has stopped
     if not isinstance(state.model, actions.ReadOpening | None) and state.model.turn == turn.id:
-        goes_on = isinstance(report, inputs.Sounding | inputs.ToolsCalled)
+        goes_on = isinstance(report, inputs.Sounding | inputs.ToolsCalled | inputs.ToolReturned)
         state.model = state.model if goes_on else None
     match report:
         case inputs.Sounding() if turn.phase is Phase.COMMITTED:
@@ -23,9 +24,9 @@ def take(state: ConversationState, report: inputs.FromReply) -> None:
         case inputs.Sounding():
             pass
         case inputs.ToolsCalled():
-            for call in report.calls:
-                if not call.client:
-                    state.ask(actions.CallTool(turn.id, call))
+            _call(state, report)
+        case inputs.ToolReturned():
+            state.ask(actions.BringResult(turn.id, report.call, report.result))
         case inputs.Replied(dropped=True):
             state.change(turn.id, phase=Phase.HEARING, read="")
         case inputs.Replied():
@@ -34,3 +35,10 @@ def take(state: ConversationState, report: inputs.FromReply) -> None:
             finish(state, turn, "failed")
         case inputs.Stopped():
             finish(state, turn, turn.outcome or "interrupted")
+
+
+def _call(state: ConversationState, report: inputs.ToolsCalled) -> None:
+    """Have the tools run that no client runs."""
+    for call in report.calls:
+        if not call.client:
+            state.ask(actions.CallTool(report.turn, call, may_run(state, call)))

@@ -107,6 +107,8 @@ class Options:
     """Names of the tools that a client runs, and whose results it brings."""
     skills: bool = False
     """Whether rules answer what they understand for sure, and timers are announced."""
+    own_tools: bool = True
+    """Whether the model may call the tools of the user's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,10 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
     "jup klar mhmm na naja natürlich okey prima richtig schön sicher so soso stimmt super toll "
     "verstehe wow".split()
 )
+_CONSENT = frozenset(
+    "bestätigt bestätige einverstanden gern gerne ja jawohl jep jo ok okay okey sicher".split()
+) | {"mach das", "mach es", "machs", "tu das", "tu es", "auf jeden fall", "na klar", "natürlich"}
+_COURTESIES = frozenset("ähm bitte danke jetzt nun also".split()) | {"vielen dank", "ich bin"}
 
 # ---- how written text is said
 
@@ -529,6 +533,8 @@ GERMAN = Language(
     unfinished=_WORDS | _PHRASES,
     finished=_FINISHED,
     backchannels=_BACKCHANNELS,
+    consent=_CONSENT,
+    courtesies=_COURTESIES,
     articles=frozenset("der die das den ein eine".split()),
     apology="Entschuldigung, ich kann gerade nicht antworten.",
     nothing="Dazu habe ich nichts zu sagen.",

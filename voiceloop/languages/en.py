@@ -109,6 +109,11 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
     "aye er erm good great huh nice right sure true uh uhhuh uhm um well wow yeah yep yes "
     "yup".split()
 )
+_CONSENT = frozenset(
+    "absolutely affirmative agreed alright certainly confirm confirmed definitely ok okay sure "
+    "yeah yep yes yup".split()
+) | {"of course", "go ahead", "do it", "do that", "do so", "please do", "go for it"}
+_COURTESIES = frozenset("now please thanks that uh um well".split()) | {"thank you", "i do", "i am"}
 
 # ---- how written text is said
 
@@ -495,6 +500,8 @@ ENGLISH = Language(
     unfinished=_WORDS | _PHRASES,
     finished=_FINISHED,
     backchannels=_BACKCHANNELS,
+    consent=_CONSENT,
+    courtesies=_COURTESIES,
     articles=frozenset({"a", "an", "the"}),
     apology="Sorry, I can't answer right now.",
     nothing="I have nothing to say to that.",

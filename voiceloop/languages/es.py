@@ -85,6 +85,10 @@ _BACKCHANNELS = INTERNATIONAL | frozenset(
     "ajá ajam anda bien bueno bravo cierto claro entiendo eso exacto genial guay listo mira "
     "perfecto sí si sip vale vaya verdad ya".split()
 )
+_CONSENT = frozenset(
+    "adelante afirmativo claro confirmado confirmo dale hazlo ok okay seguro sí si vale".split()
+) | {"de acuerdo", "por supuesto", "desde luego", "claro que sí", "está bien"}
+_COURTESIES = frozenset("ahora eh gracias pues".split()) | {"por favor", "muchas gracias"}
 
 # ---- how written text is said
 
@@ -507,6 +511,8 @@ SPANISH = Language(
     unfinished=_WORDS | _PHRASES,
     finished=_FINISHED,
     backchannels=_BACKCHANNELS,
+    consent=_CONSENT,
+    courtesies=_COURTESIES,
     articles=frozenset("el la un una los las".split()),
     apology="Lo siento, ahora mismo no puedo responder.",
     nothing="No tengo nada que decir a eso.",

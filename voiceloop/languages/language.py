@@ -7,6 +7,7 @@ models or turns.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -19,6 +20,9 @@ digits."""
 
 _WORD = re.compile(r"[^\W_]+(?:['.,:-][^\W_]+)*")
 _TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly one is meant
+
+MOST_AGREEING = 8
+"""Maximum number of words of a turn that agrees to something."""
 
 INTERNATIONAL = frozenset("ah aha hm hmm mhm mm mmm oh ok okay".split())
 """Backchannels that listeners use in many languages."""
@@ -41,6 +45,11 @@ class Language:
     """Exceptions to `unfinished`: longer endings after which the user may well have finished."""
     backchannels: frozenset[str] = INTERNATIONAL
     """Words that listeners say out of politeness, in the spelling of `asr.agreement.normalise`."""
+    consent: frozenset[str] = frozenset({"ok", "okay"})
+    """Words and short phrases with which somebody says yes to a question, in the spelling of
+    `backchannels`."""
+    courtesies: frozenset[str] = frozenset()
+    """Words and phrases that may stand beside a yes without changing it, in the same spelling."""
     articles: frozenset[str] = frozenset()
     """Words that recognisers may write for a cough, in the spelling of `backchannels`."""
     sample: str = "Hello! This is how I sound."
@@ -67,9 +76,28 @@ class Language:
                 return True
         return bool(self.unfinished) and len(said) == 1
 
+    def agrees(self, text: str) -> bool:
+        """Return whether `text` says yes, and nothing else."""
+        words = [word for word in map(_plain, text.split()) if word]
+        if len(words) > MOST_AGREEING:
+            return False
+        said, phrases = " ".join(words), self.consent | self.courtesies
+        longest_first = sorted(phrases, key=len, reverse=True)
+        one = "|".join(map(re.escape, longest_first))
+        return any(
+            re.fullmatch(rf"(?:(?:{one}) )*{re.escape(yes)}(?: (?:{one}))*", said)
+            for yes in self.consent
+        )
+
 
 LONGEST = 6
 """Maximum number of words in an ending, including `START`."""
+
+
+def _plain(word: str) -> str:
+    """Return a word in the spelling of `asr.agreement.normalise`."""
+    folded = unicodedata.normalize("NFKC", word).casefold()
+    return "".join(character for character in folded if character.isalnum())
 
 
 def ending(text: str) -> Sequence[str]:

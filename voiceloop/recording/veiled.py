@@ -6,14 +6,15 @@ from urllib.parse import urlsplit, urlunsplit
 
 from msgspec.structs import replace
 
-from voiceloop.config import Config, ServerConfig
+from voiceloop.config import Config, McpConfig, ServerConfig
 
 
 def veiled(settings: Config) -> Config:
     """Return `settings` without secrets.
 
     Users and passwords in addresses are left out, and everything after their path. So is the store
-    of the server's sessions, and the settings of engines' own, which may hold anything.
+    of the server's sessions, and the settings of MCP servers and of engines' own, which may hold
+    anything.
     """
     return replace(
         settings,
@@ -21,6 +22,7 @@ def veiled(settings: Config) -> Config:
         llm=replace(settings.llm, options={}, base_url=_without_user(settings.llm.base_url)),
         tts=replace(settings.tts, options={}),
         server=replace(settings.server, store=ServerConfig().store),
+        mcp=McpConfig(),
     )
 
 

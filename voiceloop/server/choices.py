@@ -161,9 +161,12 @@ def check_choice(
         )
 
 
-def options(settings: SessionSettings | ResponseSettings, *, skills: bool) -> Options:
+def options(
+    settings: SessionSettings | ResponseSettings, *, skills: bool, own_tools: bool
+) -> Options:
     """Return the options of a reply; `skills` says whether the rules for timers, sums and so on may
-    answer in place of the language model."""
+    answer in place of the language model, and `own_tools` whether it may call the server's own
+    tools."""
     most = settings.max_output_tokens
     return Options(
         spoken=settings.output_modalities == ("audio",),
@@ -171,4 +174,5 @@ def options(settings: SessionSettings | ResponseSettings, *, skills: bool) -> Op
         most_tokens=None if most == "inf" else most,
         client_tools=frozenset(tool.name for tool in offered(settings)),
         skills=skills,
+        own_tools=own_tools,
     )

@@ -153,7 +153,11 @@ def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Serv
     from voiceloop.server.offers import Offers
     from voiceloop.server.resume.opening import open_store
     from voiceloop.server.service import Service
+    from voiceloop.tools.results import room
+    from voiceloop.tools.servers import configured
+    from voiceloop.tools.toolbox import Toolbox
 
+    servers = configured(command.settings.mcp, only=command.settings.mcp.serve)
     telemetry = _telemetry(command)
     store = open_store(command.settings.server.store)
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
@@ -162,6 +166,8 @@ def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Serv
     return Service(
         *(opened, command.settings, access, site, store, Offers.of(command), telemetry),
         record=command.record,
+        toolbox=Toolbox(most_chars=room(command.settings.llm)),
+        servers=servers,
     )
 
 

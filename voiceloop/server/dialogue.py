@@ -14,11 +14,11 @@ from voiceloop.dialogue.state import Options
 from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
-from voiceloop.llm.text.wording import told
 from voiceloop.schema import is_given
 from voiceloop.server import choices
 from voiceloop.server.logs import VISIT
-from voiceloop.turn.skills import Skills, begun, offered
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
+from voiceloop.turn.skills import Skills, begun, offered, prompt, unusable
 from voiceloop.types import Tool
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import Item
@@ -47,7 +47,8 @@ class ModelContext(NamedTuple):
 class Dialogue:
     """The conversation of one client: its models, settings, items and skills.
 
-    It outlives a connection. The state of a single connection is in `ClientSession`.
+    It outlives a connection. The state of a single connection is in `ClientSession`. Its attributes
+    are all that a client's next connection goes on with.
     """
 
     def __init__(
@@ -57,9 +58,13 @@ class Dialogue:
         conversation: Conversation,
         new_id: NewId,
         began: datetime,
+        toolbox: Toolbox = NO_TOOLS,
     ) -> None:
         """`conversation` began at the date and time `began`. The dialogue owns it, and `close`
-        frees it."""
+        frees it. The server's own assistant may call the tools in `toolbox`."""
+        self.toolbox = toolbox
+        self._usable = NO_TOOLS if unusable(conversation, config, toolbox) else toolbox
+        """The tools that the language model is told about."""
         self.engines = engines
         self.config = config
         self.conversation = conversation
@@ -114,7 +119,9 @@ class Dialogue:
         closed the conversation with the former one."""
         former, self.config = self.engines.llm, config
         self.engines = replace(self.engines, llm=llm)
-        self.conversation = begun(llm, config, self.began)
+        self.conversation = begun(llm, config, self.began, self.toolbox)
+        unfit = unusable(self.conversation, config, self.toolbox)
+        self._usable = NO_TOOLS if unfit else self.toolbox
         unchanged = self.settings.instructions == former.system
         self.settings = structs.replace(
             self.settings,
@@ -237,7 +244,7 @@ class Dialogue:
     def options(self, settings: SessionSettings | ResponseSettings) -> Options:
         """Return the options of a reply with these settings."""
         rules = self.config.llm.skills != "none" and self._own(settings)
-        return choices.options(settings, skills=rules)
+        return choices.options(settings, skills=rules, own_tools=self._own(settings))
 
     def seen(self, settings: SessionSettings | ResponseSettings) -> ModelContext:
         """Return the instructions and functions that the model gets with these settings. The
@@ -246,8 +253,8 @@ class Dialogue:
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
             return ModelContext(settings.instructions, tools, required)
-        system = told(settings.instructions, self.began, self.config.place)
-        return ModelContext(system, tuple(offered(self.config)), ())
+        system = prompt(settings.instructions, self.began, self.config, self._usable)
+        return ModelContext(system, tuple(offered(self.config, self._usable)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
         """Return whether the server's own assistant replies. It does if the settings have the

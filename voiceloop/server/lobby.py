@@ -29,6 +29,7 @@ from voiceloop.server.offers import Offers
 from voiceloop.server.resume.sessions import Holding, Refused, ResumeFailure, Sessions, Taken
 from voiceloop.server.resume.snapshot import restore, snapshot
 from voiceloop.server.resume.store import Store, StoreError
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import begun, wall_time
 from voiceloop.wire.extensions import LlmServerUsed
 from voiceloop.wire.ids import maker
@@ -92,15 +93,18 @@ class SessionRegistry:
         turn_over: Callable[[], None],
         store: Store,
         offers: Offers | None = None,
+        toolbox: Toolbox = NO_TOOLS,
     ) -> None:
         """`turn_over` is called when a turn of any session ends. `offers` are the language-model
-        servers offered to clients on this machine; None if there are no offers."""
+        servers offered to clients on this machine; None if there are no offers. The server's own
+        assistant may call the tools in `toolbox`."""
         self.new_id = maker(SystemRandom())
         self.turn_over = turn_over
         self.offers = offers
         self.closing = False
         """Whether the server is ending, so that no session is parked in it any more."""
         self._engines = engines
+        self._toolbox = toolbox
         self._config = config
         self._metrics = metrics
         self._admission = Admission(config.server)
@@ -330,8 +334,10 @@ class SessionRegistry:
     def _new_dialogue(self) -> Dialogue:
         engines = of_conversation(self._engines, self._config)
         now = wall_time(self._config.timezone)
-        conversation = begun(engines.llm, self._config, now)
-        return Dialogue(engines, self._config, conversation, self.new_id, now)
+        conversation = begun(engines.llm, self._config, now, self._toolbox)
+        return Dialogue(
+            *(engines, self._config, conversation, self.new_id, now), toolbox=self._toolbox
+        )
 
     async def use(self, server: str) -> LlmServerUsed:
         """Let the language-model server with the id `server` reply in all sessions that begin or

@@ -8,7 +8,7 @@ request to `Service.answer`, and then serves a websocket by `Service.serve`. The
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from itertools import count
@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from voiceloop.calibration.idle import calibrate_in_idle_time
 from voiceloop.calibration.keeping import cache_folder
-from voiceloop.config import Config
+from voiceloop.config import Config, McpServer
 from voiceloop.engines import Engines
 from voiceloop.runner import ModelThread
 from voiceloop.server.auth import Access, Allowed
@@ -34,6 +34,9 @@ from voiceloop.server.metrics import Metrics
 from voiceloop.server.offers import Offers
 from voiceloop.server.resume.store import Store
 from voiceloop.server.routes import HttpRequest, Routes, Samples
+from voiceloop.tools.servers import equipped
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
+from voiceloop.turn.skills import unusable
 
 if TYPE_CHECKING:
     from voiceloop.server.telemetry import Telemetry
@@ -72,10 +75,13 @@ class Service:
         *,
         record: Path | None = None,
         calibrates: bool = True,
+        toolbox: Toolbox = NO_TOOLS,
+        servers: Mapping[str, McpServer] | None = None,
     ) -> None:
         """`models` is entered on a worker thread by `open`, and left at its end. So is `store`
         closed. With `record`, sessions are recorded in that folder. With `calibrates`, the language
-        model is calibrated in idle time."""
+        model is calibrated in idle time. The server's own assistant may call the tools in `toolbox`
+        and those of the MCP `servers`."""
         self.metrics = Metrics()
         self._models = models
         self._config = config
@@ -85,6 +91,8 @@ class Service:
         self._telemetry = telemetry
         self._record = record
         self._calibrates = calibrates
+        self._toolbox = toolbox
+        self._servers = servers or {}
         self._routes = Routes(
             access,
             site,
@@ -162,8 +170,18 @@ class Service:
         for runner in engines.runners:
             if isinstance(runner, ModelThread):
                 runner.waited = self.metrics.waited
+        async with equipped(self._toolbox, self._servers, _note_tools) as toolbox:
+            await self._run(engines, toolbox, ready)
+
+    async def _run(self, engines: Engines, toolbox: Toolbox, ready: Callable[[], None]) -> None:
+        """Let clients connect, and run the background tasks."""
+        if toolbox:
+            conversation = engines.llm.conversation()
+            if reason := unusable(conversation, self._config, toolbox):
+                _note_tools(reason)
+            await engines.llm_runner.call(conversation.close)
         self._registry = SessionRegistry(
-            engines, self._config, self.metrics, self._wake, self._store, self._offers
+            *(engines, self._config, self.metrics, self._wake, self._store, self._offers), toolbox
         )
         self._routes.samples, self._routes.unready = Samples(engines), ""
         ready()
@@ -245,3 +263,7 @@ class Service:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def _note_tools(text: str) -> None:
+    logger.warning("tools are left out", extra={"why": text})

@@ -113,6 +113,7 @@ class ClientSession:
             full_duplex=True,
             conversation=dialogue.conversation,
             skills=dialogue.skills,
+            toolbox=dialogue.toolbox,
         )
         self._buffer = InputBuffer(
             self.microphone, self.session, dialogue.settings, dialogue.config.turns

@@ -109,6 +109,14 @@ class ClauseCutter:
         self._tokens.add(burst)
         return [clause for char in burst.text for clause in self._push(char)]
 
+    def cut_off(self) -> list[Clause]:
+        """Return the text so far as a clause, because what follows may be long in coming. Return
+        nothing if there is nothing to say, or if the text ends within markup."""
+        behind = behind_blocks(self._piece)
+        if behind is None or not _SAYABLE.search(self._piece) or _inside_markup(behind):
+            return []
+        return [self._cut(len(self._piece), ends_sentence=True)]
+
     def flush(self) -> list[Clause]:
         """Return the remaining clauses. The last one always exists, even if it is empty."""
         rest = list[Clause]()

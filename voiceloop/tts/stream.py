@@ -18,10 +18,14 @@ async def clauses(
     bursts: AsyncIterator[TokenBurst | T], language: Language
 ) -> AsyncGenerator[Clause | T, None]:
     """Yield the clauses of one reply, to be spoken in `language`, each as soon as it is safe to
-    cut. The last one has `last` set. Items that are not bursts pass through."""
+    cut. The last one has `last` set. Items that are not bursts pass through; all text before them
+    comes first, since more text may be long in coming."""
     cutter: ClauseCutter | None = None
     async for burst in bursts:
         if not isinstance(burst, TokenBurst):
+            if cutter is not None:
+                for clause in cutter.cut_off():
+                    yield clause
             yield burst
             continue
         cutter = cutter or ClauseCutter(burst.turn, language)

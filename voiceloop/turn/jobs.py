@@ -86,6 +86,12 @@ async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords
         await look_ahead(resources, work.recorder, text, work.recorder.turn, request.options)
 
 
+async def call_tool(resources: Resources, action: actions.CallTool) -> Reports:
+    """Run a tool of the user's own, and report its result."""
+    result = await resources.toolbox.call(action.call)
+    yield inputs.ToolReturned(action.turn, action.call, result)
+
+
 async def play(resources: Resources) -> Reports:
     """Play replies for as long as the session lasts, and report each clause that begins to
     sound."""

@@ -90,6 +90,8 @@ class Reply:
             case actions.ResumeReply():
                 self.gate.resume()
                 player.resume()
+            case actions.BringResult():
+                self.thinking.returned(action.call, action.result)
 
     def commit(self) -> None:
         """Carry out the effects of a known answer, open the gate, and show the events withheld so
@@ -190,6 +192,7 @@ class Reply:
                     yield self._read(begun)
                 match thought:
                     case inputs.ToolsCalled():
+                        self._resources.player.expect_gaps()
                         yield thought
                     case ToolCall(problem=problem):
                         if not problem:  # a call with a problem cannot be run

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from voiceloop.audio.player import Player
 from voiceloop.engines import Conversation, Engines
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.tts.pace import Pace
 from voiceloop.turn.observer import Observer
 from voiceloop.turn.overlap import EVERYTHING, Overlap
@@ -29,6 +30,8 @@ class Resources:
     show: Callable[[Event], None]
     """Function that shows an event to the user or client."""
     skills: Skills = field(default_factory=Skills)
+    toolbox: Toolbox = NO_TOOLS
+    """Tools of the user's own."""
     overlap: Overlap = EVERYTHING
     pace: Pace = field(default_factory=Pace)
     prefetched: Voiced = field(default_factory=Voiced)

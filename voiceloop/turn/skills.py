@@ -21,6 +21,8 @@ from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
 from voiceloop.skills.known import Answer, Fact, SkillContext, Timer, VoiceAdjustment
 from voiceloop.skills.tools import TOOLS, run_tool
+from voiceloop.tools.results import DATA_ONLY
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.types import Tool, ToolCall
 
 REMEMBERED = 20
@@ -33,18 +35,44 @@ def wall_time(timezone: str) -> datetime:
     return datetime.now(zone(timezone))
 
 
-def begun(llm: Llm, config: Config, now: datetime) -> Conversation:
+def begun(llm: Llm, config: Config, now: datetime, toolbox: Toolbox = NO_TOOLS) -> Conversation:
     """Begin a conversation with the language model `llm` at the time `now`."""
     conversation = llm.conversation(system=told(llm.system, now, config.place))
-    if tools := offered(config):
-        conversation.rewrite(told(llm.system, now, config.place), (), tools)
+    usable = NO_TOOLS if unusable(conversation, config, toolbox) else toolbox
+    if tools := offered(config, usable):
+        conversation.rewrite(prompt(llm.system, now, config, usable), (), tools)
     return conversation
 
 
-def offered(config: Config) -> Sequence[Tool]:
-    """Return the tools that the language model is told about. The starter model is told of none,
-    since it was trained to know its own."""
-    return TOOLS if config.llm.skills == "tools" and not config.llm.answers_little else ()
+def prompt(system: str, now: datetime, config: Config, toolbox: Toolbox = NO_TOOLS) -> str:
+    """Return the system prompt of a conversation that begins at `now`, in which the language model
+    is told about the tools in `toolbox`."""
+    whole = told(system, now, config.place)
+    return f"{whole} {DATA_ONLY}" if whole and toolbox else whole
+
+
+def offered(config: Config, toolbox: Toolbox = NO_TOOLS) -> Sequence[Tool]:
+    """Return the tools that the language model is told about: voiceloop's own, and those in
+    `toolbox`. The starter model is told of none, since it was trained to know its own."""
+    if config.llm.answers_little:
+        return ()
+    built_in = TOOLS if config.llm.skills == "tools" else ()
+    return (*(tool for tool in built_in if tool.name not in toolbox), *toolbox.offered)
+
+
+def unusable(conversation: Conversation, config: Config, toolbox: Toolbox) -> str:
+    """Return why the model cannot be told about the tools of the user's own; empty if it can."""
+    if not toolbox:
+        return ""
+    if config.llm.answers_little:
+        return "the starter model knows no tools of yours: choose another with --preset"
+    bare, full = (conversation.opening("", tools) for tools in ((), toolbox.offered))
+    if bare is None or full is None:
+        return ""
+    if full[0] > full[1]:
+        return f"your tools take {full[0]} tokens, and {full[1]} are the most: raise llm.context"
+    same = bare[0] == full[0]
+    return "the chat template of the model knows no tools: choose another model" if same else ""
 
 
 class SkillsMemory(Struct, frozen=True):

@@ -63,6 +63,9 @@ class Thinking:
         a client runs the tool."""
         self.results: list[tuple[ToolCall, str]] = []
         """All tool calls that have returned, in this order, with their results."""
+        self._called_at = 0.0
+        self._returned = anyio.Event()
+        """Event that is set, and replaced by a new one, when a tool returns its result."""
         self.counts: Counter[str] = Counter()
         self.until: float | None = None
         """Moment at which the model's work ended; None until then."""
@@ -84,19 +87,20 @@ class Thinking:
         known = self._ends[:tokens]
         return self.said[: known[-1]] if known else ""
 
-    def returned(self, call: ToolCall, result: str, begun: float) -> None:
-        """Note the result of a tool call. The tool has run since `begun`."""
+    def returned(self, call: ToolCall, result: str) -> None:
+        """Note the result of a tool call."""
         self.called = [(one, result if one is call else known) for one, known in self.called]
         self.results.append((call, result))
+        self._returned.set()
+        self._returned = anyio.Event()
         if not call.problem:
             now, arguments = anyio.current_time(), json.dumps(dict(call.arguments))
             about = {"call": call.call_id, "arguments": arguments}
-            self._recorder.span(Lane.REPLY, f"{TOOL} {call.name}", begun, now, **about)
+            self._recorder.span(Lane.REPLY, f"{TOOL} {call.name}", self._called_at, now, **about)
 
     async def run(self) -> AsyncGenerator[Thought, None]:
-        """Yield the model's text and tool calls, and `ToolsCalled` after all calls of a round.
-        Until the next item is requested, `returned` must be given the results with which the model
-        goes on.
+        """Yield the model's text and tool calls, and `ToolsCalled` after all calls of a round. The
+        model goes on once `returned` was given the results of all tools that no client runs.
 
         If the model fails, the last burst is an apology, which is no part of the conversation. For
         a guess, the apology waits until the guess has proved right.
@@ -136,7 +140,11 @@ class Thinking:
                 break
             await self._gate.opened()
             self.called = [(call, None) for call in calls]
+            self._called_at = anyio.current_time()
             yield inputs.ToolsCalled(self._request.turn, calls)
+            while any(result is None and not call.client for call, result in self.called):
+                await self._returned.wait()
+            await self._gate.flowing()
             returned = [(call, result) for call, result in self.called if result is not None]
             if len(returned) < len(calls):
                 break
@@ -195,8 +203,13 @@ class Thinking:
         self.said += burst.text
 
     def _owned(self, call: ToolCall) -> ToolCall:
-        client = not call.problem and call.name in self._request.options.client_tools
-        return replace(call, client=client)
+        options, toolbox = self._request.options, self._resources.toolbox
+        if call.problem:
+            return call
+        if call.name in options.client_tools:
+            return replace(call, client=True)
+        own = options.own_tools and call.name in toolbox
+        return replace(call, confirm=own and toolbox.confirms(call.name))
 
     def _says_something(self) -> bool:
         """Return whether the reply has at least one word, waits for a client's tool, or is meant to

@@ -2,8 +2,8 @@
 
 Text is returned as soon as it is certain; a possible beginning of a mark waits. Thoughts are never
 spoken, and calls inside them are ignored. If a thought has only an end mark, that mark is silent,
-but the text before it has already been spoken. JSON with the keys of a call is a call, and other
-JSON is text to speak. This module knows neither tokens nor models.
+but the text before it has already been spoken. JSON with the keys of a call is a call, also
+within a code fence, and other JSON is text to speak. This module knows neither tokens nor models.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ _ALONE = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(),
 """Marks that end something. Where nothing has begun, they are silent."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks, of any model."""
+_FENCE = "```"
+_FENCED = re.compile(r"```\w*\s*$")
+"""Matches the end of a text after which JSON is the first thing in a code fence."""
+_FENCED_MAYBE = re.compile(r"(?:`{1,2}|```\w*\s*(?:\[\s*)?(?:\{\s*)?)$")
+"""Finds the end of a text that may become the beginning of a code fence with JSON."""
 _EVIDENT = 4
 """The beginning of a mark at the end of a reply is silent if it has at least so many characters."""
 
@@ -70,7 +75,7 @@ class Parts:
         self._calls = {**CALLS, **({begin: end} if begin else {})}
         self._marks = tuple({*MARKS, *self._stops, *filter(None, call)})
         self._longest = max(map(len, self._marks))
-        self._first = frozenset(mark[0] for mark in self._marks) | {"{"}
+        self._first = frozenset(mark[0] for mark in self._marks) | {"{", "`"}
         self._text = ""
         """Text that is not certain yet. A call includes its opening mark."""
         self._kind: _Kind | None = "silence" if thinking else None
@@ -81,6 +86,8 @@ class Parts:
         """Header of the current message so far."""
         self._listed = False
         """Whether the last part was a JSON call, which a semicolon and another call may follow."""
+        self._fenced = False
+        """Whether that call stood in a code fence, whose end may follow."""
 
     @property
     def speaking(self) -> bool:
@@ -147,15 +154,20 @@ class Parts:
             more = text.lstrip()
             if not more:
                 return None
-            self._listed = False
+            if self._fenced and len(more) < len(_FENCE) and _FENCE.startswith(more):
+                return None
+            self._listed, fenced, self._fenced = False, self._fenced, False
             if more[0] == ";":  # separates two calls without marks
                 return ReplyPart(text[: text.index(";") + 1])
+            if fenced and more.startswith(_FENCE):
+                return ReplyPart(text[: text.index(_FENCE) + len(_FENCE)])
         if self._first.isdisjoint(text):
             return ReplyPart(text, spoken=True)
         # The mark that is complete first counts, so it does not matter how the text was cut.
         found = [(at + len(mark), at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
         if data := JSON.search(text):
-            found.append((data.end(), data.start(), ""))
+            fence = _FENCED.search(text, 0, data.start())
+            found.append((data.end(), fence.start() if fence else data.start(), ""))
         if not found:
             rest = len(text) - self._held()
             return ReplyPart(text[:rest], spoken=True) if rest else None
@@ -186,13 +198,16 @@ class Parts:
         self._kind, self._ends = kind, tuple(filter(None, ends))
 
     def _data(self) -> list[ReplyPart]:
-        end = json_end(self._text, 0)
+        begin = JSON.search(self._text)
+        start = begin.start() if begin else 0
+        end = json_end(self._text, start)
         if end is None:
             return []
         self._kind = None
-        text = self._text[:end]
-        self._listed = is_call(text)
-        return [ReplyPart(text, calls=tuple(read(text)[0]))] if self._listed else self._plain(text)
+        text, data = self._text[:end], self._text[start:end]
+        self._listed = is_call(data)
+        self._fenced = self._listed and start > 0
+        return [ReplyPart(text, calls=tuple(read(data)[0]))] if self._listed else self._plain(text)
 
     def _plain(self, text: str) -> list[ReplyPart]:
         """Return the parts of JSON that is no call: spoken text, and silent marks inside it."""
@@ -243,6 +258,8 @@ class Parts:
         `marks`. Without `marks`, it may be that of any mark or of JSON."""
         text = self._text
         data = None if marks else JSON_MAYBE.search(text)
+        if not marks and (fence := _FENCED_MAYBE.search(text)):
+            data = fence
         least = len(text) - data.start() if data else 0
         for n in range(min(len(text), self._longest), least, -1):
             if any(mark.startswith(text[-n:]) for mark in marks or self._marks):

@@ -1,0 +1,149 @@
+"""Says thirty requests to six tools of a user's own, and thirty sentences of chatter, to sessions.
+
+    python -m lab.tools.run --preset laptop --out calls.json
+    python -m lab.tools.run --preset laptop --spoken
+
+Each is the first turn of a session of its own. It is typed; with `--spoken`, it is said by the
+voice of the settings, and what the recogniser hears is typed. A request is right if it leads to the
+right call and to no other, chatter if it leads to none. Any setting may be given as a flag.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+from msgspec.structs import replace
+
+from lab.everyday.run import SPEAKER_RATE, SilentMicrophone, Watch
+from lab.tools.judge import SpokenRequest, read, wrong
+from lab.tools.own import OWN
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import HighPass
+from voiceloop.bench.progress import Progress
+from voiceloop.config import Config, TtsConfig
+from voiceloop.engines import Engines
+from voiceloop.errors import VoiceloopError
+from voiceloop.flags import Command, parse, written
+from voiceloop.loading import load_asr, load_tts, load_vad, open_engines
+from voiceloop.outputs import replacing
+from voiceloop.session import Session
+from voiceloop.startup import configure, settled
+from voiceloop.status import engine_names
+from voiceloop.tools.results import room
+from voiceloop.tools.toolbox import Toolbox
+
+REQUESTS = Path(__file__).with_name("requests.toml")
+
+
+class CallTools(Command, frozen=True, kw_only=True):
+    """Say requests to own tools, and chatter, and count the right calls."""
+
+    out: Annotated[Path | None, written("C.json")] = None
+    """Write all calls with their faults."""
+    spoken: bool = False
+    """Have each said by the voice, and heard by the recogniser."""
+
+
+def heard(requests: Sequence[SpokenRequest], config: Config) -> Mapping[str, str]:
+    """Return what the recogniser hears of each request if the voice says it."""
+    from voiceloop.asr.recording import transcribe_recording
+    from voiceloop.saying import write
+
+    tts, asr, vad, found = load_tts(config), load_asr(config), load_vad(config), dict[str, str]()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "said.wav"
+        for request in requests:
+            write(tts, request.say, path)
+            with AudioFile(path) as file:
+                blocks = map(HighPass().feed, file.blocks())
+                hear = transcribe_recording(blocks, vad, asr, config.asr, config.turns)
+                finals = [transcript.text for transcript in hear if transcript.final]
+            vad.reset()
+            found[request.say] = " ".join(finals)
+    return found
+
+
+async def ask(said: str, request: SpokenRequest, engines: Engines, config: Config) -> Any:
+    """Say something in a session of its own, and return the record of what came of it."""
+    microphone, watch = SilentMicrophone(), Watch()
+    session = Session(
+        *(engines, microphone, NullSpeaker(SPEAKER_RATE, pace="max"), config, watch.show),
+        toolbox=Toolbox(OWN, most_chars=room(config.llm)),
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.run)
+        await anyio.wait_all_tasks_blocked()
+        session.write(said)
+        await watch.over.wait()
+        microphone.end()
+    return {
+        "say": request.say,
+        "heard": said,
+        "meant": request.call,
+        "calls": [{"name": call.name, **call.arguments} for call in watch.calls],
+        "reply": watch.text.strip(),
+        "wrong": wrong(request, watch.calls),
+    }
+
+
+async def ask_all(
+    requests: Sequence[SpokenRequest], texts: Mapping[str, str], engines: Engines, config: Config
+) -> list[Any]:
+    """Say everything in order. Return the records."""
+    found = list[Any]()
+    with Progress(sys.stderr) as progress:
+        for number, request in enumerate(requests, start=1):
+            progress(f"{number} of {len(requests)}")
+            found.append(await ask(texts.get(request.say, request.say), request, engines, config))
+    return found
+
+
+def table(records: Sequence[Any]) -> list[str]:
+    """Return lines that count what was right, and that show every fault."""
+    lines = list[str]()
+    for name, those in (
+        ("requests", [record for record in records if record["meant"]]),
+        ("chatter", [record for record in records if not record["meant"]]),
+    ):
+        right = sum(not record["wrong"] for record in those)
+        lines.append(f"{name:<10} {right:>3} of {len(those)}")
+    for record in records:
+        if record["wrong"]:
+            lines += ["", record["say"], f"  {record['wrong']}", f"  {record['reply']}"]
+    return lines
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line. Return the exit status."""
+    command = parse({"run": CallTools}, ["run", *argv])
+    assert isinstance(command, CallTools), "its help is above"
+    config = command.settings
+    requests = read(tomllib.loads(REQUESTS.read_text(encoding="utf-8")))
+    configure(config.threads)
+    texts = heard(requests, config) if command.spoken else {}
+    if command.origins.get("tts.engine") != "flag":
+        config = replace(config, tts=TtsConfig())  # the voice of replies changes no call
+    with settled(open_engines(config)) as engines:
+        records = anyio.run(partial(ask_all, requests, texts, engines, config))
+    print(*table(records), sep="\n")
+    if command.out:
+        with replacing(command.out) as file:
+            json.dump({"running": engine_names(config), "calls": records}, file, indent=1)
+            file.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except VoiceloopError as error:
+        sys.exit(f"{error.message}\n{error.hint}")

@@ -1,0 +1,240 @@
+"""Tools of the user's own in a conversation on the virtual clock: they run beside speech."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.fakes import Utterance
+from tests.test_session import Result, converse
+from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.replay.scripted import ScriptedLlm
+from voiceloop.tools.declared import tool
+from voiceloop.tools.results import ASK_FIRST, DATA_ONLY
+from voiceloop.tools.toolbox import Toolbox
+from voiceloop.trace.record import Mark
+from voiceloop.types import FloorChange, Notice, ToolCall, TurnTrace
+
+pytestmark = pytest.mark.virtual
+
+CONFIG = Config(
+    llm=LlmConfig(skills="none", target="x"), turns=TurnConfig(endpoint="fixed", hangover_ms=400)
+)
+Replies = dict[str, Sequence[str | ToolCall]]
+
+
+def call(name: str, call_id: str = "c1", **arguments: object) -> ToolCall:
+    return ToolCall(1, call_id, name, arguments)
+
+
+class House:
+    """A house whose tools note when they begin, end and are called off."""
+
+    def __init__(self, seconds: float = 2.0) -> None:
+        self.seconds = seconds
+        self.seen: list[tuple[str, float]] = []
+
+    def note(self, what: str) -> None:
+        self.seen.append((what, anyio.current_time()))
+
+    def at(self, what: str) -> float:
+        (found,) = (time for name, time in self.seen if name == what)
+        return found
+
+    @property
+    def noted(self) -> list[str]:
+        return [name for name, _ in self.seen]
+
+    def tool(self, **options: Any) -> Callable[..., Any]:
+        async def open_door(door: str = "front") -> str:
+            """Open a door."""
+            self.note(f"begins {door}")
+            try:
+                await anyio.sleep(self.seconds)
+            except BaseException:
+                self.note(f"called off {door}")
+                raise
+            self.note(f"ends {door}")
+            return f"the {door} door is open"
+
+        return tool(**options)(open_door)
+
+
+async def talk(
+    *utterances: Utterance, replies: Replies, toolbox: Toolbox, ends: bool = True, **options: Any
+) -> Result:
+    results: dict[str, Sequence[str]] = {"open_door": ("The door ", "is open.")}
+    llm = ScriptedLlm(replies, results=results)
+    return await converse(*utterances, llm=llm, toolbox=toolbox, config=CONFIG, **options)
+
+
+def returned(result: Result) -> list[str]:
+    return [str(text) for name, text in result.log if name == "tool_result"]
+
+
+OPEN = Utterance(0.5, "Open the door")
+SAYING: Replies = {"Open the door": ("Let me see. ", call("open_door"))}
+
+
+async def test_the_words_before_a_call_sound_while_the_tool_runs() -> None:
+    house = House()
+    result = await talk(OPEN, replies=SAYING, toolbox=Toolbox([house.tool()]))
+    (trace,) = result.traces
+    assert trace.heard == "Let me see. The door is open."
+    assert house.noted == ["begins front", "ends front"]
+    assert trace.marks[Mark.FIRST_SOUND] < house.at("begins front") + 0.1
+    assert house.at("begins front") >= trace.marks[Mark.ENDPOINT], "a guess runs nothing"
+    assert house.at("ends front") < trace.marks[Mark.SOUND_END]
+    assert "underruns" not in trace.counters, "the silence was to be"
+    assert returned(result) == ['{"data": "the front door is open"}']
+    (span,) = [span for span in trace.spans if span.name == "tool open_door"]
+    assert span.end - span.start == pytest.approx(2.0)
+
+
+async def test_words_that_end_without_a_mark_sound_too() -> None:
+    house = House()
+    replies: Replies = {"Open the door": ("Well", call("open_door"))}
+    result = await talk(OPEN, replies=replies, toolbox=Toolbox([house.tool()]))
+    (trace,) = result.traces
+    assert trace.heard == "WellThe door is open."
+    assert trace.marks[Mark.FIRST_SOUND] < house.at("ends front")
+
+
+async def test_two_tools_run_at_once_and_their_results_come_in_the_order_of_the_calls() -> None:
+    house = House(1.0)
+    calls = (call("open_door", "c1", door="back"), call("open_door", "c2", door="front"))
+    box = Toolbox([house.tool()])
+    result = await talk(OPEN, replies={"Open the door": calls}, toolbox=box)
+    assert house.at("begins back") == house.at("begins front")
+    assert house.at("ends back") == house.at("ends front")
+    assert returned(result) == [
+        '{"data": "the back door is open"}',
+        '{"data": "the front door is open"}',
+    ]
+    assert result.traces[0].outcome == "done"
+
+
+STOP = Utterance(3.2, "no wait stop that")
+
+
+async def test_an_interruption_ends_a_tool() -> None:
+    house = House(5.0)
+    result = await talk(OPEN, STOP, replies=SAYING, toolbox=Toolbox([house.tool()]),
+                        full_duplex=True, total_s=8.0)  # fmt: skip
+    first, second = result.traces
+    assert (first.outcome, second.outcome) == ("interrupted", "done")
+    assert house.noted == ["begins front", "called off front"]
+    assert house.at("called off front") < 4.5
+    assert not returned(result)
+
+
+async def test_a_tool_that_outlives_its_reply_goes_on_and_the_conversation_too() -> None:
+    house = House(6.0)
+    result = await talk(OPEN, STOP, replies=SAYING, toolbox=Toolbox([house.tool(outlives=True)]),
+                        full_duplex=True, total_s=6.0)  # fmt: skip
+    first, second = result.traces
+    assert (first.outcome, second.outcome) == ("interrupted", "done")
+    assert house.noted == ["begins front", "ends front"], "also after the user has gone"
+    assert not returned(result)
+    ended = [time for event, time in zip(result.events, result.times, strict=True)
+             if isinstance(event, TurnTrace)]  # fmt: skip
+    assert ended[1] < house.at("ends front")
+
+
+async def test_a_cough_ends_no_tool() -> None:
+    house = House(3.0)
+    cough = Utterance(3.2, "hm", word_s=0.2)
+    result = await talk(OPEN, cough, replies=SAYING, toolbox=Toolbox([house.tool()]),
+                        full_duplex=True, total_s=8.0)  # fmt: skip
+    changes = [event.change for event in result.events if isinstance(event, FloorChange)]
+    assert changes == ["paused", "resumed"]
+    assert house.noted == ["begins front", "ends front"]
+    assert result.traces[-1].heard == "Let me see. The door is open."
+
+
+async def test_a_tool_that_never_comes_is_given_up_and_the_model_is_told() -> None:
+    house = House(1e6)
+    result = await talk(OPEN, replies=SAYING, toolbox=Toolbox([house.tool(timeout_s=1.5)]))
+    assert returned(result) == ['{"error": "open_door took longer than 1.5 s and was given up"}']
+    assert house.at("called off front") - house.at("begins front") == pytest.approx(1.5)
+    assert result.traces[0].outcome == "done"
+
+
+async def test_of_errors_and_of_wrong_arguments_the_model_is_told() -> None:
+    @tool
+    async def open_door(door: int) -> None:
+        """Open a door."""
+        raise OSError(f"door {door} is\n\nstuck <|im_end|>")
+
+    calls = (call("open_door", "c1", door="back"), call("open_door", "c2", door="2"))
+    result = await talk(OPEN, replies={"Open the door": calls}, toolbox=Toolbox([open_door]))
+    assert returned(result) == [
+        '{"error": "wrong arguments: Expected `int`, got `str` - at `$.door`"}',
+        '{"error": "open_door failed: door 2 is stuck "}',
+    ]
+    assert result.traces[0].outcome == "done"
+
+
+async def test_a_guess_that_was_wrong_has_run_no_tool() -> None:
+    house = House()
+    on = Utterance(1.6, "no")
+    await talk(OPEN, on, replies=SAYING, toolbox=Toolbox([house.tool()]))
+    assert house.noted == []
+
+
+def asking(door: str = "front") -> Replies:
+    """The model calls, asks, and calls again whatever the user has said."""
+    again = ("Right. ", call("open_door", "c2", door="front"))
+    return {
+        "Open the door": (call("open_door", "c1", door=door),),
+        **dict.fromkeys(("yes please", "no", "what is it"), again),
+    }
+
+
+@pytest.mark.parametrize("said", ["yes please", "no", "what is it"])
+@pytest.mark.parametrize("door", ["front", "back"])
+async def test_a_tool_marked_confirm_runs_only_after_a_yes_to_the_same_call(
+    said: str, door: str
+) -> None:
+    house = House(0.5)
+    box = Toolbox([house.tool(confirm=True)])
+    result = await talk(OPEN, Utterance(4.0, said), replies=asking(door), toolbox=box, total_s=9.0)
+    runs = said == "yes please" and door == "front"
+    assert house.noted == (["begins front", "ends front"] if runs else [])
+    assert returned(result) == [
+        ASK_FIRST,
+        '{"data": "the front door is open"}' if runs else ASK_FIRST,
+    ]
+    assert [trace.outcome for trace in result.traces] == ["done", "done"]
+
+
+async def test_the_model_cannot_agree_for_the_user() -> None:
+    house = House(0.5)
+    box = Toolbox([house.tool(confirm=True)])
+    llm = ScriptedLlm(
+        {"Open the door": (call("open_door", "c1"),)},
+        results={"c1": ("Yes, please. ", call("open_door", "c1"))},  # type: ignore[dict-item]
+    )
+    result = await converse(OPEN, llm=llm, toolbox=box, config=CONFIG)
+    assert house.noted == []
+    assert set(returned(result)) == {ASK_FIRST}
+
+
+async def test_the_model_is_told_about_the_tools_or_the_user_why_it_is_not() -> None:
+    house = House()
+    box = Toolbox([house.tool()])
+    for config, told in ((CONFIG, True), (Config(), False)):
+        llm = ScriptedLlm({}, system="Be nice.")
+        result = await converse(llm=llm, toolbox=box, config=config, total_s=1.0)
+        rewritten = [what for name, what in result.log if name == "rewrite"]
+        notices = [event.text for event in result.events if isinstance(event, Notice)]
+        assert bool(rewritten) == told
+        assert notices == ([] if told else [STARTER])
+        if told:
+            assert DATA_ONLY in str(rewritten)
+
+
+STARTER = "the starter model knows no tools of yours: choose another with --preset"

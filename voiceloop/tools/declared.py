@@ -1,0 +1,237 @@
+"""Python functions as tools: the decorator `tool`, and what it reads from a function.
+
+The name of the function is the name of the tool, the first paragraph of its docstring is the
+description, and its annotations are the types of the arguments. What a model writes as arguments is
+converted to these types before the function is called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import update_wrapper
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+import msgspec
+from msgspec import Meta
+
+from voiceloop.errors import ConfigError
+from voiceloop.tools.threads import on_thread
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+TIMEOUT_S = 10.0
+"""Seconds that a tool may take unless it says otherwise."""
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+"""Pattern of the name of a tool, as chat servers require it."""
+LONGEST_DESCRIPTION = 1000
+"""Maximum number of characters of a description."""
+_MEANT = "write it as: def weather(city: str) -> str, with a docstring that says what it does"
+_UNUSABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class DeclaredTool(Generic[P, R]):
+    """A function that the language model may call. It can still be called as the function.
+
+    Its attributes say how the model sees it and how it is run.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        outlives: bool = False,
+        confirm: bool = False,
+    ) -> None:
+        """Read `function`. Raises ConfigError if it cannot be offered to a model."""
+        update_wrapper(self, function)
+        self.name = _name(function)
+        self.description = _description(function, self.name)
+        self.timeout_s = timeout_s
+        """Seconds after which a call is given up."""
+        self.outlives = outlives
+        """Whether a call goes on if the user interrupts the reply that made it."""
+        self.confirm = confirm
+        """Whether the user must agree to a call before it is run."""
+        if not timeout_s > 0:
+            raise ConfigError(
+                f"the tool {self.name} has a time-out of {timeout_s:g} s", "give more"
+            )
+        self._function = function
+        self._arguments = _arguments(function, self.name)
+        self.parameters: Mapping[str, Any] = _schema(self._arguments, self.name)
+        """JSON schema of its arguments."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        return self._function(*args, **kwargs)
+
+    def read(self, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Convert the arguments that a model wrote. Unknown ones are left out, and texts may stand
+        for numbers. Raises msgspec.ValidationError if they do not fit."""
+        found = msgspec.convert(dict(arguments), self._arguments, strict=False)
+        return {name: getattr(found, name) for name in self._arguments.__struct_fields__}
+
+    async def run(self, arguments: Mapping[str, object]) -> object:
+        """Call the function with what a model wrote, and return its result. A function that is not
+        async runs on a thread of its own."""
+        given = self.read(arguments)
+        function: Any = self._function
+        if _is_async(function):
+            return await function(**given)
+        result = await on_thread(lambda: function(**given), f"tool {self.name}")
+        return await result if inspect.isawaitable(result) else result
+
+
+@overload
+def tool(function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
+@overload
+def tool(
+    *, timeout_s: float = ..., outlives: bool = ..., confirm: bool = ...
+) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a tool: `@tool`, or `@tool(timeout_s=30, outlives=True, confirm=True)`.
+
+    Raises ConfigError if the function cannot be described to a language model.
+    """
+    if function is None:
+        return lambda given: DeclaredTool(given, **options)
+    return DeclaredTool(function, **options)
+
+
+def declared(function: Callable[..., Any]) -> DeclaredTool[..., Any]:
+    """Return `function` as a tool, if it is not one yet."""
+    return function if isinstance(function, DeclaredTool) else DeclaredTool(function)
+
+
+def _is_async(function: Any) -> bool:
+    called = getattr(function, "__call__", None)  # noqa: B004 - of an object that can be called
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _name(function: Any) -> str:
+    if not callable(function) or inspect.isclass(function):
+        raise ConfigError(f"{function!r} is no function", _MEANT)
+    name = getattr(function, "__name__", type(function).__name__)
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"a tool cannot be called {name}", "give the function a name of at most 64 letters a-z"
+        )
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise ConfigError(f"the tool {name} yields its results", "return one result")
+    return name
+
+
+def _description(function: Any, name: str) -> str:
+    written = inspect.cleandoc(getattr(function, "__doc__", None) or "").strip()
+    first = " ".join(written.partition("\n\n")[0].split())
+    if not first:
+        raise ConfigError(
+            f"the tool {name} has no docstring", "say in it what the tool does: the model reads it"
+        )
+    if len(first) > LONGEST_DESCRIPTION:
+        raise ConfigError(
+            f"the first paragraph of the docstring of {name} has {len(first)} characters",
+            f"{LONGEST_DESCRIPTION} are the most; the model sees no later paragraph",
+        )
+    return first
+
+
+def _arguments(function: Any, name: str) -> type[msgspec.Struct]:
+    """Return a struct with the parameters of a function as its fields."""
+    try:
+        hints = get_type_hints(_annotated(function), include_extras=True)
+        parameters = inspect.signature(function).parameters.values()
+    except (NameError, TypeError, ValueError) as error:
+        raise ConfigError(f"the annotations of {name} cannot be read: {error}", _MEANT) from None
+    fields: list[Any] = []
+    for one in parameters:
+        if one.kind in _UNUSABLE or one.kind is inspect.Parameter.POSITIONAL_ONLY:
+            raise ConfigError(
+                f"the tool {name} takes {one}, which a model cannot name", "name each argument"
+            )
+        if one.name not in hints:
+            raise ConfigError(f"the argument {one.name} of {name} has no type", _MEANT)
+        hint = _described(hints[one.name])
+        fields.append((one.name, hint, *_default(one.default)))
+    try:
+        return msgspec.defstruct(f"{name} arguments", fields, kw_only=True)
+    except (TypeError, ValueError) as error:
+        raise _indescribable(name, error) from None
+
+
+def _annotated(function: Any) -> Any:
+    """Return the object that has the annotations of a callable."""
+    function = inspect.unwrap(function)
+    plain = inspect.isfunction(function) or inspect.ismethod(function)
+    return function if plain else type(function).__call__
+
+
+def _described(hint: Any) -> Any:
+    """Return a type in which a text in `Annotated` is its description."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    base, *marks = get_args(hint)
+    described = [Meta(description=mark) if isinstance(mark, str) else mark for mark in marks]
+    return Annotated[(base, *described)]
+
+
+def _default(value: Any) -> tuple[Any, ...]:
+    if value is inspect.Parameter.empty:
+        return ()
+    if isinstance(value, list | dict | set | bytearray):
+        return (msgspec.field(default_factory=lambda: copy(cast(object, value))),)
+    return (value,)
+
+
+def _schema(arguments: type[msgspec.Struct], name: str) -> dict[str, object]:
+    """Return the JSON schema of the arguments, in one piece: small models do not follow
+    references."""
+    template = "#/{name}"
+    try:
+        (top,), parts = msgspec.json.schema_components([arguments], ref_template=template)
+        return _inlined(top, parts, ())
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise _indescribable(name, error) from None
+
+
+def _inlined(schema: Any, parts: Mapping[str, Any], within: tuple[str, ...]) -> Any:
+    if isinstance(schema, list):
+        return [_inlined(one, parts, within) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if reference := schema.get("$ref"):
+        part = reference.removeprefix("#/")
+        if part in within:
+            raise TypeError(f"{part} contains itself")
+        return _inlined(parts[part], parts, (*within, part))
+    return {
+        key: {name: _inlined(one, parts, within) for name, one in value.items()}
+        if key == "properties"  # whose keys are names, also of an argument called title
+        else _inlined(value, parts, within)
+        for key, value in schema.items()
+        if key != "title" and (key, value) != ("required", [])
+    }
+
+
+def _indescribable(name: str, error: Exception) -> ConfigError:
+    why = str(error).partition("\n")[0]
+    return ConfigError(
+        f"the arguments of the tool {name} cannot be described to a model: {why}",
+        "use str, int, float, bool, Literal, Enum, list, dict, a dataclass or a msgspec Struct",
+    )

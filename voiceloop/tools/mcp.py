@@ -1,0 +1,271 @@
+"""Tools of MCP servers, by the official package. Nothing else imports it.
+
+Each server has a task, which opens it and closes it. It is opened at the beginning, to list its
+tools, and once more by the next call if it has died. So a server that keeps dying is started no
+more often than it is called.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from voiceloop.config import McpServer
+from voiceloop.errors import first_cause
+from voiceloop.tools.results import harmless, shortened
+from voiceloop.tools.toolbox import ToolError, UserTool
+
+START_S = 15.0
+"""Seconds in which a server must have started and listed its tools."""
+MOST_TOOLS, MOST_PAGES = 64, 16
+"""Maximum number of tools of a server that are offered, and of pages on which it lists them."""
+MOST_DESCRIPTION = 400
+"""Maximum number of characters of the description of a tool."""
+MOST_SCHEMA = 4000
+"""Maximum number of characters of the JSON schema of a tool's arguments."""
+CONNECT_S = 10.0
+"""Seconds in which an HTTP server must accept a connection."""
+_GONE = -32000
+"""Code that the official package gives an error for a connection that is closed."""
+_OF_CALLS = (-32601, -32602)
+"""Codes of JSON-RPC for an unknown method and for wrong arguments: the server is well."""
+
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # else Python prints its warnings
+
+
+class McpTool:
+    """A tool of an MCP server."""
+
+    def __init__(self, connection: McpConnection, listed: Any) -> None:
+        """Take a tool as the server lists it."""
+        server = connection.server
+        self._connection = connection
+        self.name: str = listed.name
+        self.description = shortened(" ".join((listed.description or "").split()), MOST_DESCRIPTION)
+        self.parameters = _schema(listed.input_schema)
+        self.timeout_s = server.timeout_s
+        self.outlives = False
+        self.confirm = "*" in server.confirm or self.name in server.confirm
+
+    async def run(self, arguments: Mapping[str, object]) -> object:
+        """Call the tool on its server."""
+        return await self._connection.call(self.name, dict(arguments))
+
+
+class McpConnection:
+    """A connection to one server. It is opened again by the next call if the server has gone."""
+
+    def __init__(self, name: str, server: McpServer) -> None:
+        self.name = name
+        self.server = server
+        self._open: tuple[Client, anyio.Event] | None = None
+        """The client, and the event that is set once the server has gone; None while the server is
+        not open."""
+        self._problem = ""
+        """Why the server could not be opened last."""
+        self._wanted = anyio.Event()
+        """Set when a call needs the server."""
+        self._settled = anyio.Event()
+        """Set, and replaced, when the server is open or could not be opened."""
+
+    async def keep(self) -> None:
+        """Open the server whenever a call needs it, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._problem, waiting = f"it does not answer within {START_S:g} s", self._settled
+            try:
+                await self._hold_open(anyio.Event())
+            except Exception as error:
+                cause = first_cause(error)
+                self._problem = str(cause) or type(cause).__name__
+            self._open = None
+            if not waiting.is_set():
+                self._settle()
+
+    def _settle(self) -> None:
+        """Let the calls go on that wait for the server."""
+        settled, self._settled = self._settled, anyio.Event()
+        self._wanted = anyio.Event()
+        settled.set()
+
+    async def _hold_open(self, gone: anyio.Event) -> None:
+        """Hold the server open until `gone` is set."""
+        with anyio.CancelScope(deadline=anyio.current_time() + START_S) as opening:
+            async with AsyncExitStack() as stack:
+                transport = _noticed(await self._transport(stack), gone)
+                client = await stack.enter_async_context(Client(transport))
+                opening.deadline = math.inf
+                self._open = client, gone
+                self._settle()
+                await gone.wait()
+                self._open = None
+
+    async def _transport(self, stack: AsyncExitStack) -> Any:
+        server = self.server
+        if server.url:
+            timeout = httpx2.Timeout(CONNECT_S, read=server.timeout_s + CONNECT_S)
+            http = httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout)
+            return streamable_http_client(
+                server.url, http_client=await stack.enter_async_context(http)
+            )
+        # Its messages for people would end up in the middle of the conversation.
+        quiet = stack.enter_context(open(os.devnull, "w"))  # noqa: ASYNC230 - the null device
+        # The package adds PATH, HOME and the like, and nothing else of our environment.
+        program = StdioServerParameters(
+            command=server.command, args=list(server.args), env=dict(server.env)
+        )
+        return stdio_client(program, errlog=quiet)
+
+    async def _opened(self) -> tuple[Client, anyio.Event]:
+        """Return what is open. Raises ToolError if the server cannot be opened."""
+        if self._open is None:
+            settled = self._settled
+            self._wanted.set()
+            await settled.wait()
+        if self._open is None:
+            raise ToolError(f"the MCP server '{self.name}' does not start: {self._problem}")
+        return self._open
+
+    def _lose(self, gone: anyio.Event) -> None:
+        """Note that the server has gone, so that the next call opens it anew."""
+        gone.set()
+        if self._open and self._open[1] is gone:
+            self._open = None
+
+    async def tools(self, note: Callable[[str], None]) -> Sequence[McpTool]:
+        """Return the tools that the server lists. `note` is told of those that are too much for a
+        language model. Raises ToolError if the server does not start."""
+        (client, _), found, cursor = await self._opened(), list[McpTool](), None
+        for _ in range(MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            found += [McpTool(self, listed) for listed in page.tools]
+            cursor = page.next_cursor
+            if cursor is None or len(found) > MOST_TOOLS:
+                break
+        fitting = [tool for tool in found if len(json.dumps(tool.parameters)) <= MOST_SCHEMA]
+        if left_out := len(found) - len(fitting[:MOST_TOOLS]):
+            note(f"{left_out} tool(s) of '{self.name}' are left out: too long, or too many")
+        return fitting[:MOST_TOOLS]
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> str:
+        """Call a tool, and return the text of its result. Raises ToolError if it fails."""
+        client, gone = await self._opened()
+        try:
+            result = await client.call_tool(tool, arguments)
+        except MCPError as error:
+            # An HTTP server that was started again no longer knows the session, and may say so in
+            # any words.
+            if error.error.code == _GONE or (self.server.url and error.error.code not in _OF_CALLS):
+                self._lose(gone)
+            if error.error.code != _GONE:
+                raise ToolError(str(error)) from error
+            raise ToolError(
+                f"the server {self.name} has gone, maybe before it did what was asked"
+            ) from error
+        except Exception:
+            self._lose(gone)  # whatever it was, the next call begins anew
+            raise
+        text = "\n".join(_text(part) for part in result.content)
+        if result.is_error:
+            raise ToolError(text or "the tool failed")
+        if not text and result.structured_content is not None:
+            return json.dumps(result.structured_content, ensure_ascii=False)
+        return text
+
+
+@asynccontextmanager
+async def running(
+    servers: Mapping[str, McpServer], note: Callable[[str], None]
+) -> AsyncGenerator[Mapping[str, Sequence[UserTool]]]:
+    """Start `servers` at the same time, and yield the tools of each that does start. `note` is told
+    of the others."""
+    found = dict[str, Sequence[UserTool]]()
+
+    async def list_tools(connection: McpConnection) -> None:
+        try:
+            with anyio.fail_after(START_S):
+                found[connection.name] = await connection.tools(note)
+        except TimeoutError:
+            note(f"the MCP server '{connection.name}' does not answer within {START_S:g} s")
+        except ToolError as error:
+            note(" ".join(error.message.split()))
+        except Exception as error:
+            why = " ".join(repr(first_cause(error)).split())
+            note(f"the MCP server '{connection.name}' does not list its tools: {why}")
+
+    async with anyio.create_task_group() as keepers:
+        async with anyio.create_task_group() as starting:
+            for name, server in servers.items():
+                connection = McpConnection(name, server)
+                keepers.start_soon(connection.keep)
+                starting.start_soon(list_tools, connection)
+        yield {name: found[name] for name in servers if name in found}
+        keepers.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _noticed(transport: Any, gone: anyio.Event) -> AsyncGenerator[Any]:
+    """Give the streams of `transport`, and set `gone` when the server has closed its end."""
+    async with transport as (read, write):
+        yield _Noticing(read, gone), write
+
+
+class _Noticing:
+    """A stream of messages that notices its end."""
+
+    def __init__(self, stream: Any, gone: anyio.Event) -> None:
+        self._stream, self._gone = stream, gone
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> _Noticing:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> Any:
+        """Return the next message."""
+        try:
+            return await self._stream.receive()
+        except anyio.EndOfStream:
+            self._gone.set()
+            raise
+
+    async def __aenter__(self) -> _Noticing:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._stream.__aexit__(*error)
+
+
+def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the schema of a tool's arguments without what could steer the model."""
+    known: dict[str, object] = json.loads(harmless(json.dumps(schema, ensure_ascii=False)))
+    known.pop("$schema", None)
+    return known
+
+
+def _text(part: Any) -> str:
+    """Return the text of one part of a result. What is no text is only named."""
+    if (text := getattr(part, "text", None)) is not None:
+        return str(text)
+    if (text := getattr(getattr(part, "resource", None), "text", None)) is not None:
+        return str(text)
+    return f"({part.type})"
