@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,6 +21,7 @@ from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.audio.recorded import PlayedAudio
 from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.conversations.store import VARIABLE
 from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import AudioError, ConfigError, VoiceloopError
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
@@ -140,6 +142,27 @@ async def test_muted_it_hears_nothing() -> None:
         talk.unmute()
         (over,) = overs(await drained(talk))
     assert over.said == "And the sea"
+
+
+async def test_a_conversation_with_a_name_goes_on_where_it_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "kept" / "conversations.sqlite3"))
+    async with opened() as (loop, llm):
+        for number in range(2):
+            async with loop.talk(ScriptMicrophone(SILENCE), conversation="anna") as talk:
+                if not number:
+                    talk.write(SKY)
+                await drained(talk)
+    _, (_, again) = [about for kind, about in llm.log if kind == "rewrite"]
+    assert [past.user for past in again] == [SKY]
+
+
+async def test_a_name_that_is_a_path_is_refused() -> None:
+    async with opened() as (loop, _):
+        with pytest.raises(VoiceloopError, match="name"):
+            async with loop.talk(ScriptMicrophone(SILENCE), conversation="../anna"):
+                pass
 
 
 async def test_several_conversations_share_the_models() -> None:
@@ -393,7 +416,6 @@ def test_the_turn_of_a_recording_ends_with_it() -> None:
         ({"speaker": NullSpeaker(RATE)}, "needs a microphone"),
         ({"microphone": "built-in", "speaker": NullSpeaker(RATE)}, "needs a microphone"),
         ({"microphone": ScriptMicrophone(SILENCE), "speaker": "built-in"}, "sound card"),
-        ({"microphone": ScriptMicrophone(SILENCE), "conversation": "anna"}, "not kept"),
     ],
 )
 async def test_places_that_do_not_go_together_are_refused(

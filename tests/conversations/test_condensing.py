@@ -161,7 +161,7 @@ def talk(
             tasks.start_soon(write, session, found)
             await session.run()
             tasks.cancel_scope.cancel()
-        await goes_on.close()
+        await goes_on.aclose()
         long.llm.look()
 
     with kept(path, "long", print) as found:

@@ -90,7 +90,7 @@ def talk(
             await session.run()
             look(session)
             tasks.cancel_scope.cancel()
-        await goes_on.close()
+        await goes_on.aclose()
 
     with kept(path, "work", pytest.fail) as found:
         VirtualClock().run(converse)

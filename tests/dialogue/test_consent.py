@@ -140,7 +140,7 @@ def test_the_order_of_arguments_does_not_matter_and_their_values_do(
 def test_a_timer_that_rings_in_between_changes_nothing() -> None:
     talk = Talk()
     assert list(talk.turn("Open it", [["a"]], "done")) == [("a", False)]
-    for action in talk.tell(inputs.Repeat("It is over")):
+    for action in talk.tell(inputs.Announce("It is over")):
         if isinstance(action, actions.Commit):
             talk.tell(inputs.Replied(action.turn))
             talk.tell(inputs.Settled())
