@@ -31,7 +31,8 @@ class TerminalConversation:
 
     def __init__(self, engines: Engines, settings: Config, view: View) -> None:
         self.traces: list[TurnTrace] = []
-        self._engines = engines
+        self.engines = engines
+        """The engines of the session; they may be replaced before it runs."""
         self._settings = settings
         self._view = view
         self._end: Callable[[], None]
@@ -87,7 +88,7 @@ class TerminalConversation:
                 )
                 around = recording.around(around)
             session = Session(
-                *(self._engines, around.microphone, around.speaker, self._settings, around.show),
+                *(self.engines, around.microphone, around.speaker, self._settings, around.show),
                 core=around.core,
                 full_duplex=full_duplex,
                 ends=lasts,
@@ -100,11 +101,13 @@ class TerminalConversation:
             ):
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
-                    tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
+                    tasks.start_soon(calibrate_in_idle_time, self.engines, cache_folder())
                 if beside is not None:
                     tasks.start_soon(beside)
                 if live:
                     tasks.start_soon(self._draw, live, controls)
+                if controls:
+                    controls.follow(session)
                 if controls and keyboard:
                     tasks.start_soon(controls.obey, session, self._end)
                 if live or keyboard:

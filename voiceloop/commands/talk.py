@@ -29,6 +29,7 @@ NOT_CANCELLED = (
 class Talk(Choosing, frozen=True, kw_only=True):
     """Talk at the microphone and be answered aloud, until Ctrl-C or q."""
 
+    uses = (*Choosing.uses, "wake")
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
 
     input: Annotated[str | None, written("NAME")] = None
@@ -55,9 +56,12 @@ def talk(command: Talk) -> int:
     from voiceloop.audio.lasting import Soundcard
     from voiceloop.audio.switched import SwitchedMicrophone
     from voiceloop.commands.controls import Controls
+    from voiceloop.commands.waking import configured_word, prepared
     from voiceloop.recording.folder import prepare
     from voiceloop.view.keyboard import own_keyboard
     from voiceloop.view.summary import summary
+    from voiceloop.wake.chime import chime
+    from voiceloop.wake.microphone import WakeMicrophone
 
     keep([command.config], {"--trace": command.trace})
     if command.record is not None:
@@ -69,6 +73,11 @@ def talk(command: Talk) -> int:
             "leave it out, or run talk in a terminal of Linux or macOS",
         )
     command, notice = settle(command, looks=sys.stderr.isatty())
+    word = configured_word(command.settings)
+    if word is not None and command.push_to_talk:
+        raise ConfigError(
+            "a wake word and --push-to-talk exclude each other", "leave one of them out"
+        )
     with (
         Soundcard(command.input, command.output) as card,
         conversation(
@@ -90,15 +99,24 @@ def talk(command: Talk) -> int:
             heard = EchoFreeMicrophone(
                 heard, card.microphone, card.speaker, partial(terminal.note, NOT_CANCELLED)
             )
-        switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
+        heard = switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
+        wake = None
+        if word is not None:
+            found, terminal.engines = prepared(word, terminal.engines, command.settings)
+            speaker, open_s = card.speaker, command.settings.wake.open_s
+            heard = wake = WakeMicrophone(
+                *(switched, found, open_s),
+                lambda awake: speaker.overlay(chime(speaker.rate, opens=awake)),
+            )
+            terminal.note(f'say "{found.name}", and you are heard until {open_s:g} s of silence')
         detector = PushToTalk(command.settings.turns) if command.push_to_talk else None
         began = perf_counter()
         with suppress(KeyboardInterrupt):
             terminal.run(
-                *(switched, card.speaker),
+                *(heard, card.speaker),
                 full_duplex=True,
                 lasts=True,
-                controls=Controls(keyboard, switched, detector),
+                controls=Controls(keyboard, switched, detector, wake),
                 record=command.record,
                 beside=card.keep,
                 detector=detector,

@@ -1,0 +1,128 @@
+"""Finds a phrase by the recogniser: it decodes what is said first after a silence.
+
+Only the beginning of speech is decoded, until it is clear whether that is the phrase. So other
+people's talk costs one or two decodes in each of its stretches.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec.structs import replace
+
+from voiceloop.asr.hearing import Hearing, JudgedFrame
+from voiceloop.asr.turns import SpeechPaused, SpeechStarted, TurnDetector, TurnEnded
+from voiceloop.audio.frames import samples
+from voiceloop.config import TurnConfig
+from voiceloop.engines import GUESS, AsrRequest, Engines, Vad
+from voiceloop.types import AudioFrame
+from voiceloop.wake.phrase import Phrase
+
+EVERY_MS = 800
+"""Milliseconds of speech between two decodes while the words are too few to tell."""
+LONGEST_MS = 4000
+"""Milliseconds of speech after which it does not begin with the phrase."""
+PAUSE_MS = 160
+"""Shortest silence after which the phrase counts as said. Silences within words are shorter."""
+REST_MS = 500
+"""Silence after which the phrase may begin."""
+PRE_ROLL_MS = 300
+"""Milliseconds before the speech that are decoded too."""
+KEPT_MS = PRE_ROLL_MS + LONGEST_MS + 2 * EVERY_MS
+"""Milliseconds of sound that are kept for a decode."""
+NO_LIMIT_S = 1e6
+"""Speech that does not begin with the phrase is left alone until the next silence, however late."""
+
+
+class SpokenPhrase:
+    """Finds a phrase by the recogniser; implements `microphone.WakeWord`."""
+
+    def __init__(self, phrase: Phrase, vad: Vad, engines: Engines, turns: TurnConfig) -> None:
+        """Find `phrase` by the recogniser of `engines`, and speech by `vad`, which nothing else
+        uses."""
+        self.name = phrase.name
+        self.said_until = 0
+        """Sample by which the phrase had been said, if the user went on without a pause: then it is
+        heard too, with what follows. 0 if it was not said so yet."""
+        self._phrase, self._vad, self._engines = phrase, vad, engines
+        self._turns = replace(
+            turns,
+            pause_ms=PAUSE_MS,
+            pause_below=0.0,
+            pre_roll_ms=PRE_ROLL_MS,
+            hangover_ms=REST_MS,
+            max_turn_s=NO_LIMIT_S,
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the stream so far."""
+        self._vad.reset()
+        detector = TurnDetector(self._turns)
+        self._hearing = Hearing(self._vad, detector, self._turns, KEPT_MS / 1000)
+        self._offset: int | None = None
+        """Index in the stream of the first sample since the reset; None before it."""
+        self._start: int | None = None
+        """First sample, since the reset, of the speech that may begin with the phrase."""
+        self._tried = 0
+        """Sample up to which it was decoded."""
+
+    @property
+    def needed(self) -> int:
+        """Return the first sample that is still wanted, should the phrase be found later."""
+        local = self._hearing.recent.end if self._start is None else self._start
+        return (self._offset or 0) + local
+
+    async def feed(self, frame: AudioFrame) -> int | None:
+        """Take the next frame. Return the sample from which on the user is to be heard, if the
+        phrase has been said: that is at its beginning if words follow it."""
+        if self._offset is None:
+            self._offset = frame.start
+        over = silent = False
+        for event in self._hearing.feed(await self._judged(frame), 0.0):
+            match event:
+                case SpeechStarted(start=start):
+                    self._start = self._tried = start
+                case SpeechPaused():
+                    silent = True
+                case TurnEnded():
+                    over = silent = True
+                case _:
+                    pass
+        if self._start is None:
+            return None
+        begin = None
+        if silent or self._hearing.recent.end - self._tried >= samples(EVERY_MS):
+            begin = await self._found(self._start, silent=silent)
+        if over or begin is not None:
+            self._start = None
+        return None if begin is None else self._offset + begin
+
+    async def _found(self, start: int, *, silent: bool) -> int | None:
+        """Decode the speech from `start` on, and return the sample from which on it is to be heard.
+
+        While the user speaks, the last word may be incomplete, and does not count.
+        """
+        end = self._tried = self._hearing.recent.end
+        request = AsrRequest(self._hearing.recent.read(start, end), final=False)
+        asr = self._engines.asr
+        decoded = await self._engines.asr_runner.call(
+            partial(asr.transcribe, request), priority=GUESS
+        )
+        words = [word.text for word in decoded]
+        sure = words if silent else words[:-1]
+        count = self._phrase.count(sure)
+        if count == len(words) > 0:
+            return end
+        if count:
+            self.said_until = (self._offset or 0) + end
+            return start
+        if not self._phrase.begins(words[:-1]) or end - start >= samples(LONGEST_MS):
+            self._start = None
+        return None
+
+    async def _judged(self, frame: AudioFrame) -> JudgedFrame:
+        runner = self._engines.vad_runner
+        if runner is None:
+            return self._hearing.judge(frame)
+        return await runner.call(partial(self._hearing.judge, frame))
