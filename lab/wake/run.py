@@ -24,11 +24,12 @@ from models.train.questions import spoken
 from models.train.voices import Voice
 from voiceloop.audio.devices import Microphone, NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, silence
+from voiceloop.bench.background import room
 from voiceloop.bench.recordings import SPEECH, read_folder
 from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts, canonical
 from voiceloop.commands.waking import configured_word, prepared
 from voiceloop.config import Config
-from voiceloop.engines import Engines
+from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command, parse
 from voiceloop.loading import load_asr, load_vad, warm_asr
@@ -126,12 +127,11 @@ def listen(pcm: Pcm, engines: Engines, config: Config) -> Listened:
 
 
 def noisy(pcm: Pcm, noise_dbfs: float) -> Pcm:
-    """Return `pcm` in white noise, which begins before it and ends after it."""
+    """Return `pcm` in the noise of a room, which begins before it and ends after it."""
     whole = np.concatenate(
         (silence(round(LEAD_S * SPEECH_RATE)), pcm, silence(round(TAIL_S * SPEECH_RATE)))
     )
-    noise = np.random.default_rng(len(pcm)).normal(0, 10 ** (noise_dbfs / 20), len(whole))
-    return (whole + noise).astype(np.float32)
+    return whole + room(np.random.default_rng(0), len(whole), noise_dbfs)
 
 
 def said(text: str, voice: Voice) -> Pcm:
@@ -162,11 +162,16 @@ def hits(engines: Engines, config: Config, name: str) -> None:
         for level in NOISE_DBFS:
             found = [listen(noisy(said(text, v), level), engines, config) for v in VOICES]
             woke = sum(len(one.woke) == 1 for one in found)
-            whole = sum(canonical(one.heard) == canonical(meant) for one in found)
-            print(f'"{text}" in {level:.0f} dBFS: found {woke} of {len(found)}, heard {whole}')
+            print(f'"{text}" in {level:.0f} dBFS: found {woke} of {len(found)}')
             for voice, one in zip(VOICES, found, strict=True):
-                if len(one.woke) != 1 or canonical(one.heard) != canonical(meant):
-                    print(f"    {voice.name:<16} woke at {one.woke}, heard: {one.heard}")
+                if canonical(one.heard) != canonical(meant):
+                    alone = meant and recognised(engines, noisy(said(meant, voice), level))
+                    print(f"    {voice.name:<16} heard '{one.heard}', without it '{alone}'")
+
+
+def recognised(engines: Engines, pcm: Pcm) -> str:
+    """Return what the recogniser hears in `pcm`."""
+    return " ".join(word.text for word in engines.asr.transcribe(AsrRequest(pcm)))
 
 
 def false_alarms(engines: Engines, config: Config, folder: Path) -> None:

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from voiceloop.audio.frames import SampleBuffer, dbfs, samples, to_pcm16
+from voiceloop.audio.frames import SILENCE_DBFS, SampleBuffer, levels, samples, to_pcm16
 from voiceloop.errors import ConfigError, EngineError, MissingExtra, ModelCorrupt, ModelNotFound
 from voiceloop.schema import suggestion
 from voiceloop.types import AudioFrame
@@ -18,13 +18,15 @@ from voiceloop.types import AudioFrame
 if TYPE_CHECKING:
     from pymicro_wakeword import MicroWakeWord
 
-LATE_MS = 200
-"""Milliseconds after the word in which it is found, so that what follows it may have begun."""
-GAP_MS = 20
-"""Length of the quietest stretch in that time, where the word ends."""
-GAP_DB = 15.0
-"""Decibels by which that stretch is softer than the loudest one. Otherwise the word may not be over
-yet, and what has been said counts as a part of it."""
+LATE_MS = 150
+"""Milliseconds after the end of the word in which it is usually found."""
+WAIT_MS = 150
+"""Milliseconds after that in which the user goes on, or is silent."""
+SILENT_DB = 10.0
+"""Decibels by which all of that time is softer than the loudest sound before, if the user is
+silent."""
+STEP_MS = 10
+"""Length over which levels are measured."""
 
 
 class SoundedWord:
@@ -35,42 +37,48 @@ class SoundedWord:
 
         self.name = str(network.wake_word).lower()
         self._network, self._features = network, MicroWakeWordFeatures()
-        self._recent: SampleBuffer | None = None
-        """The samples of the last `LATE_MS`; None before the first."""
+        self._recent = SampleBuffer()
+        """The last samples that may be heard."""
+        self._found: int | None = None
+        """Sample at which the word was found; None before that."""
 
     def reset(self) -> None:
         """Forget the stream so far."""
         self._network.reset()
         self._features.reset()
-        self._recent = None
+        self._recent, self._found = SampleBuffer(), None
 
     @property
     def needed(self) -> int:
         """Return the first sample that is still wanted, should the word be found later."""
-        return self._recent.start if self._recent else 0
+        return self._recent.start
 
     async def feed(self, frame: AudioFrame) -> int | None:
-        """Take the next frame. Return the sample from which on the user is to be heard, if the word
-        has been said."""
-        if self._recent is None:
+        """Take the next frame. Return the sample from which on the user is to be heard, a moment
+        after the word was said."""
+        if not self._recent.end:
             self._recent = SampleBuffer(frame.start)
         self._recent.append(frame.pcm)
-        self._recent.drop(frame.end - samples(LATE_MS))
-        found = False
-        for features in self._features.process_streaming(to_pcm16(frame.pcm).tobytes()):
-            found = bool(self._network.process_streaming(features)) or found
-        return _end_of_word(self._recent) if found else None
+        self._recent.drop(frame.end - samples(LATE_MS + WAIT_MS))
+        if self._found is None:
+            for features in self._features.process_streaming(to_pcm16(frame.pcm).tobytes()):
+                if self._network.process_streaming(features):
+                    self._found = frame.end
+        elif frame.end - self._found >= samples(WAIT_MS):
+            return self._begin(self._found)
+        return None
 
+    def _begin(self, found: int) -> int:
+        """Return the sample from which on the user is to be heard.
 
-def _end_of_word(recent: SampleBuffer) -> int:
-    """Return where the word probably ends: in the quietest stretch, if there is one."""
-    size = samples(GAP_MS)
-    places = range(recent.start, recent.end - size + 1, size // 2)
-    levels = [dbfs(recent.read(at, at + size)) for at in places]
-    quietest = min(levels, default=0.0)
-    if not levels or quietest > max(levels) - GAP_DB:
-        return recent.end
-    return places[levels.index(quietest)] + size // 2
+        If they go on at once, that is where the word probably ended. If they are silent, the end of
+        the word might be taken for speech, so it is now.
+        """
+        recent, step = self._recent, samples(STEP_MS)
+        before = levels(recent.read(recent.start, found), step)
+        after = levels(recent.read(found, recent.end), step)
+        silent = after.max(initial=SILENCE_DBFS) < before.max(initial=SILENCE_DBFS) - SILENT_DB
+        return recent.end if silent else max(recent.start, found - samples(LATE_MS))
 
 
 def sounded_word(model: str) -> SoundedWord:

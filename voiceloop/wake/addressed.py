@@ -104,4 +104,4 @@ class AddressedTurn:
         turn, words that are too few for it are its beginning."""
         if not whole and self._phrase.begins(words):
             return len(words)
-        return self._phrase.count(words)
+        return self._phrase.count(words, said=True)

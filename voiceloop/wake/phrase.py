@@ -6,8 +6,8 @@ be wrong. This module knows nothing of audio, time or recognisers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, takewhile
 
 from voiceloop.asr.agreement import normalise
 from voiceloop.errors import ConfigError
@@ -15,8 +15,10 @@ from voiceloop.errors import ConfigError
 LEAST_LETTERS, MOST_LETTERS = 5, 40
 """Bounds of the number of letters: a shorter phrase is like many other words, and a longer one takes
 too long."""
-LETTERS_PER_ERROR = 6
-"""A phrase may have one wrong letter for each so many letters."""
+LETTERS_PER_ERROR, LETTERS_PER_ERROR_IF_SAID = 6, 3
+"""A phrase may have one wrong letter for each so many letters: in words that may be something else,
+and in words that are known to begin with the phrase. With three wrong letters "my computer" would
+be "okay computer"."""
 
 
 class Phrase:
@@ -26,7 +28,6 @@ class Phrase:
         """Raises ConfigError for a phrase with too few or too many letters."""
         self.name = " ".join(text.split())
         self._letters = _letters([self.name])
-        self._wrong = len(self._letters) // LETTERS_PER_ERROR
         if not LEAST_LETTERS <= len(self._letters) <= MOST_LETTERS:
             raise ConfigError(
                 f"wake.phrase has {len(self._letters)} letters, and can have "
@@ -34,28 +35,24 @@ class Phrase:
                 "take two or three words, such as 'okay computer'",
             )
 
-    def count(self, words: Sequence[str]) -> int:
-        """Return how many of the first `words` are the phrase; 0 if they are not.
+    def count(self, words: Sequence[str], *, said: bool = False) -> int:
+        """Return how many of the first `words` are the phrase; 0 if they are not. With `said`, it
+        is known that they begin with it.
 
         Of several numbers of words, the one with the fewest wrong letters is taken, and then the
         largest.
         """
-        beginnings = enumerate(self._beginnings(words), start=1)
-        wrong = [(edit_distance(said, self._letters), -count) for count, said in beginnings]
-        fewest, count = min(wrong, default=(len(self._letters), 0))
-        return -count if fewest <= self._wrong else 0
+        most = len(self._letters) // (LETTERS_PER_ERROR_IF_SAID if said else LETTERS_PER_ERROR)
+        beginnings = enumerate(accumulate(map(normalise, words)), start=1)
+        near = takewhile(lambda one: len(one[1]) <= len(self._letters) + most, beginnings)
+        wrong = [(edit_distance(letters, self._letters), -count) for count, letters in near]
+        fewest, count = min(wrong, default=(most + 1, 0))
+        return -count if fewest <= most else 0
 
     def begins(self, words: Sequence[str]) -> bool:
         """Return whether `words` are too few to be the whole phrase."""
-        return len(_letters(words)) < len(self._letters) + self._wrong
-
-    def _beginnings(self, words: Sequence[str]) -> Iterator[str]:
-        """Yield the letters of the first word, the first two words, and so on, while they are not
-        too many."""
-        for said in accumulate(map(normalise, words)):
-            if len(said) > len(self._letters) + self._wrong:
-                return
-            yield said
+        most_wrong = len(self._letters) // LETTERS_PER_ERROR
+        return len(_letters(words)) < len(self._letters) + most_wrong
 
 
 def edit_distance(left: str, right: str) -> int:

@@ -26,8 +26,11 @@ PAUSE_MS = 160
 """Shortest silence after which the phrase counts as said. Silences within words are shorter."""
 REST_MS = 500
 """Silence after which the phrase may begin."""
-PRE_ROLL_MS = 300
-"""Milliseconds before the speech that are decoded too."""
+PRE_ROLL_MS = 500
+"""Milliseconds before the speech that are decoded too, and heard with it: with less, the speech
+detection of the session misses the first sound. They are silent, since `REST_MS` is not less."""
+FOUND_MS = PRE_ROLL_MS + 200
+"""Milliseconds from the beginning of the pre-roll until speech is found."""
 KEPT_MS = PRE_ROLL_MS + LONGEST_MS + 2 * EVERY_MS
 """Milliseconds of sound that are kept for a decode."""
 NO_LIMIT_S = 1e6
@@ -47,6 +50,7 @@ class SpokenPhrase:
         self._phrase, self._vad, self._engines = phrase, vad, engines
         self._turns = replace(
             turns,
+            min_speech_ms=64,
             pause_ms=PAUSE_MS,
             pause_below=0.0,
             pre_roll_ms=PRE_ROLL_MS,
@@ -70,8 +74,10 @@ class SpokenPhrase:
     @property
     def needed(self) -> int:
         """Return the first sample that is still wanted, should the phrase be found later."""
-        local = self._hearing.recent.end if self._start is None else self._start
-        return (self._offset or 0) + local
+        begin = self._start
+        if begin is None:
+            begin = max(0, self._hearing.recent.end - samples(FOUND_MS))
+        return (self._offset or 0) + begin
 
     async def feed(self, frame: AudioFrame) -> int | None:
         """Take the next frame. Return the sample from which on the user is to be heard, if the
@@ -104,7 +110,7 @@ class SpokenPhrase:
         While the user speaks, the last word may be incomplete, and does not count.
         """
         end = self._tried = self._hearing.recent.end
-        request = AsrRequest(self._hearing.recent.read(start, end), final=False)
+        request = AsrRequest(self._hearing.recent.read(start, end), final=silent)
         asr = self._engines.asr
         decoded = await self._engines.asr_runner.call(
             partial(asr.transcribe, request), priority=GUESS
