@@ -279,7 +279,7 @@ class TurnConfig(Object, frozen=True):
 
 
 class WakeConfig(Object, frozen=True):
-    """What has to be said before `voiceloop talk` hears anything; by default nothing has to be."""
+    """What must be said before `voiceloop talk` hears anything; empty: nothing."""
 
     phrase: str = ""
     """A phrase of your own, such as `okay computer`, that the recogniser finds after a silence. It

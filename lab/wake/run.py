@@ -3,9 +3,9 @@
     python -m lab.wake.run --preset cpu --wake.phrase "okay computer"
     python -m lab.wake.run --preset cpu --wake.model okay_nabu
 
-Seven synthetic voices say the wake word in two levels of noise: alone, and with a question in the
-same breath. Then people talk for five minutes. The models of the settings hear; what is answered is
-fixed. Time is virtual, but for the processor's time.
+Seven synthetic voices say the wake word, near and far away in the noise of a room: alone, and with
+a question in the same breath. Then people talk for five minutes. The models of the settings hear;
+what is answered is fixed. Time is virtual, but for the processor's time.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ import numpy as np
 
 from models.train.questions import spoken
 from models.train.voices import Voice
-from voiceloop.audio.devices import Microphone, NullSpeaker
+from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, silence
 from voiceloop.bench.background import room
 from voiceloop.bench.recordings import SPEECH, read_folder
-from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts, canonical
 from voiceloop.commands.waking import configured_word, prepared
 from voiceloop.config import Config
 from voiceloop.engines import AsrRequest, Engines
@@ -34,6 +33,7 @@ from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command, parse
 from voiceloop.loading import load_asr, load_vad, warm_asr
 from voiceloop.replay.clock import VirtualClock
+from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts, canonical
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.startup import configure
@@ -45,11 +45,12 @@ VOICES = (
     *(Voice("espeak", name) for name in ("en-us", "en-gb-x-rp", "en-gb-scotland")),
 )
 QUESTION = "what is the capital of France"
-VOICE_DBFS = -26.0
-NOISE_DBFS = (-66.0, -46.0)
-"""Levels of the noise around the voice: near, and far away."""
+VOICE_DBFS = (-26.0, -36.0)
+"""Levels of the voice: near, and about three times as far away."""
+NOISE_DBFS = -62.0
+"""Level of the noise of the room."""
 LEAD_S, TAIL_S = 2.0, 3.0
-"""Seconds of noise before and after the words."""
+"""Seconds of that noise before and after the words."""
 PEOPLE_S = 300.0
 SHIFT_S = 0.37
 """How much later each recording of people begins in each further round."""
@@ -126,19 +127,14 @@ def listen(pcm: Pcm, engines: Engines, config: Config) -> Listened:
     return found
 
 
-def noisy(pcm: Pcm, noise_dbfs: float) -> Pcm:
-    """Return `pcm` in the noise of a room, which begins before it and ends after it."""
-    whole = np.concatenate(
-        (silence(round(LEAD_S * SPEECH_RATE)), pcm, silence(round(TAIL_S * SPEECH_RATE)))
-    )
-    return whole + room(np.random.default_rng(0), len(whole), noise_dbfs)
-
-
-def said(text: str, voice: Voice) -> Pcm:
-    """Speak `text` at the level of a voice in a room."""
-    pcm = spoken(text, voice)
-    voiced = pcm[np.abs(pcm) > 0.01 * np.abs(pcm).max()]
-    return (pcm * 10 ** ((VOICE_DBFS - dbfs(voiced)) / 20)).astype(np.float32)
+def said(text: str, voice: Voice, voice_dbfs: float) -> Pcm:
+    """Speak `text` at this level in the noise of a room, which begins before and ends after it."""
+    pcm = spoken(text, voice) if text else silence(0)
+    voiced = pcm[np.abs(pcm) > 0.01 * np.abs(pcm).max(initial=0)]
+    gain = np.float32(10 ** ((voice_dbfs - dbfs(voiced)) / 20))
+    lead, tail = (silence(round(seconds * SPEECH_RATE)) for seconds in (LEAD_S, TAIL_S))
+    whole = np.concatenate((lead, gain * pcm, tail))
+    return whole + room(np.random.default_rng(0), len(whole), NOISE_DBFS)
 
 
 def people(folder: Path) -> Pcm:
@@ -157,15 +153,15 @@ def people(folder: Path) -> Pcm:
 
 
 def hits(engines: Engines, config: Config, name: str) -> None:
-    """Print how often the wake word is found, and what is heard after it."""
+    """Print how often the wake word is found, and where what follows it is heard in other words."""
     for text, meant in ((name, ""), (f"{name} {QUESTION}", QUESTION)):
-        for level in NOISE_DBFS:
-            found = [listen(noisy(said(text, v), level), engines, config) for v in VOICES]
+        for level in VOICE_DBFS:
+            found = [listen(said(text, voice, level), engines, config) for voice in VOICES]
             woke = sum(len(one.woke) == 1 for one in found)
-            print(f'"{text}" in {level:.0f} dBFS: found {woke} of {len(found)}')
+            print(f'"{text}" at {level:.0f} dBFS: found {woke} of {len(found)}')
             for voice, one in zip(VOICES, found, strict=True):
                 if canonical(one.heard) != canonical(meant):
-                    alone = meant and recognised(engines, noisy(said(meant, voice), level))
+                    alone = recognised(engines, said(meant, voice, level))
                     print(f"    {voice.name:<16} heard '{one.heard}', without it '{alone}'")
 
 
@@ -177,7 +173,8 @@ def recognised(engines: Engines, pcm: Pcm) -> str:
 def false_alarms(engines: Engines, config: Config, folder: Path) -> None:
     """Print how often people's speech wakes the microphone, and the processor time that it takes
     asleep."""
-    for what, pcm in (("people", people(folder)), ("noise", noisy(silence(0), NOISE_DBFS[1]))):
+    noise = room(np.random.default_rng(0), 60 * SPEECH_RATE, NOISE_DBFS)
+    for what, pcm in (("people", people(folder)), ("noise", noise)):
         seconds, begun = len(pcm) / SPEECH_RATE, process_time()
         found = listen(pcm, engines, config)
         share = (process_time() - begun) / seconds

@@ -76,7 +76,7 @@ class AddressedTurn:
         self._session.resume(speech_start, anew=anew, whole=whole)
 
     def end(self, sample: int, speech_end: int) -> Transcript | None:
-        """Note that the turn is over. Returns the final transcript, if no job has yet to give it."""
+        """Note that the turn is over. Returns the final transcript, or None if a job gives it."""
         return self._without(self._session.end(sample, speech_end))
 
     def next_job(self) -> AsrJob | None:

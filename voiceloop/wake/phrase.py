@@ -13,8 +13,8 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.errors import ConfigError
 
 LEAST_LETTERS, MOST_LETTERS = 5, 40
-"""Bounds of the number of letters: a shorter phrase is like many other words, and a longer one takes
-too long."""
+"""Bounds of the number of letters: a shorter phrase is like many other words, and a longer one
+takes too long."""
 LETTERS_PER_ERROR, LETTERS_PER_ERROR_IF_SAID = 6, 3
 """A phrase may have one wrong letter for each so many letters: in words that may be something else,
 and in words that are known to begin with the phrase. With three wrong letters "my computer" would

@@ -18,7 +18,7 @@ from voiceloop.engines import GUESS, AsrRequest, Engines, Vad
 from voiceloop.types import AudioFrame
 from voiceloop.wake.phrase import Phrase
 
-EVERY_MS = 800
+EVERY_MS = 1000
 """Milliseconds of speech between two decodes while the words are too few to tell."""
 LONGEST_MS = 4000
 """Milliseconds of speech after which it does not begin with the phrase."""
@@ -84,24 +84,19 @@ class SpokenPhrase:
         phrase has been said: that is at its beginning if words follow it."""
         if self._offset is None:
             self._offset = frame.start
-        over = silent = False
+        begin = None
         for event in self._hearing.feed(await self._judged(frame), 0.0):
             match event:
-                case SpeechStarted(start=start):
-                    self._start = self._tried = start
-                case SpeechPaused():
-                    silent = True
+                case SpeechStarted():
+                    self._start, self._tried = event.start, event.speech_start
+                case SpeechPaused() if self._start is not None:
+                    begin = await self._found(self._start, silent=True)
                 case TurnEnded():
-                    over = silent = True
+                    self._start = None
                 case _:
                     pass
-        if self._start is None:
-            return None
-        begin = None
-        if silent or self._hearing.recent.end - self._tried >= samples(EVERY_MS):
-            begin = await self._found(self._start, silent=silent)
-        if over or begin is not None:
-            self._start = None
+        if self._start is not None and self._hearing.recent.end - self._tried >= samples(EVERY_MS):
+            begin = await self._found(self._start, silent=False)
         return None if begin is None else self._offset + begin
 
     async def _found(self, start: int, *, silent: bool) -> int | None:
@@ -110,7 +105,7 @@ class SpokenPhrase:
         While the user speaks, the last word may be incomplete, and does not count.
         """
         end = self._tried = self._hearing.recent.end
-        request = AsrRequest(self._hearing.recent.read(start, end), final=silent)
+        request = AsrRequest(self._hearing.recent.read(start, end), final=False)
         asr = self._engines.asr
         decoded = await self._engines.asr_runner.call(
             partial(asr.transcribe, request), priority=GUESS
