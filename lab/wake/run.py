@@ -137,11 +137,11 @@ def said(text: str, voice: Voice, voice_dbfs: float) -> Pcm:
     return whole + room(np.random.default_rng(0), len(whole), NOISE_DBFS)
 
 
-def people(folder: Path) -> Pcm:
-    """Return `PEOPLE_S` seconds of people's speech. Each time that a recording is repeated, it
+def people(folder: Path, seconds: float = PEOPLE_S) -> Pcm:
+    """Return so many seconds of people's speech. Each time that a recording is repeated, it
     begins later, so each time another word follows the silence."""
     clips, pieces, length, number = read_folder(folder), list[Pcm](), 0, 0
-    while length < PEOPLE_S * SPEECH_RATE:
+    while length < seconds * SPEECH_RATE:
         shift, which = divmod(number, len(clips))
         begin = round(shift * SHIFT_S * SPEECH_RATE)
         piece = clips[which].pcm[begin:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import anyio
@@ -78,10 +78,11 @@ async def talk(
     cost: float = 0.05,
     looks: Sequence[float] = (),
     muted: bool = False,
+    fail: Callable[[str], bool] = lambda text: False,
 ) -> Talked:
     """Talk as scripted. `cost` is that of a decode, in seconds."""
     talked, script = Talked(), Script(utterances, total_s)
-    asr, inline = ScriptedAsr(script, cost=cost), InlineRunner
+    asr, inline = ScriptedAsr(script, cost=cost, fail=fail), InlineRunner
     engines = Engines(
         *(ScriptedVad(), asr, inline(), talked.llm, inline(), ScriptedTts(), inline())
     )
@@ -199,6 +200,12 @@ async def test_a_timer_rings_while_it_sleeps() -> None:
     rang = [e for e in talked.events if isinstance(e, Clause) and "timer" in e.text.lower()]
     assert len(rang) >= 2  # it is confirmed, and it rings
     assert talked.traces[-1].marks["first_sound"] > talked.changes[1][0]
+
+
+async def test_a_decode_that_fails_does_not_end_the_conversation() -> None:
+    asked = Utterance(1.0, "break it"), Utterance(4.0, f"{PHRASE} And the sea")
+    talked = await talk(*asked, fail=lambda text: text.startswith("break"))
+    assert talked.said == ["And the sea"]
 
 
 async def test_while_muted_it_does_not_wake() -> None:

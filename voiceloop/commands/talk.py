@@ -56,13 +56,16 @@ def talk(command: Talk) -> int:
     from voiceloop.audio.lasting import Soundcard
     from voiceloop.audio.switched import SwitchedMicrophone
     from voiceloop.commands.controls import Controls
-    from voiceloop.commands.waking import configured_word, prepared
+    from voiceloop.commands.waking import configured_word, wake_microphone
     from voiceloop.recording.folder import prepare
     from voiceloop.view.keyboard import own_keyboard
     from voiceloop.view.summary import summary
-    from voiceloop.wake.chime import chime
-    from voiceloop.wake.microphone import WakeMicrophone
 
+    wake = command.settings.wake
+    if command.push_to_talk and (wake.phrase or wake.model):
+        raise ConfigError(
+            "--push-to-talk and a wake word exclude each other", "leave one of them out"
+        )
     keep([command.config], {"--trace": command.trace})
     if command.record is not None:
         prepare(command.record)
@@ -74,10 +77,6 @@ def talk(command: Talk) -> int:
         )
     command, notice = settle(command, looks=sys.stderr.isatty())
     word = configured_word(command.settings)
-    if word is not None and command.push_to_talk:
-        raise ConfigError(
-            "a wake word and --push-to-talk exclude each other", "leave one of them out"
-        )
     with (
         Soundcard(command.input, command.output) as card,
         conversation(
@@ -100,15 +99,11 @@ def talk(command: Talk) -> int:
                 heard, card.microphone, card.speaker, partial(terminal.note, NOT_CANCELLED)
             )
         heard = switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
-        wake = None
+        waking = None
         if word is not None:
-            found, terminal.engines = prepared(word, terminal.engines, command.settings)
-            speaker, open_s = card.speaker, command.settings.wake.open_s
-            heard = wake = WakeMicrophone(
-                *(switched, found, open_s),
-                lambda awake: speaker.overlay(chime(speaker.rate, opens=awake)),
+            heard = waking = wake_microphone(
+                word, switched, card.speaker, terminal, command.settings
             )
-            terminal.note(f'say "{found.name}", and you are heard until {open_s:g} s of silence')
         detector = PushToTalk(command.settings.turns) if command.push_to_talk else None
         began = perf_counter()
         with suppress(KeyboardInterrupt):
@@ -116,7 +111,7 @@ def talk(command: Talk) -> int:
                 *(heard, card.speaker),
                 full_duplex=True,
                 lasts=True,
-                controls=Controls(keyboard, switched, detector, wake),
+                controls=Controls(keyboard, switched, detector, waking),
                 record=command.record,
                 beside=card.keep,
                 detector=detector,

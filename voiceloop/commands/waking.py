@@ -9,9 +9,12 @@ from voiceloop.config import Config
 from voiceloop.errors import ConfigError
 
 if TYPE_CHECKING:
+    from voiceloop.audio.devices import Microphone
+    from voiceloop.audio.lasting import LastingSpeaker
+    from voiceloop.commands.conversation import TerminalConversation
     from voiceloop.engines import Engines
     from voiceloop.wake.acoustic import SoundedWord
-    from voiceloop.wake.microphone import WakeWord
+    from voiceloop.wake.microphone import WakeMicrophone, WakeWord
     from voiceloop.wake.phrase import Phrase
 
 
@@ -54,3 +57,25 @@ def prepared(
     found = SpokenPhrase(word, load_vad(settings), engines, settings.turns)
     asr = AddressedAsr(engines.asr, word, lambda: found.said_until)
     return found, replace(engines, asr=asr)
+
+
+def wake_microphone(
+    word: Phrase | SoundedWord,
+    microphone: Microphone,
+    speaker: LastingSpeaker,
+    terminal: TerminalConversation,
+    settings: Config,
+) -> WakeMicrophone:
+    """Return a microphone that hears nothing before the word is said, for the session of
+    `terminal`. Chimes tell the user."""
+    from voiceloop.wake.chime import chime
+    from voiceloop.wake.microphone import WakeMicrophone
+
+    found, terminal.engines = prepared(word, terminal.engines, settings)
+    open_s = settings.wake.open_s
+    terminal.note(f'say "{found.name}" to be heard, until {open_s:g} s after the last turn')
+
+    def sound(awake: bool) -> None:
+        speaker.overlay(chime(speaker.rate, opens=awake))
+
+    return WakeMicrophone(microphone, found, open_s, sound)

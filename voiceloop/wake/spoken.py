@@ -6,6 +6,7 @@ people's talk costs one or two decodes in each of its stretches.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 
 from msgspec.structs import replace
@@ -18,6 +19,8 @@ from voiceloop.engines import GUESS, AsrRequest, Engines, Vad
 from voiceloop.types import AudioFrame
 from voiceloop.wake.phrase import Phrase
 
+logger = logging.getLogger(__name__)
+
 EVERY_MS = 1000
 """Milliseconds of speech between two decodes while the words are too few to tell."""
 LONGEST_MS = 4000
@@ -29,6 +32,9 @@ REST_MS = 500
 PRE_ROLL_MS = 500
 """Milliseconds before the speech that are decoded too, and heard with it: with less, the speech
 detection of the session misses the first sound. They are silent, since `REST_MS` is not less."""
+TAIL_MS, LOOK_MS = 48, 250
+"""Milliseconds of silence after the speech in a first look, and by how much later a second one
+begins, which ends later too. Whisper tends to fill a longer silence with a word."""
 FOUND_MS = PRE_ROLL_MS + 200
 """Milliseconds from the beginning of the pre-roll until speech is found."""
 KEPT_MS = PRE_ROLL_MS + LONGEST_MS + 2 * EVERY_MS
@@ -89,38 +95,52 @@ class SpokenPhrase:
             match event:
                 case SpeechStarted():
                     self._start, self._tried = event.start, event.speech_start
-                case SpeechPaused() if self._start is not None:
-                    begin = await self._found(self._start, silent=True)
+                case SpeechPaused() if self._start is not None and begin is None:
+                    begin = await self._found(self._start, event.speech_end)
                 case TurnEnded():
                     self._start = None
                 case _:
                     pass
         if self._start is not None and self._hearing.recent.end - self._tried >= samples(EVERY_MS):
-            begin = await self._found(self._start, silent=False)
+            begin = await self._found(self._start)
         return None if begin is None else self._offset + begin
 
-    async def _found(self, start: int, *, silent: bool) -> int | None:
+    async def _found(self, start: int, speech_end: int | None = None) -> int | None:
         """Decode the speech from `start` on, and return the sample from which on it is to be heard.
 
-        While the user speaks, the last word may be incomplete, and does not count.
+        While the user speaks, the last word may be incomplete, and does not count. Once they are
+        silent, since `speech_end`, a second look with other silence around the words corrects what
+        the first one misheard.
         """
         end = self._tried = self._hearing.recent.end
-        request = AsrRequest(self._hearing.recent.read(start, end), final=False)
-        asr = self._engines.asr
-        decoded = await self._engines.asr_runner.call(
-            partial(asr.transcribe, request), priority=GUESS
-        )
-        words = [word.text for word in decoded]
-        sure = words if silent else words[:-1]
-        count = self._phrase.count(sure)
-        if count == len(words) > 0:
-            return end
-        if count:
-            self.said_until = (self._offset or 0) + end
-            return start
-        if not self._phrase.begins(words[:-1]) or end - start >= samples(LONGEST_MS):
+        looks = [(start, end)]
+        if speech_end is not None:
+            tail_end = min(end, speech_end + samples(TAIL_MS))
+            looks = [(start, tail_end), (start + samples(LOOK_MS), end)]
+        for window in looks:
+            words = await self._decoded(*window)
+            count = self._phrase.count(words[:-1] if speech_end is None else words)
+            if count == len(words) > 0:
+                return end
+            if count:
+                self.said_until = (self._offset or 0) + end
+                return start
+            if not self._phrase.begins(words[:-1]):
+                self._start = None
+                return None
+        if end - start >= samples(LONGEST_MS):
             self._start = None
         return None
+
+    async def _decoded(self, begin: int, end: int) -> list[str]:
+        asr, runner = self._engines.asr, self._engines.asr_runner
+        request = AsrRequest(self._hearing.recent.read(begin, end), final=False)
+        try:
+            words = await runner.call(partial(asr.transcribe, request), priority=GUESS)
+        except Exception as error:  # as in a turn: a decode that fails ends no conversation
+            logger.error("a decode for the wake phrase failed", exc_info=error)
+            return []
+        return [word.text for word in words]
 
     async def _judged(self, frame: AudioFrame) -> JudgedFrame:
         runner = self._engines.vad_runner
