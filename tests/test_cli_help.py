@@ -28,11 +28,11 @@ sys.exit(f"imported: {{found}}" if found else status)
 
 
 SHOWS = {
-    "talk": {"vad", "asr", "llm", "tts", "turns", "mcp"},
+    "talk": {"vad", "asr", "llm", "tts", "turns", "mcp", "wake"},
     "transcribe": {"vad", "asr", "turns"},
     "say": {"tts"},
     "doctor": set[str](),
-    "serve": set(SECTIONS),
+    "serve": {*SECTIONS} - {"wake"},
 }
 """Sections of the settings that the help of a command shows."""
 

@@ -136,6 +136,26 @@ def test_what_counts_as_heard_has_sounded(acting: list[Act], size: int, jitter_m
     virtually(main)
 
 
+@given(sizes, st.integers(0, 400), st.integers(0, 400))
+def test_an_overlay_is_added_and_moves_nothing(frames: list[int], written: int, laid: int) -> None:
+    card = HandCard(RATE)
+    with SoundcardSpeaker(opener=card.open) as speaker:
+
+        async def main() -> None:
+            speaker.start()
+            due = speaker.due()
+            speaker.overlay(np.full(laid, 0.25, np.float32))
+            assert speaker.due() == due
+            if written:
+                assert speaker.write(np.full(written, 0.5, np.float32)) == due
+            played = np.concatenate([card.play(count) for count in (*frames, 800)])
+            places = np.arange(len(played))
+            assert np.array_equal(played, 0.5 * (places < written) + 0.25 * (places < laid))
+            assert np.array_equal(speaker.taken(), 0.5 * (places < written))
+
+        virtually(main)
+
+
 async def test_a_device_that_dropped_out_is_later_from_then_on():
     card = HandCard(RATE)
     with SoundcardSpeaker(opener=card.open) as speaker:

@@ -278,6 +278,20 @@ class TurnConfig(Object, frozen=True):
     for by the token."""
 
 
+class WakeConfig(Object, frozen=True):
+    """What must be said before `voiceloop talk` hears anything; empty: nothing."""
+
+    phrase: str = ""
+    """A phrase of your own, such as `okay computer`, that the recogniser finds after a silence. It
+    should be two words or more that the recogniser knows well. Empty: none."""
+    model: str = ""
+    """A wake word that a small network finds, with the extra `wake`: `okay_nabu`, `hey_jarvis`,
+    `hey_mycroft`, `alexa`, or a file of microWakeWord (NAME.tflite beside NAME.json). It takes much
+    less computing than a phrase. Empty: none."""
+    open_s: Annotated[float, Meta(ge=1)] = 8.0
+    """Seconds after the last turn for which you are heard without saying it again."""
+
+
 class ServerConfig(Object, frozen=True):
     """What `voiceloop serve` gives to its clients.
 
@@ -371,6 +385,7 @@ class Config(Object, frozen=True):
     llm: LlmConfig = LlmConfig()
     tts: TtsConfig = TtsConfig()
     turns: TurnConfig = TurnConfig()
+    wake: WakeConfig = WakeConfig()
     server: ServerConfig = ServerConfig()
     mcp: McpConfig = McpConfig()
 
@@ -430,7 +445,7 @@ OPTIONS = tuple(
 )
 """The tables for engines' own settings: `asr.options`, `llm.options` and `tts.options`."""
 GUARDED = frozenset(
-    {key for key in KEYS if key.endswith(".engine") or key.startswith(("server.", "mcp."))}
+    {key for key in KEYS if key.endswith(".engine") or key.startswith(("server.", "mcp.", "wake."))}
     | {
         "asr.model",
         "llm.base_url",
@@ -446,8 +461,9 @@ GUARDED = frozenset(
 """The settings that ./voiceloop.toml may not set.
 
 They choose code that is loaded, programs that are run, weights and recordings that are read or
-fetched, the servers that conversations and calls of tools are sent to, and the limits that protect
-a server. An engine's own settings may do any of this, so they are refused there too.
+fetched, the servers that conversations and calls of tools are sent to, what has to be said before
+anything is heard, and the limits that protect a server. An engine's own settings may do any of
+this, so they are refused there too.
 """
 MAX_BYTES = 1 << 20
 """Largest size of a file of settings or of a scenario, in bytes."""

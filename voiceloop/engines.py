@@ -141,8 +141,10 @@ class AsrSession(Protocol):
     at a time.
     """
 
-    retracted: int
-    """Number of committed words that the final transcript took back."""
+    @property
+    def retracted(self) -> int:
+        """Return the number of committed words that the final transcript took back."""
+        ...
 
     @property
     def start(self) -> int:

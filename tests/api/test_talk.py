@@ -155,7 +155,7 @@ async def test_a_conversation_with_a_name_goes_on_where_it_was_left(
                     talk.write(SKY)
                 await drained(talk)
     _, (_, again) = [about for kind, about in llm.log if kind == "rewrite"]
-    assert [past.user for past in again] == [SKY]
+    assert [past.said for past in again] == [SKY]
 
 
 async def test_a_name_that_is_a_path_is_refused() -> None:

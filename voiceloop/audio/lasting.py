@@ -133,6 +133,11 @@ class LastingSpeaker:
         self._waiting = np.concatenate((self._waiting, pcm))
         return due
 
+    def overlay(self, pcm: Pcm) -> None:
+        """Play `pcm` at once, over what is written, if there is a device."""
+        if self.card:
+            self.card.overlay(pcm)
+
     def cut(self, fade: int) -> int:
         """Fade out over the next `fade` samples at most, and return how many samples are
         discarded."""

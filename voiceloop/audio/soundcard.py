@@ -228,6 +228,8 @@ class SoundcardSpeaker(_Card):
         self.rate = self.device_rate
         self._taken = Ring(round(BACKLOG_S * self.rate))
         """What the device has taken, silence included, for `taken`."""
+        self._overlay, self._mixed = Ring(self.rate), silence(self.rate)
+        """What sounds over all that is written, and room for a block of it."""
 
     def __exit__(self, *error: object) -> None:
         if self._started and not self.ended and len(self._ring):
@@ -250,6 +252,12 @@ class SoundcardSpeaker(_Card):
             self._ring.reserve(len(pcm))
             self._ring.append(pcm)
         return due
+
+    def overlay(self, pcm: Pcm) -> None:
+        """Play up to a second at once, over what is written. It counts neither as written nor as
+        taken, so it moves no reply, and is no echo to remove."""
+        with self._lock:
+            self._overlay.append(pcm)
 
     def cut(self, fade: int) -> int:
         """Fade out over the next `fade` samples at most, and return how many samples are
@@ -311,7 +319,9 @@ class SoundcardSpeaker(_Card):
             self._taken.append(pcm[:, 0])
             self._broken = self._broken or count < frames or bool(status.output_underflow)
             self._next = self._stream.time + lead + frames / self.rate
-        pcm[:count, 1:] = pcm[:count, :1]
+            over = self._overlay.take(self._mixed[:frames])
+        pcm[:over, 0] += self._mixed[:over]
+        pcm[:, 1:] = pcm[:, :1]
         self.gaps += bool(status.output_underflow)
         self.underflows += bool(count and status.output_underflow)
 

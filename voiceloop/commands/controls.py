@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from voiceloop.asr.pushtotalk import PushToTalk
 from voiceloop.audio.switched import SwitchedMicrophone
+from voiceloop.terminal import printable
 from voiceloop.view.activity import LISTENING, MUTED
 from voiceloop.view.keyboard import Keyboard
 from voiceloop.view.rows import Status
 
 if TYPE_CHECKING:
     from voiceloop.session import Session
+    from voiceloop.wake.microphone import WakeMicrophone
 
 PRESS = "press space to talk"
 
@@ -21,7 +23,8 @@ PRESS = "press space to talk"
 class Controls:
     """The keys of a keyboard, and the microphone that they switch.
 
-    With `push_to_talk`, the space bar switches talking on and off.
+    With `push_to_talk`, the space bar switches talking on and off. With `wake`, the microphone
+    sleeps between turns.
     """
 
     def __init__(
@@ -29,21 +32,32 @@ class Controls:
         keyboard: Keyboard | None,
         microphone: SwitchedMicrophone,
         push_to_talk: PushToTalk | None = None,
+        wake: WakeMicrophone | None = None,
     ) -> None:
         self.keyboard = keyboard
         self._microphone = microphone
         self._push_to_talk = push_to_talk
+        self._wake = wake
 
     def status(self, elapsed_s: float) -> Status:
         """Return what the view shows of the microphone and of the keys."""
         muted, pushed = self._microphone.muted, self._push_to_talk is not None
-        idle = LISTENING if not muted else PRESS if pushed else MUTED
+        idle = LISTENING
+        if self._wake is not None and not self._wake.awake:
+            idle = f'waiting for "{printable(self._wake.word.name)}"'
+        if muted:
+            idle = PRESS if pushed else MUTED
         keys = ""
         if self.keyboard and pushed:
             keys = f"space {'talk' if muted else 'send'}   esc stop   r repeat   q quit"
         elif self.keyboard:
             keys = f"space stop   m {'unmute' if muted else 'mute'}   r repeat   q quit"
         return Status(elapsed_s, self._microphone.level(), idle, keys)
+
+    def follow(self, session: Session) -> None:
+        """Keep the microphone awake while a turn of `session` is open."""
+        if self._wake is not None:
+            self._wake.busy = lambda: not session.idle
 
     async def obey(self, session: Session, end: Callable[[], None]) -> None:
         """Do what the keys say, and call `end` if the user wants to quit."""

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ class TerminalConversation:
         """The language model may call the tools of the MCP `servers`."""
         self._servers = servers or {}
         self.traces: list[TurnTrace] = []
-        self._engines = engines
+        self.engines = engines
+        """The engines of the session; they may be replaced before it runs."""
         self._settings = settings
         self._view = view
         self._end: Callable[[], None]
@@ -104,10 +106,10 @@ class TerminalConversation:
                 around = recording.around(around)
             goes_on: Continuing | None = None
             if kept is not None:
-                goes_on = Continuing(kept, self._engines, self._settings, self.note, toolbox)
+                goes_on = Continuing(kept, self.engines, self._settings, self.note, toolbox)
                 options.update(goes_on.options(greets=lasts))
             session = Session(
-                *(self._engines, around.microphone, around.speaker, self._settings, around.show),
+                *(self.engines, around.microphone, around.speaker, self._settings, around.show),
                 core=around.core,
                 full_duplex=full_duplex,
                 toolbox=toolbox,
@@ -122,17 +124,17 @@ class TerminalConversation:
             ):
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
-                    tasks.start_soon(calibrate_in_idle_time, self._engines, cache_folder())
-                if beside is not None:
-                    tasks.start_soon(beside)
+                    tasks.start_soon(calibrate_in_idle_time, self.engines, cache_folder())
+                for work in filter(None, (beside, goes_on and partial(goes_on.keep, session))):
+                    tasks.start_soon(work)
                 if live:
                     tasks.start_soon(self._draw, live, controls)
+                if controls:
+                    controls.follow(session)
                 if controls and keyboard:
                     tasks.start_soon(controls.obey, session, self._end)
                 if live or keyboard:
                     tasks.start_soon(follow_job_control, *filter(None, (live, keyboard)))
-                if goes_on:
-                    tasks.start_soon(goes_on.keep, session)
                 await session.run()
                 tasks.cancel_scope.cancel()
 

@@ -21,7 +21,7 @@ from voiceloop.status import engine_names, examples, notes
 class TalkCommand(Choosing, frozen=True, kw_only=True):
     """Talk at the microphone and be answered aloud, until Ctrl-C or q."""
 
-    uses = (*Choosing.uses, "mcp")
+    uses = (*Choosing.uses, "mcp", "wake")
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
 
     input: Annotated[str | None, written("NAME")] = None
@@ -50,10 +50,16 @@ def talk(command: TalkCommand) -> int:
     from voiceloop.audio.lasting import Soundcard
     from voiceloop.audio.switched import SwitchedMicrophone
     from voiceloop.commands.controls import Controls
+    from voiceloop.commands.waking import configured_word, wake_microphone
     from voiceloop.recording.folder import prepare
     from voiceloop.view.keyboard import own_keyboard
     from voiceloop.view.summary import summary
 
+    wake = command.settings.wake
+    if command.push_to_talk and (wake.phrase or wake.model):
+        raise ConfigError(
+            "--push-to-talk and a wake word exclude each other", "leave one of them out"
+        )
     keep([command.config], {"--trace": command.trace})
     if command.record is not None:
         prepare(command.record)
@@ -65,6 +71,7 @@ def talk(command: TalkCommand) -> int:
         )
     name = checked(command.conversation) if command.conversation is not None else None
     command, notice = settle(command, looks=sys.stderr.isatty())
+    word = configured_word(command.settings)
     with (
         opened(name) as going_on,
         Soundcard(command.input, command.output) as card,
@@ -82,15 +89,20 @@ def talk(command: TalkCommand) -> int:
         card.start()
         terminal.note(f"listening to '{card.name}', Ctrl-C ends")
         heard = microphone_beside(card, terminal.note, headphones=command.headphones)
-        switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
+        heard = switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
+        waking = None
+        if word is not None:
+            heard = waking = wake_microphone(
+                word, switched, card.speaker, terminal, command.settings
+            )
         detector = PushToTalk(command.settings.turns) if command.push_to_talk else None
         began = perf_counter()
         with suppress(KeyboardInterrupt):
             terminal.run(
-                *(switched, card.speaker),
+                *(heard, card.speaker),
                 full_duplex=True,
                 lasts=True,
-                controls=Controls(keyboard, switched, detector),
+                controls=Controls(keyboard, switched, detector, waking),
                 record=command.record,
                 beside=card.keep,
                 detector=detector,

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 class Serve(Choosing, frozen=True, kw_only=True):
     """Serve a web page to talk to, and the OpenAI Realtime protocol."""
 
-    uses = SECTIONS
+    uses = tuple(section for section in SECTIONS if section != "wake")  # that is for talk
     examples = ("voiceloop serve --preset cpu",)
     docs = "docs/server.md"
 

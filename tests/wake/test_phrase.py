@@ -1,0 +1,95 @@
+"""The wake phrase in recognised words, and the sounds of waking and falling asleep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.errors import ConfigError
+from voiceloop.wake.chime import AMPLITUDE, chime
+from voiceloop.wake.phrase import MOST_LETTERS, Phrase, edit_distance
+
+pytestmark = pytest.mark.pure
+
+OKAY = Phrase(" Okay  computer ")
+LETTERS = st.text("abcdefg", max_size=8)
+WORDS = st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=6), max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        ("Okay, computer.", 2),
+        ("okay computer what time is it", 2),
+        ("OK, Computer, what time is it?", 2),
+        ("Okay compute or what time is it", 3),  # a word that was divided
+        ("O.K. Computer!", 2),
+        ("Okaycomputer", 1),
+        ("Kay computer", 2),
+        ("Okay", 0),
+        ("", 0),
+        ("Okay commuter", 2),  # what the phrase sounds like
+        ("Okay come over", 0),
+        ("My computer is slow", 0),
+        ("A computer is a machine", 0),
+        ("I said okay computer", 0),
+        ("Computer", 0),
+    ],
+)
+def test_the_phrase_is_told_by_its_letters(said: str, count: int) -> None:
+    assert OKAY.count(said.split()) == count
+
+
+def test_where_it_is_known_to_be_said_more_letters_may_be_wrong() -> None:
+    heard = "K computer, what time is it?".split()
+    assert (OKAY.count(heard), OKAY.count(heard, said=True)) == (0, 2)
+    assert OKAY.count("What time is it?".split(), said=True) == 0
+
+
+@given(WORDS)
+def test_the_phrase_before_any_words_is_found_whole(words: list[str]) -> None:
+    assert OKAY.count(["okay", "computer", *words]) == 2
+
+
+@given(WORDS)
+def test_words_that_may_still_become_the_phrase_are_no_more_than_it(words: list[str]) -> None:
+    letters = sum(map(len, words))
+    assert OKAY.begins(words) == (letters < len("okaycomputer") + 2)
+
+
+@given(LETTERS, LETTERS, LETTERS)
+def test_the_edit_distance_is_a_distance(left: str, middle: str, right: str) -> None:
+    assert (edit_distance(left, right) == 0) == (left == right)
+    assert edit_distance(left, right) == edit_distance(right, left)
+    assert edit_distance(left, right) <= edit_distance(left, middle) + edit_distance(middle, right)
+    assert edit_distance(left, right) >= abs(len(left) - len(right))
+    assert edit_distance(left, left + "x") == 1
+
+
+@pytest.mark.parametrize("text", ["", "hi", "...", "hey \t!", "a" * (MOST_LETTERS + 1)])
+def test_a_phrase_of_too_few_or_too_many_letters_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="letters, and can have") as refused:
+        Phrase(text)
+    assert "okay computer" in refused.value.hint
+
+
+@pytest.mark.parametrize("rate", [8_000, 22_050, 48_000])
+@pytest.mark.parametrize("opens", [True, False])
+def test_the_chime_is_short_quiet_and_without_a_click(rate: int, opens: bool) -> None:
+    pcm = chime(rate, opens=opens)
+    assert pcm.dtype == np.float32
+    assert len(pcm) / rate == pytest.approx(0.17, abs=0.001)
+    assert 0.9 * AMPLITUDE < np.abs(pcm).max() <= AMPLITUDE
+    assert np.abs(np.diff(pcm, prepend=0, append=0)).max() < AMPLITUDE * 2 * np.pi * 880 / rate
+
+
+def test_the_sound_of_falling_asleep_is_the_lower_one() -> None:
+    def pitch(pcm: np.ndarray) -> float:
+        return float(np.abs(np.fft.rfft(pcm)).argmax())
+
+    first, second = np.array_split(chime(16_000, opens=True), 2)
+    assert pitch(first) < pitch(second)
+    lower, lowest = np.array_split(chime(16_000, opens=False), 2)
+    assert pitch(lowest) < pitch(lower) < pitch(first)

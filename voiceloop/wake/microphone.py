@@ -1,0 +1,121 @@
+"""A microphone that hears nothing until a wake word is said.
+
+What is said before that is replaced by silence here, before anything else gets it: no recording, no
+transcript, no language model. While the wake word may just be said, frames are held back. They are
+passed on, at once, when that is decided.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Protocol
+
+from voiceloop.audio.devices import Microphone
+from voiceloop.audio.frames import samples
+from voiceloop.types import AudioFrame
+
+
+class WakeWord(Protocol):
+    """Finds a wake word in one stream at 16 kHz."""
+
+    name: str
+    """What is to be said."""
+
+    @property
+    def needed(self) -> int:
+        """Return the first sample that is still wanted, should the word be found later."""
+        ...
+
+    async def feed(self, frame: AudioFrame) -> int | None:
+        """Take the next frame. Return the sample from which on the user is to be heard, if the word
+        has been found."""
+        ...
+
+    def reset(self) -> None:
+        """Forget the stream so far."""
+        ...
+
+
+class WakeMicrophone:
+    """A microphone that passes on the frames of another one while it is awake, and silence else.
+
+    The wake word wakes it. It sleeps again when no turn was open for some seconds.
+    """
+
+    def __init__(
+        self,
+        microphone: Microphone,
+        word: WakeWord,
+        open_s: float,
+        changed: Callable[[bool], None] = lambda awake: None,
+    ) -> None:
+        """Wrap `microphone`, and let it sleep after `open_s` seconds without a turn. `changed` is
+        called with True when it wakes, and with False when it falls asleep."""
+        self.word = word
+        self.awake = False
+        self.busy: Callable[[], bool] = lambda: False
+        """Returns whether a turn is open; whoever begins the session sets it."""
+        self._microphone = microphone
+        self._open = samples(1000 * open_s)
+        self._changed = changed
+        self._busy_until = 0
+        """Sample up to which a turn was open, or the microphone slept."""
+        self._held = deque[AudioFrame]()
+        """Frames that are held back."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the wrapped microphone has finished, and no frame is held back."""
+        return self._microphone.finished and not self._held
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """Yield the frames of the wrapped microphone, silent ones until the wake word is said.
+
+        Time goes on in silence, so timers ring.
+        """
+        async with aclosing(self._microphone.frames()) as frames:
+            async for frame in frames:
+                if self.awake and self._goes_on(frame):
+                    yield frame
+                    continue
+                self._held.append(frame)
+                begin = await self.word.feed(frame)
+                if begin is not None:
+                    self.awake, self._busy_until = True, frame.end
+                    self._changed(True)
+                needed = frame.end if self.awake else self.word.needed
+                for passed in self._passed(needed, begin):
+                    yield passed
+        for passed in self._passed(self._held[-1].end if self._held else 0):
+            yield passed
+
+    def hold(self) -> None:
+        """Hold the wrapped microphone."""
+        self._microphone.hold()
+
+    def release(self) -> None:
+        """Release the wrapped microphone."""
+        self._microphone.release()
+
+    def _goes_on(self, frame: AudioFrame) -> bool:
+        """Return whether the microphone is still awake. Without a turn it falls asleep in time."""
+        if self.busy():
+            self._busy_until = frame.end
+        elif frame.end - self._busy_until >= self._open:
+            self.awake = False
+            self.word.reset()
+            self._changed(False)
+        return self.awake
+
+    def _passed(self, needed: int, begin: int | None = None) -> Iterator[AudioFrame]:
+        """Yield the held frames before sample `needed`, with silence before sample `begin`. None is
+        silence throughout."""
+        while self._held and self._held[0].end <= needed:
+            frame = self._held.popleft()
+            unheard = len(frame.pcm) if begin is None else max(0, begin - frame.start)
+            pcm = frame.pcm.copy()
+            pcm[:unheard] = 0
+            yield replace(frame, pcm=pcm)

@@ -1,0 +1,149 @@
+"""Finds a phrase by the recogniser: it decodes what is said first after a silence.
+
+Only the beginning of speech is decoded, until it is clear whether that is the phrase. So other
+people's talk costs one or two decodes in each of its stretches.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from msgspec.structs import replace
+
+from voiceloop.asr.hearing import Hearing, JudgedFrame
+from voiceloop.asr.turns import SpeechPaused, SpeechStarted, TurnDetector, TurnEnded
+from voiceloop.audio.frames import samples
+from voiceloop.config import TurnConfig
+from voiceloop.engines import GUESS, AsrRequest, Engines, Vad
+from voiceloop.types import AudioFrame
+from voiceloop.wake.phrase import Phrase
+
+logger = logging.getLogger(__name__)
+
+EVERY_MS = 1000
+"""Milliseconds of speech between two decodes while the words are too few to tell."""
+LONGEST_MS = 4000
+"""Milliseconds of speech after which it does not begin with the phrase."""
+PAUSE_MS = 160
+"""Shortest silence after which the phrase counts as said. Silences within words are shorter."""
+REST_MS = 500
+"""Silence after which the phrase may begin."""
+PRE_ROLL_MS = 500
+"""Milliseconds before the speech that are decoded too, and heard with it: with less, the speech
+detection of the session misses the first sound. They are silent, since `REST_MS` is not less."""
+TAIL_MS, LOOK_MS = 48, 250
+"""Milliseconds of silence after the speech in a first look, and by how much later a second one
+begins, which ends later too. Whisper tends to fill a longer silence with a word."""
+FOUND_MS = PRE_ROLL_MS + 200
+"""Milliseconds from the beginning of the pre-roll until speech is found."""
+KEPT_MS = PRE_ROLL_MS + LONGEST_MS + 2 * EVERY_MS
+"""Milliseconds of sound that are kept for a decode."""
+NO_LIMIT_S = 1e6
+"""Speech that does not begin with the phrase is left alone until the next silence, however late."""
+
+
+class SpokenPhrase:
+    """Finds a phrase by the recogniser; implements `microphone.WakeWord`."""
+
+    def __init__(self, phrase: Phrase, vad: Vad, engines: Engines, turns: TurnConfig) -> None:
+        """Find `phrase` by the recogniser of `engines`, and speech by `vad`, which nothing else
+        uses."""
+        self.name = phrase.name
+        self.said_until = 0
+        """Sample by which the phrase had been said, if the user went on without a pause: then it is
+        heard too, with what follows. 0 if it was not said so yet."""
+        self._phrase, self._vad, self._engines = phrase, vad, engines
+        self._turns = replace(
+            turns,
+            min_speech_ms=64,
+            pause_ms=PAUSE_MS,
+            pause_below=0.0,
+            pre_roll_ms=PRE_ROLL_MS,
+            hangover_ms=REST_MS,
+            max_turn_s=NO_LIMIT_S,
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the stream so far."""
+        self._vad.reset()
+        detector = TurnDetector(self._turns)
+        self._hearing = Hearing(self._vad, detector, self._turns, KEPT_MS / 1000)
+        self._offset: int | None = None
+        """Index in the stream of the first sample since the reset; None before it."""
+        self._start: int | None = None
+        """First sample, since the reset, of the speech that may begin with the phrase."""
+        self._tried = 0
+        """Sample up to which it was decoded."""
+
+    @property
+    def needed(self) -> int:
+        """Return the first sample that is still wanted, should the phrase be found later."""
+        begin = self._start
+        if begin is None:
+            begin = max(0, self._hearing.recent.end - samples(FOUND_MS))
+        return (self._offset or 0) + begin
+
+    async def feed(self, frame: AudioFrame) -> int | None:
+        """Take the next frame. Return the sample from which on the user is to be heard, if the
+        phrase has been said: that is at its beginning if words follow it."""
+        if self._offset is None:
+            self._offset = frame.start
+        begin = None
+        for event in self._hearing.feed(await self._judged(frame), 0.0):
+            match event:
+                case SpeechStarted():
+                    self._start, self._tried = event.start, event.speech_start
+                case SpeechPaused() if self._start is not None and begin is None:
+                    begin = await self._found(self._start, event.speech_end)
+                case TurnEnded():
+                    self._start = None
+                case _:
+                    pass
+        if self._start is not None and self._hearing.recent.end - self._tried >= samples(EVERY_MS):
+            begin = await self._found(self._start)
+        return None if begin is None else self._offset + begin
+
+    async def _found(self, start: int, speech_end: int | None = None) -> int | None:
+        """Decode the speech from `start` on, and return the sample from which on it is to be heard.
+
+        While the user speaks, the last word may be incomplete, and does not count. Once they are
+        silent, since `speech_end`, a second look with other silence around the words corrects what
+        the first one misheard.
+        """
+        end = self._tried = self._hearing.recent.end
+        looks = [(start, end)]
+        if speech_end is not None:
+            tail_end = min(end, speech_end + samples(TAIL_MS))
+            looks = [(start, tail_end), (start + samples(LOOK_MS), end)]
+        for window in looks:
+            words = await self._decoded(*window)
+            count = self._phrase.count(words[:-1] if speech_end is None else words)
+            if count == len(words) > 0:
+                return end
+            if count:
+                self.said_until = (self._offset or 0) + end
+                return start
+            if not self._phrase.begins(words[:-1]):
+                self._start = None
+                return None
+        if end - start >= samples(LONGEST_MS):
+            self._start = None
+        return None
+
+    async def _decoded(self, begin: int, end: int) -> list[str]:
+        asr, runner = self._engines.asr, self._engines.asr_runner
+        request = AsrRequest(self._hearing.recent.read(begin, end), final=False)
+        try:
+            words = await runner.call(partial(asr.transcribe, request), priority=GUESS)
+        except Exception as error:  # as in a turn: a decode that fails ends no conversation
+            logger.error("a decode for the wake phrase failed", exc_info=error)
+            return []
+        return [word.text for word in words]
+
+    async def _judged(self, frame: AudioFrame) -> JudgedFrame:
+        runner = self._engines.vad_runner
+        if runner is None:
+            return self._hearing.judge(frame)
+        return await runner.call(partial(self._hearing.judge, frame))
