@@ -154,8 +154,8 @@ async def test_a_conversation_with_a_name_goes_on_where_it_was_left(
                 if not number:
                     talk.write(SKY)
                 await drained(talk)
-    _, (_, again) = [about for kind, about in llm.log if kind == "rewrite"]
-    assert [past.said for past in again] == [SKY]
+    histories: list[Any] = [about for kind, about in llm.log if kind == "rewrite"]
+    assert [past.said for past in histories[-1][1]] == [SKY]
 
 
 async def test_a_name_that_is_a_path_is_refused() -> None:
