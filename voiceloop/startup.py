@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
-from voiceloop.engines import NO_REPORTS
 from voiceloop.threads import bound_threads
 
 T = TypeVar("T")
 
 ENVIRONMENT = {
     # Engines are imported with it too, but other code may import ONNX Runtime first.
-    NO_REPORTS: "1",
+    "ORT_DISABLE_TELEMETRY": "1",
     # On some GPUs torch prefers cuDNN's attention, which plans anew for each length.
     "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1",
 }
