@@ -173,11 +173,8 @@ class Loop:
         known: KeptConversation | None = None,
     ) -> AsyncGenerator[Talk]:
         """Run a conversation while the context lasts; `known` is one that goes on."""
-        engines, config, toolbox = (
-            of_conversation(self._engines, self.config),
-            self.config,
-            self._toolbox,
-        )
+        engines = of_conversation(self._engines, self.config)
+        config, toolbox = self.config, self._toolbox
         microphone = SwitchedMicrophone(places.microphone)
         goes_on, options = None, dict[str, Any]()
         if known is not None:
