@@ -1,6 +1,6 @@
-"""A check of a microphone and a speaker: what the one hears of silence, of the other, of the user.
+"""A check of a microphone and a speaker: it records silence, the echo of a chime, and a voice.
 
-`Checkup` judges the levels, in words. `examine` plays and listens.
+`examine` plays the chime and records. `Checkup` judges the recordings, in texts for the user.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ QUIET_S, CHIME_S, SPEAK_S = 1.5, 3.0, 4.0
 """Seconds of silence, of the chime, and of the user's voice."""
 CHIME_DBFS = -20.0
 LOWEST_HZ, OCTAVES, STEP, GLIDE_S = 180.0, 2.0, 1.12, 0.5
-"""The chime is a tone with many harmonics that glides up several times, each time from a higher
-note. So no place in it is like another, and the delay of its echo is clear."""
+"""The chime is a tone with many harmonics that glides up by `OCTAVES` octaves in `GLIDE_S` seconds,
+several times. The first glide begins at `LOWEST_HZ` hertz, and each later one higher by the factor
+`STEP`. So no part of the chime repeats another, and the delay of its echo is clear."""
 CLIPPED = 0.98
 """Amplitude from which a sample counts as clipped."""
 MOST_CLIPPED = 0.001
-"""Share of clipped samples that is no fault."""
+"""Share of clipped samples above which a voice counts as clipped."""
 TOO_QUIET_DBFS = -45.0
-"""Level of the loudest tenth of a second of a voice below which it is too quiet."""
+"""Level in dBFS below which a voice is too quiet, measured in its loudest tenth of a second."""
 NOISY_DB = 12.0
-"""How much a voice must stand out from the silence before it."""
+"""Minimum difference in dB between the levels of a voice and of the noise in the room."""
 AUDIBLE_DB = 6.0
-"""How much louder than silence an echo is."""
+"""Minimum difference in dB between the levels of an echo and of silence. A softer echo counts as
+none."""
 
 
 def chime(rate: int) -> Pcm:
-    """Return the sound that is played."""
+    """Return the chime at `rate` hertz."""
     count = round(CHIME_S / GLIDE_S)
     return np.concatenate([_glide(LOWEST_HZ * STEP**number, rate) for number in range(count)])
 
@@ -58,21 +60,22 @@ def _glide(lowest: float, rate: int) -> Pcm:
 
 @dataclass
 class Checkup:
-    """What was heard, and what it means."""
+    """The recordings of a check at 16 kHz, and what the echo canceller found."""
 
     quiet: Pcm
-    """The microphone while nobody spoke and nothing sounded."""
+    """Recording while nobody spoke and nothing sounded."""
     echo: Pcm
-    """The microphone while the chime sounded."""
+    """Recording while the chime sounded."""
     voice: Pcm
-    """The microphone while the user spoke."""
+    """Recording while the user spoke."""
     duplex: Duplex
     """Whether the echo of the chime was removed."""
     delay_ms: float | None
-    """How much later than the devices' times the chime came back; None if it did not."""
+    """Milliseconds by which the echo came later than the devices' times say; None if no echo was
+    found."""
 
     def findings(self) -> Iterator[str]:
-        """Yield what is found, a line each."""
+        """Yield the findings as texts for the user, one line each."""
         if max(float(np.abs(pcm).max()) for pcm in (self.quiet, self.echo, self.voice)) <= OFF:
             yield "the microphone gives only zeros: it is muted, or the system keeps it from you"
             return
@@ -110,8 +113,9 @@ def _loudest(pcm: Pcm) -> float:
 async def examine(
     card: Soundcard, say: Callable[[str], None], meter: Callable[[float], None]
 ) -> Checkup:
-    """Play and listen, for some nine seconds. Call `say` with what the user shall do, and `meter`
-    with the level of each frame in dBFS. Raises DeviceError if a device is lost."""
+    """Play the chime and record, for about ten seconds in all. Call `say` with instructions for the
+    user, and `meter` with the level of each frame in dBFS. Raises DeviceError if a device is
+    lost."""
     heard = list[Pcm]()
 
     def take(frame: AudioFrame) -> None:

@@ -130,7 +130,7 @@ class AudioFile:
 
     def _open_sound(self) -> _Forward:
         try:
-            # Opened by descriptor: given a name, soundfile would judge the format by its ending.
+            # With a name instead of a descriptor, soundfile would judge the format by its ending.
             return _Forward(self._raw.fileno(), closefd=False)
         except soundfile.LibsndfileError as error:
             self._raw.seek(0)

@@ -265,8 +265,8 @@ def _windows(pcm: Pcm, count: int, width: int, step: int = 1) -> Pcm:
 def _low_pass(taps: int, up: int, band: float) -> Pcm:
     """Return the filter for each of `up` phases between two samples: [up, taps].
 
-    Frequencies above the share `band` of the source's band are stopped. The slope lies just below
-    that.
+    The stop band begins at the share `band` of the source's band. The transition band lies just
+    below it.
     """
     slope = (80 - 8) / (2.285 * np.pi * taps)  # Kaiser's formula, relative to the source's band
     place = np.arange(taps * up) / up - taps / 2

@@ -1,8 +1,9 @@
-"""A microphone and a speaker that outlast their devices: unplugged, they wait until one is back.
+"""A microphone and a speaker that can be used without a break when their devices are unplugged.
 
-Meanwhile the microphone hears silence, so that time goes on, and the speaker keeps what it has been
-given and plays it later. PortAudio sees new devices only when it begins anew, for which all of its
-streams must be closed. So if one of the two devices is lost, both are opened again.
+While a device is away, the microphone hears silence, so that time goes on. The speaker keeps the
+audio that it is given, and plays it later. PortAudio sees new devices only after it begins anew,
+and for that all of its streams must be closed. So if one of the two devices is lost, both are
+opened again.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class LastingMicrophone:
         """How often a device was opened."""
         self._lose = lose
         self._first = 0
-        """Index of the first frame's first sample from the present device."""
+        """Index of the first sample of the present device, in the stream of all devices."""
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Yield frames of 10 ms at 16 kHz from now on, without end."""
@@ -66,7 +67,7 @@ class LastingMicrophone:
 
     @property
     def stretch(self) -> tuple[int, int]:
-        """Return how often a device was opened, and how often this one has lost samples."""
+        """Return how often a device was opened, and how often the present one has lost samples."""
         return self.opened, self.card.overflows if self.card else 0
 
     def recorded_at(self, index: int) -> float | None:
@@ -98,13 +99,13 @@ class LastingSpeaker:
         """How often a device was opened."""
         self._lose = lose
         self._waiting = silence(0)
-        """What was written while no device was there."""
+        """Samples that were written while no device was there."""
         self._before = 0
         """Number of samples that earlier devices have taken."""
         self._back = anyio.Event()
 
     def plug(self, card: SoundcardSpeaker) -> None:
-        """Go on with an open device."""
+        """Use the open device `card` from now on, and give it the samples that wait."""
         self.card, self.rate = card, card.rate
         self.opened += 1
         if len(self._waiting):
@@ -113,7 +114,7 @@ class LastingSpeaker:
         self._back.set()
 
     def unplug(self) -> None:
-        """Keep what the device has not taken for the next one."""
+        """Stop using the device. The samples that it has not taken wait for the next device."""
         if self.card is not None:
             self._waiting, taken = self.card.rest()
             self._before += taken
@@ -134,7 +135,7 @@ class LastingSpeaker:
         return due
 
     def overlay(self, pcm: Pcm) -> None:
-        """Play `pcm` at once, over what is written, if there is a device."""
+        """Mix `pcm` at once into the audio that is written. Without a device, drop it."""
         if self.card:
             self.card.overlay(pcm)
 
@@ -149,7 +150,7 @@ class LastingSpeaker:
         return dropped
 
     async def room(self) -> None:
-        """Wait until there is a device, and it has room for more audio."""
+        """Wait until a device is there and has room for more audio."""
         while True:
             if self.card is None:
                 await self._back.wait()
@@ -164,7 +165,8 @@ class LastingSpeaker:
 
     @property
     def stretch(self) -> tuple[int, int]:
-        """Return how often a device was opened, and how often this one ran out of samples."""
+        """Return how often a device was opened, and how often the present one has run out of
+        samples."""
         return self.opened, self.card.gaps if self.card else 0
 
     def taken(self) -> Pcm:
@@ -172,15 +174,15 @@ class LastingSpeaker:
         return self.card.taken() if self.card else silence(0)
 
     def sounding_at(self, time: float) -> float | None:
-        """Return which of all samples that devices have taken sounds at `time`, by the sound
-        system's clock; None while that is not known."""
+        """Return the index of the sample that sounds at `time`, by the sound system's clock; None
+        while it is not known. The index counts the samples that all devices have taken."""
         place = self.card.sounding_at(time) if self.card else None
         return None if place is None else self._before + place
 
 
 class Soundcard:
-    """A microphone and a speaker, open until the `with` block ends, however often they are
-    unplugged."""
+    """A microphone and a speaker that are open until the `with` block ends. Unplugged devices are
+    opened again."""
 
     def __init__(
         self,
@@ -192,7 +194,7 @@ class Soundcard:
         begin_anew: Callable[[], None] = begin_anew,
     ) -> None:
         """Open the default devices, or those with these names. Call `note` with a text for the user
-        when one is lost or back. Raises DeviceError."""
+        when a device is lost or back. Raises DeviceError."""
         self.note = note
         self.microphone, self.speaker = LastingMicrophone(self._lose), LastingSpeaker(self._lose)
         self.name = ""
@@ -218,8 +220,8 @@ class Soundcard:
             device.card.start()
 
     def flaws(self) -> tuple[float, int]:
-        """Return the seconds of recorded audio that nobody heard since the machine was too busy,
-        and how often a device itself lost samples or ran out of them."""
+        """Return the seconds of recorded audio that were lost because the machine was too busy, and
+        how often a device itself lost samples or ran out of them."""
         microphone, speaker = self.microphone.card, self.speaker.card
         if microphone is None or speaker is None:
             return self._lost_s, self._flaws
@@ -262,7 +264,8 @@ class Soundcard:
         return cards
 
     def _opened(self, rate: int | None) -> tuple[SoundcardMicrophone, SoundcardSpeaker]:
-        """Open both devices, or none; the speaker at `rate`."""
+        """Open both devices, the speaker at `rate` (None: its own rate). If one of them fails,
+        neither stays open."""
         with ExitStack() as stack:
             microphone = SoundcardMicrophone(self._names[0], opener=self._opener)
             stack.enter_context(microphone)

@@ -160,7 +160,7 @@ class Playback:
         self.finished = True
 
     def hasten(self) -> None:
-        """Wait for no lead."""
+        """Let the reply sound before its lead is queued."""
         self._lead = 0
 
     def open(self) -> None:

@@ -17,10 +17,10 @@ from voiceloop.types import AudioFrame, Pcm
 
 
 class PlayedAudio(PacedSpeaker):
-    """A speaker that hands on what it has played.
+    """A speaker that passes on the samples that it has played.
 
-    At real-time pace the place of a sample is its index in a recording of the loudspeaker. At pace
-    `max` all samples follow each other.
+    Each sample has a place. At real-time pace it is the sample's index in a recording of the
+    loudspeaker, which includes silence. At pace `max` it is the index among the samples alone.
     """
 
     def __init__(
@@ -31,18 +31,18 @@ class PlayedAudio(PacedSpeaker):
         pace: Pace = "realtime",
         since: float | None = None,
     ) -> None:
-        """`take` is called with the place of the first sample and the samples. Place 0 is at the
-        time `since`, or at the first sound."""
+        """Call `take` with the place of the first sample, and the samples. Place 0 is at the time
+        `since`; None means at the first sound."""
         super().__init__(rate, pace=pace)
         self._take = take
         self._begun = since
         self._held = silence(0)
         """Samples that may not have been played yet, and so may still be cut."""
         self._place = 0
-        """Place of the first of these."""
+        """Place of the first sample in `_held`."""
 
     def finish(self) -> None:
-        """Hand on everything that was written."""
+        """Pass on everything that was written."""
         self._settle(0)
 
     def write(self, pcm: Pcm) -> float:
@@ -66,7 +66,7 @@ class PlayedAudio(PacedSpeaker):
         return dropped
 
     def _settle(self, keep: int) -> None:
-        """Hand on the held samples, except the last `keep`, which have not been played yet."""
+        """Pass on the held samples, except the last `keep`, which have not been played yet."""
         played = len(self._held) - keep
         if played > 0:
             self._take(self._place, self._held[:played])
@@ -142,7 +142,7 @@ class RecordedMicrophone:
     """A microphone whose frames are also recorded."""
 
     def __init__(self, microphone: Microphone, take: Callable[[AudioFrame], None]) -> None:
-        """`take` is called with each frame, before anybody hears it."""
+        """Call `take` with each frame, before the frame is yielded."""
         self._microphone, self._take = microphone, take
 
     @property

@@ -215,9 +215,9 @@ class SoundcardSpeaker(_Card):
         self.underflows = 0
         """How often the device ran out of samples although some were waiting."""
         self.gaps = 0
-        """How often the device ran out of samples, waiting or not."""
-        # Counted in samples from the beginning of an unbroken stretch: devices tell the time in
-        # steps, and the next sample must not seem to be early or late.
+        """How often the device ran out of samples, also while none were waiting."""
+        # Time is counted in samples from the beginning of an unbroken stretch. Devices tell time
+        # in steps, so by their times the next sample could seem to be early or late.
         self._since = 0.0
         self._count = 0
         self._broken = True
@@ -227,9 +227,10 @@ class SoundcardSpeaker(_Card):
         super().__init__(device, opener, rate)
         self.rate = self.device_rate
         self._taken = Ring(round(BACKLOG_S * self.rate))
-        """What the device has taken, silence included, for `taken`."""
+        """Samples that the device has taken since the last call of `taken`, silence included."""
         self._overlay, self._mixed = Ring(self.rate), silence(self.rate)
-        """What sounds over all that is written, and room for a block of it."""
+        """Samples to mix into the written ones (`_overlay`), and a buffer for a block of them
+        (`_mixed`)."""
 
     def __exit__(self, *error: object) -> None:
         if self._started and not self.ended and len(self._ring):
@@ -254,8 +255,8 @@ class SoundcardSpeaker(_Card):
         return due
 
     def overlay(self, pcm: Pcm) -> None:
-        """Play up to a second at once, over what is written. It counts neither as written nor as
-        taken, so it moves no reply, and is no echo to remove."""
+        """Mix up to a second of `pcm` at once into the written audio. These samples count neither
+        as written nor as taken. So they delay no reply, and their echo is not removed."""
         with self._lock:
             self._overlay.append(pcm)
 
@@ -268,7 +269,8 @@ class SoundcardSpeaker(_Card):
         return dropped
 
     def rest(self) -> tuple[Pcm, int]:
-        """Return the samples that the device has not taken, and how many it has."""
+        """Return the samples that the device has not taken, and the number of samples that it has
+        taken."""
         with self._lock:
             return self._ring.take_all()[1], self._taken.end
 
@@ -298,8 +300,8 @@ class SoundcardSpeaker(_Card):
             return self._taken.take_all()[1]
 
     def sounding_at(self, time: float) -> float | None:
-        """Return which of all samples that were taken sounds at `time`, by the stream's clock; None
-        before the first one."""
+        """Return the index of the sample that sounds at `time`, by the stream's clock; None before
+        the first one. The index counts all samples that the device has taken."""
         with self._lock:
             return self._taken.end - (self._next - time) * self.rate if self._taken.end else None
 

@@ -34,7 +34,8 @@ class SwitchedMicrophone:
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Yield the frames of the wrapped microphone, silent ones while it is muted.
 
-        Time goes on in silence: a turn that is being heard ends as ever.
+        Muting ends a turn that is being heard, because silent frames count as a silence of the
+        user.
         """
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:

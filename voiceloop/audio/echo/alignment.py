@@ -1,7 +1,8 @@
-"""Finds, for each block that a microphone records, the block of the loudspeaker that it may echo.
+"""Aligns the signal of a loudspeaker with the signal of a microphone that records its echo.
 
-The two streams are counted in samples. Their times say how the counts begin; the delay of the echo
-is measured from then on. So are the clocks: two devices have two, and one of them is faster.
+Both signals are counted in samples. At first the devices' times tell which played sample sounded
+when a sample was recorded. These times may be wrong, so the delay of the echo is measured. The
+drift between the clocks of the two devices is measured too.
 """
 
 from __future__ import annotations
@@ -14,21 +15,23 @@ from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, samples, silence
 from voiceloop.types import Pcm
 
 LEAD = samples(20)
-"""Samples by which a played sample is given out before its echo comes."""
+"""Number of samples by which a played sample is read before its echo is recorded. The filter can
+only learn an echo that comes later."""
 SLACK = samples(15)
-"""How far from `LEAD` the echo may come before the streams are aligned anew."""
+"""Maximum deviation of the echo from `LEAD`, in samples, before the signals are aligned anew."""
 TAPS, KAISER = 32, 6.0
 """Length and shape of the filter that reads between two samples."""
 
 
 class Alignment:
-    """Reads what a loudspeaker plays in step with what a microphone records."""
+    """Reads the signal of a loudspeaker in step with the signal of a microphone."""
 
     def __init__(self, played: SampleBuffer) -> None:
-        """`played` has what the loudspeaker plays, before it sounds. Older samples are dropped."""
+        """Read from `played`, to which the loudspeaker's samples at 16 kHz are appended before they
+        sound. Old samples are dropped from it."""
         self.delay_ms: float | None = None
-        """Measured time by which the echo comes later than the streams' times say; None until it is
-        known."""
+        """Measured delay of the echo in milliseconds, relative to the devices' times; None until it
+        is known."""
         self._played = played
         self._delays, self._drift = DelayEstimator(), DriftEstimator()
         self._recorded = 0
@@ -36,18 +39,21 @@ class Alignment:
         self._place = 0.0
         """Place in `played` of the next block."""
         self._rate = 1.0
-        """Played samples in the time of a recorded one."""
+        """Number of played samples for each recorded one. It differs from 1 if the clocks
+        differ."""
         self._ahead = 0
-        """How many more samples were played than recorded by the streams' times."""
+        """Offset between the two counts by the devices' times: played sample `n + _ahead` sounded
+        when sample `n` was recorded."""
 
     def begin(self, ahead: int) -> None:
-        """Begin with the streams' times. By them, sample `n + ahead` of what is played sounded when
-        sample `n` was recorded."""
+        """Align the signals by the devices' times, by which played sample `n + ahead` sounded when
+        sample `n` was recorded. Forget the measured delay."""
         self._ahead, self._place, self.delay_ms = ahead, self._recorded + ahead + LEAD, None
         self._delays.reset()
 
     def read(self) -> Pcm:
-        """Return the next block of what was played, with silence for what is not held."""
+        """Return the next block of the played signal, with silence in place of samples that are not
+        held."""
         whole, between = divmod(self._place, 1.0)
         start = int(whole) - TAPS // 2 + 1
         block, held = silence(BLOCK + TAPS - 1), self._played
@@ -60,8 +66,8 @@ class Alignment:
         return np.convolve(block, _between(between), "valid").astype(np.float32)
 
     def follow(self, recorded: Pcm, played: Pcm) -> bool:
-        """Measure delay and drift by a block of both. Return True if the streams had to be aligned
-        anew."""
+        """Measure delay and drift with the next block of both signals. Return True if the signals
+        were aligned anew."""
         measured = self._delays.feed(recorded, played)
         if measured is None:
             return False
@@ -79,8 +85,8 @@ class Alignment:
 
 
 def _between(share: float) -> Pcm:
-    """Return the filter that reads a signal between two samples, at that `share` of the way: a sinc
-    with a Kaiser window."""
+    """Return the filter that interpolates between two samples, at the `share` of the way from the
+    first to the second: a sinc with a Kaiser window."""
     place = TAPS // 2 - 1 + share - np.arange(TAPS)
     window = np.i0(KAISER * np.sqrt(np.maximum(0, 1 - (2 * place / TAPS) ** 2)))
     taps = np.sinc(place) * window

@@ -1,12 +1,13 @@
-"""Removes the echo of a loudspeaker from a microphone's signal, in two stages.
+"""Removes the echo of a loudspeaker from a microphone's signal.
 
-A linear filter (`kalman`) subtracts what it has learnt of the way from loudspeaker to microphone.
-WebRTC's AEC3 then suppresses what is left: the effects of a driven loudspeaker and of late
-reflections. AEC3 alone would suppress the user too wherever the echo is as loud as the user is, as
-on most laptops. Noise is left as it is, since removing it costs words. What both leave is faint,
-but sometimes taken for words, so a gate (`gate`) closes where there is no more.
+First a linear filter (`kalman`) learns the echo path from the loudspeaker to the microphone, and
+subtracts the echo that it predicts. Then WebRTC's AEC3 suppresses the rest: the distortion of an
+overdriven loudspeaker, and late reflections. AEC3 alone would suppress the user too where the echo
+is as loud as the user, as on most laptops. Noise is kept, because recognisers miss words when it is
+removed. A faint rest of the echo remains, and is sometimes recognised as words. So a gate (`gate`)
+closes while the signal has nothing else in it.
 
-Until the echo is known to be removed, nothing is heard while something sounds.
+Until the echo is known to be removed, the output is silence while something sounds.
 """
 
 from __future__ import annotations
@@ -25,25 +26,26 @@ if TYPE_CHECKING:
     from pywebrtc_audio import AudioProcessor
 
 AUDIBLE_DBFS = -60.0
-"""Level from which a block of what is played can have an echo."""
+"""Level in dBFS from which a played block can have an audible echo."""
 ROOM_MS = 300
-"""Time in milliseconds for which a room still sounds."""
+"""Time in milliseconds for which a room still sounds after the loudspeaker."""
 DELAY_S = 0.008
-"""How much later a sound comes out of AEC3 than it went in."""
+"""Delay of AEC3 in seconds."""
 
 
 class EchoCanceller:
     """Removes the echo from blocks of 10 ms at 16 kHz."""
 
     def __init__(self, played: SampleBuffer) -> None:
-        """`played` has what the loudspeaker plays, before it sounds."""
+        """Use `played`, to which the loudspeaker's samples at 16 kHz are appended before they
+        sound."""
         self.alignment = Alignment(played)
         self._sounds_ms = 0
-        """Time for which an echo may still come."""
+        """Milliseconds for which an echo may still come."""
         self._restart()
 
     def _restart(self) -> None:
-        """Learn the way of the echo anew."""
+        """Learn the echo path anew."""
         self._trial = Trial()
         self._linear = KalmanFilter()
         self._suppressor = _suppressor()
@@ -51,17 +53,18 @@ class EchoCanceller:
 
     @property
     def duplex(self) -> Duplex:
-        """Return what is heard while something sounds."""
+        """Return whether the user is heard while something sounds."""
         return self._trial.duplex
 
     def begin(self, ahead: int) -> None:
-        """Begin with the streams' times, as `Alignment.begin` does."""
+        """Align the signals by the devices' times, as `Alignment.begin` does, and learn the echo
+        path anew."""
         self.alignment.begin(ahead)
         self._restart()
 
     def cancel(self, recorded: Pcm) -> Pcm:
-        """Return the next block of the microphone without echo. The user's voice comes `DELAY_S`
-        later than it was recorded."""
+        """Return the next block of the microphone without echo. The user's voice is delayed by
+        `DELAY_S`."""
         played = self.alignment.read()
         if self.alignment.follow(recorded, played):
             self._restart()

@@ -1,8 +1,8 @@
-"""Finds how much later a loudspeaker is heard in the microphone than its samples were played.
+"""Measures the delay of a loudspeaker's echo in a microphone, and the drift between their clocks.
 
-What drivers say of their delays is often wrong by tens of milliseconds, and by hundreds with
-Bluetooth. So the delay is measured: by the generalised cross-correlation with phase transform
-(Knapp and Carter 1976) of what was played and what was recorded.
+Delays that drivers report are often wrong by tens of milliseconds, and by hundreds with Bluetooth.
+So the delay is measured by the generalised cross-correlation with phase transform (Knapp and Carter
+1976) of the played and the recorded signal.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from voiceloop.audio.frames import SPEECH_RATE, dbfs, samples, silence
 from voiceloop.types import Pcm
 
 WINDOW = 16_384
-"""Samples that are compared: about a second at 16 kHz."""
+"""Number of samples in one comparison: about a second at 16 kHz."""
 STEP = WINDOW // 4
 """Samples from one comparison to the next."""
 EARLIEST_MS, LATEST_MS = -150, 550
 """Delays that can be found, in milliseconds."""
 KEEP = 0.75
-"""Share of the older comparisons in the sum."""
+"""Weight of the earlier comparisons in the sum, relative to the newest one."""
 CLEAR = 15.0
-"""How many standard deviations a peak must rise above the other delays."""
+"""Minimum height of the peak, in standard deviations of the correlation."""
 QUIET_DBFS = -55.0
-"""Level below which what is played has no echo to measure."""
+"""Level in dBFS below which the played signal is too soft to measure its echo."""
 MOST = 60
-"""Delays from which drift is measured."""
+"""Maximum number of delays from which drift is computed. The newest ones are used."""
 APART = 3 * SPEECH_RATE
-"""Samples between two delays from which a slope can be told."""
+"""Minimum distance in samples between two delays from which a slope is computed."""
 ENOUGH = 10
-"""Slopes from which drift is known."""
+"""Minimum number of slopes from which drift is computed."""
 SAME = samples(2)
-"""Two peaks that are no further apart than this, in samples, are the same delay."""
+"""Maximum difference in samples between two peaks that count as the same delay."""
 
 
 class DelayEstimator:
-    """Measures the delay while something sounds."""
+    """Measures the delay of the echo while the loudspeaker sounds."""
 
     def __init__(self) -> None:
         self.reset()
@@ -49,10 +49,11 @@ class DelayEstimator:
         """Samples since the last comparison."""
         self._sum = np.zeros(WINDOW + 1, np.complex64)
         self._before: float | None = None
-        """The peak of the comparison before, if it was clear."""
+        """Delay at the peak of the previous comparison, in samples; None if no peak was clear."""
 
     def feed(self, recorded: Pcm, played: Pcm) -> float | None:
-        """Add a block of both. Return the delay in samples once two comparisons agree."""
+        """Add the next block of both signals. Return the delay in samples if two successive
+        comparisons agree, otherwise None."""
         self._played = np.concatenate((self._played[len(played) :], played))
         self._recorded = np.concatenate((self._recorded[len(recorded) :], recorded))
         self._fresh += len(recorded)
@@ -79,21 +80,21 @@ class DelayEstimator:
 
 
 def _top(left: float, middle: float, right: float) -> float:
-    """Return the place of the top of a parabola through three points, from the one in the
-    middle."""
+    """Return where the parabola through three neighbouring points is highest, relative to the
+    middle one."""
     return 0.5 * (left - right) / (left - 2 * middle + right)
 
 
 class DriftEstimator:
-    """Measures by how much one of the two clocks is faster, from delays that were measured."""
+    """Computes the drift between two clocks from measured delays."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, float]] = deque(maxlen=MOST)
 
     def feed(self, at: int, delay: float) -> float | None:
-        """Add the delay, in samples, that was measured at sample `at`. Return how many samples the
-        delay grows with each sample, once enough is known: the median of the slopes between all
-        pairs (Theil 1950), which single wrong delays do not disturb."""
+        """Add a `delay` in samples that was measured at sample `at`. Return the growth of the delay
+        per sample, or None while too little is known. The growth is the median of the slopes
+        between all pairs of delays (Theil 1950), so single wrong delays do not matter."""
         self._seen.append((at, delay))
         times, delays = np.array(self._seen).T
         early, late = np.triu_indices(len(times), 1)

@@ -1,4 +1,4 @@
-"""Closes while what is left of an echo is far too faint to be the user."""
+"""A gate that closes while the output of the echo canceller is only a faint rest of the echo."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from voiceloop.audio.frames import FRAME_MS, dbfs
 from voiceloop.types import Pcm
 
 FAINT_DB = 20.0
-"""What is left counts as echo if it is that much fainter than what was recorded. A user who speaks
-at the same time is louder than that, or the loudspeaker would drown them."""
+"""Difference in dB between the canceller's input and output from which the output counts as a rest
+of the echo. The voice of a user who speaks meanwhile is louder than that, unless the loudspeaker
+drowns it."""
 MEMORY_MS = 200
 """Time in milliseconds over which the loudest blocks are compared, so that the gate stays open in
 the middle of a word."""
@@ -23,7 +24,8 @@ class ResidualGate:
         self._recorded, self._left = deque[float](maxlen=size), deque[float](maxlen=size)
 
     def opens(self, recorded: Pcm, left: Pcm) -> bool:
-        """Add a block of both. Return whether it may be heard."""
+        """Add the next block, `recorded` before and `left` after the canceller. Return whether it
+        may be heard."""
         self._recorded.append(dbfs(recorded))
         self._left.append(dbfs(left))
         return max(self._left) > max(self._recorded) - FAINT_DB

@@ -19,8 +19,8 @@ class RecordingDevice(Protocol):
 
     @property
     def stretch(self) -> tuple[int, int]:
-        """Return how often a device was opened, and how often that device has lost samples. Times
-        belong to one such stretch."""
+        """Return how often a device was opened, and how often the present one has lost samples.
+        Times before a change of either number cannot be compared with times after it."""
         ...
 
     def recorded_at(self, index: int) -> float | None:
@@ -37,8 +37,8 @@ class PlayingDevice(Protocol):
 
     @property
     def stretch(self) -> tuple[int, int]:
-        """Return how often a device was opened, and how often that device ran out of samples. Times
-        belong to one such stretch."""
+        """Return how often a device was opened, and how often the present one has run out of
+        samples. Times before a change of either number cannot be compared with times after it."""
         ...
 
     def taken(self) -> Pcm:
@@ -46,8 +46,8 @@ class PlayingDevice(Protocol):
         ...
 
     def sounding_at(self, time: float) -> float | None:
-        """Return which of all samples that were taken sounds at `time`, by the sound system's
-        clock; None while that is not known."""
+        """Return the index of the sample that sounds at `time`, by the sound system's clock; None
+        while it is not known. The index counts all samples that the device has taken."""
         ...
 
 
@@ -91,7 +91,8 @@ class EchoFreeMicrophone:
                     self._deaf()
 
     def _ahead(self, index: int) -> int | None:
-        """Return how many more samples were played than recorded, by the devices' times."""
+        """Return the offset for `EchoCanceller.begin` by the devices' times: the played sample that
+        sounded when sample `index` was recorded, minus `index`. None while it is not known."""
         time = self._recorder.recorded_at(index)
         sounding = None if time is None else self._speaker.sounding_at(time)
         if sounding is None:

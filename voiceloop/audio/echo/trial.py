@@ -1,4 +1,4 @@
-"""Finds out whether an echo is removed, by what was recorded and what is left of it."""
+"""Judges whether an echo is removed, from the levels before and after the echo canceller."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from voiceloop.audio.frames import FRAME_MS
 from voiceloop.types import Pcm
 
 REMOVED_DB, FAINT_DBFS = 12.0, -55.0
-"""The echo counts as removed if that much of it is gone, or no more than that is left."""
+"""The echo counts as removed if the canceller lowers the level by `REMOVED_DB`, or to `FAINT_DBFS`
+or less."""
 TRIAL_MS = 300
-"""Time of sound in milliseconds that is judged at once."""
+"""Milliseconds of sound from which one judgement is made."""
 NO_ECHO_MS = 1500
-"""Time of sound in milliseconds after which an echo whose delay was not found is not there."""
+"""Milliseconds of sound after which no echo is expected, if its delay has not been found."""
 GIVE_UP_MS = 4000
-"""Time of sound in milliseconds after which an echo that is still there counts as not removable."""
+"""Milliseconds of sound after which an echo that is not removed counts as not removable."""
 
 
 class Duplex(Enum):
-    """What is heard while something sounds."""
+    """Whether the user is heard while something sounds."""
 
     TRYING = auto()
-    """Nothing yet: the echo is not known to be removed."""
+    """Not yet: it is not known whether the echo is removed."""
     FULL = auto()
-    """The user: the echo is removed."""
+    """Yes: the echo is removed."""
     HALF = auto()
-    """Nothing: the echo could not be removed so far."""
+    """No: the echo could not be removed so far."""
 
 
 class Trial:
@@ -38,11 +39,12 @@ class Trial:
         self.duplex = Duplex.TRYING
         self._sounded_ms = self._judged_ms = 0
         self._recorded = self._left = 0.0
-        """Energy of the present stretch before and after the canceller."""
+        """Energy before (`_recorded`) and after (`_left`) the canceller since the last
+        judgement."""
 
     def feed(self, recorded: Pcm, left: Pcm, *, found: bool) -> None:
-        """Add a block while something sounds. `found` says whether the delay of the echo is
-        known."""
+        """Add a block while something sounds, `recorded` before and `left` after the canceller.
+        `found` says whether the delay of the echo is known."""
         self._sounded_ms += FRAME_MS
         if self.duplex is Duplex.FULL or not (found or self._sounded_ms > NO_ECHO_MS):
             return
