@@ -37,8 +37,8 @@ takes."""
 SHORTEST_S = 0.5
 """Minimum length in seconds of a window, for a model that was trained on windows of any length."""
 QUIET = -0.75
-"""Value of the features of silence that follows speech of a usual level. It depends on the speech,
-because features are relative to the loudest sound."""
+"""Typical value of the features of silence after speech of a usual level. The exact value depends
+on the speech, because features are relative to the loudest sound."""
 FRAMES_PER_STEP = 20
 """Feature frames in a step of 0.2 s. Windows have lengths of whole steps, because the encoder's
 convolutions compile a kernel of some 0.3 MB for each length, and keep it for good."""

@@ -95,7 +95,7 @@ class Silero:
 @lru_cache
 def _session() -> Any:
     """Load the network once for all streams; its `run` is thread-safe."""
-    # Looked up without importing the package, which would load CTranslate2 and more.
+    # The package is only looked up: importing it would load CTranslate2 and more.
     package = find_spec("faster_whisper")
     asset = "assets/silero_vad_v6.onnx"
     path = Path(package.origin).parent / asset if package and package.origin else Path(asset)

@@ -92,7 +92,8 @@ class StreamingSession:
         self._settled = self._revision = 0
         """Number of settled words (`_settled`) and number of transcripts so far (`_revision`)."""
         self._silence: tuple[int, int] | None = None
-        """Samples at which the speech ended and at which that was decided; None during speech."""
+        """Sample at which the speech ended, and sample at which the pause was detected; None during
+        speech."""
         self._final_to = 0
         """Sample before which all words are known, if the newest result is a final one; 0 if it is
         partial."""

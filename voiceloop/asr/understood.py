@@ -21,7 +21,7 @@ class Understood:
         self._settled: tuple[Word, ...] = ()
         """Frozen words, in the form of their last decode."""
         self._unsettled: tuple[Word, ...] = ()
-        """Words that followed the frozen ones in their decode, when words were last frozen."""
+        """Words after the frozen ones in the decode in which words were last frozen."""
         self._within_sentence = False
         """Whether the window begins within a sentence. The decoder writes its first word with a
         capital even then."""

@@ -78,7 +78,7 @@ class Hypothesis:
 
     @property
     def trusted(self) -> bool:
-        """Whether a decode of a full window, not a short one, would probably be the same."""
+        """Whether a decode of the full window would probably give the same words."""
         texts = [word.text for word in self.words]
         return self.ended and self.mean >= UNLIKELY and not repeats(texts)
 
