@@ -98,8 +98,8 @@ class ClauseCutter:
         self._context = ""
         """The end of the text of all earlier clauses, at most `CONTEXT` characters."""
         self._undecided: int | None = None
-        """Index in the piece at which a sentence may have ended, so that the next word decides;
-        else None."""
+        """Index in the piece at which a sentence may have ended; the next word decides. None if
+        there is no such index."""
         self._start = 0
         """Number of the reply's characters before the piece."""
         self._tokens = TokenCount()

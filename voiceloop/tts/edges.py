@@ -25,8 +25,8 @@ class Trimmer:
     once.
 
     Its joined output does not depend on how the audio is divided into pieces. It holds back the
-    quiet audio after the last audible sample, where the clause may end, and before it as much audio
-    as the fade-out takes.
+    quiet audio at the end, because the clause may end there. It also holds back the audio before
+    that for the length of the fade-out.
     """
 
     def __init__(self, rate: int) -> None:

@@ -77,7 +77,8 @@ Style = npt.NDArray[np.float32]
 
 
 class Kokoro:
-    """Kokoro as an `engines.Tts`. In each step the model speaks a text that it reads at once."""
+    """Kokoro as an `engines.Tts`. In each step the model speaks a clause, or a part of one that is
+    too long for the model."""
 
     rate = RATE
     paces = True

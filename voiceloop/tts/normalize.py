@@ -45,8 +45,12 @@ def normalize(
     written: str, language: Language, *, before: str = "", code_said: bool = False
 ) -> SpokenText:
     """Return the spoken form of `written`, a clause of a reply in `language`; empty if nothing can
-    be said. The text `before` the clause helps to interpret it. A sentence about code replaces the
-    first code, and all other code is left out; with `code_said`, so is the first."""
+    be said.
+
+    The text `before` the clause helps to interpret it. The first code in the clause is replaced by
+    a sentence that mentions it, and all other code is left out. With `code_said`, all code is left
+    out.
+    """
     return _join(plain(before).text, plain(written), _compiled(language), code_said)
 
 

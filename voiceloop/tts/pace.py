@@ -15,8 +15,8 @@ from voiceloop.types import Clause, Span
 AMPLE_S = 1.5
 """With at least this many seconds of queued audio, several sentences are synthesised at once."""
 LONG_CHARS = 150
-"""A clause of this many characters or more is not joined with the next one. An interruption would
-throw away more, and some engines lose their way in long texts."""
+"""A clause of this many characters or more is not joined with the next one. An interruption of a
+longer text would waste more audio, and some engines make mistakes in long texts."""
 COMFORTABLE = 0.8
 """Real-time factor up to which no audio has to be queued before playback begins."""
 REPLY_S = 6.0

@@ -3,10 +3,10 @@ words.
 
 Order matters: at each place the first rule that matches is used. The last rule matches any
 character and says nothing. A rule may look at the text around its match, but replaces only the
-match. A result of marks alone is added to the word before. A line break adds a period if that word
-has no mark. This module has the rules for addresses, words and marks; `figures` has the rules for
-numbers. The languages' own words and rules come from `languages`. This module does not know where
-the text comes from.
+match. If a rule returns only marks, they are added to the word before. A line break adds a period,
+unless the word before has a mark. This module has the rules for addresses, words and marks;
+`figures` has the rules for numbers. The languages' own words and rules come from `languages`. This
+module does not know where the text comes from.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant

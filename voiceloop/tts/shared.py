@@ -88,7 +88,8 @@ def _signs(signs: Iterable[str]) -> str:
 
 
 def _behind_number(words: Iterable[str]) -> str:
-    """Return a pattern of the place right after a number and its unit, which is one of `words`."""
+    """Return a pattern that matches at the end of a number and its unit, which is one of
+    `words`."""
     return (
         "(?:"
         + "|".join(rf"(?<=\d{space}{re.escape(word)})" for word in words for space in ("", " "))

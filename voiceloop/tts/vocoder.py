@@ -95,9 +95,9 @@ def padding(given: int, lengths: Sequence[int], *, first: bool, last: bool) -> t
     """Return how many frames to add before and after `given` frames to reach one of the `lengths`.
 
     `first` and `last` tell whether the given frames begin and end the latent. At such an end none
-    are added, because there the decoder's own zero padding counts. So frames are added after the
-    given ones if possible, else before them, else nowhere. None are added either if no length is
-    large enough.
+    may be added, because there the decoder's own zero padding counts. So frames are added after the
+    given ones if these do not end the latent, else before them if these do not begin it. None are
+    added if no length is large enough.
     """
     more = next((length for length in lengths if length >= given), given) - given
     if not last:
