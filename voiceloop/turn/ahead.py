@@ -1,5 +1,8 @@
-"""Work for the next turn: replies to what the user may say next, begun while all models are idle,
-and the reading of a history behind a recited reply."""
+"""Work for the next turn, done before that turn begins.
+
+`look_ahead` begins replies to what the user may say next, while all models are idle. `catch_up` has
+the language model read the history while a recited reply sounds.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ async def look_ahead(
 
 
 async def catch_up(resources: Resources, recorder: Recorder) -> None:
-    """Have the model read all that was said up to the end of a recited reply, which sounds.
+    """Have the model read the history up to the end of a recited reply, while that reply sounds.
 
     A failure is only logged, because the next turn will report it.
     """

@@ -36,7 +36,7 @@ class SpokenExchange:
 
 
 def sounding(reply: Reply, heard: Heard) -> SpokenExchange:
-    """Return the exchange of a reply that sounds, and of which `heard` was heard so far."""
+    """Return the exchange of a reply that is still sounding. `heard` is the part heard so far."""
     text = reply.thinking.text_of(heard.tokens)
     return _exchange(reply, len(heard.words), text, text, None)
 
@@ -44,7 +44,7 @@ def sounding(reply: Reply, heard: Heard) -> SpokenExchange:
 def finished(reply: Reply, words: int, heard: str, outcome: Outcome) -> SpokenExchange | None:
     """Return the exchange of a reply that is over.
 
-    None if the user knows of no reply: it was never let out, or it was meant to be silent.
+    Returns None if the reply was never let out, was abandoned, or was meant to be silent.
     """
     thinking = reply.thinking
     silent = thinking.answer is not None and not thinking.answer.text

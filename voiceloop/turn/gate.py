@@ -36,7 +36,8 @@ class Gate:
         self._rank()
 
     def commit(self) -> None:
-        """Let the reply out: the user has finished, and said just what it answers."""
+        """Let the reply out, because the user has finished and has said exactly the words that it
+        answers."""
         self._committed.set()
         self._rank()
 

@@ -41,12 +41,12 @@ class History:
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
         """Tool calls with which the last reply ended, each with its result or None."""
         self._called_after = 0
-        """Number of tokens of the last reply. If the next reply continues it with a tool's results,
-        they count as heard together with the next reply's."""
+        """Number of tokens of the last reply. If a reply continues it after a tool's results, these
+        tokens count as heard together with those of the continuation."""
 
     def replace(self, rewritten: Any) -> inputs.Rewrite:
-        """Take the function `rewritten`, which will put another history in place. Return the
-        request for it."""
+        """Keep `rewritten`, a function that puts another history in place. Return the report that
+        requests that history."""
         number = next(self._numbers)
         self._rewrites[number] = rewritten
         return inputs.Rewrite(number)
@@ -58,8 +58,8 @@ class History:
         yield inputs.Rewritten(request.rewrite)
 
     def _discard(self, number: int) -> None:
-        """Discard the functions for the history with this number, which is in place, and for those
-        before it."""
+        """Discard the functions for history `number`, which is in place, and for all earlier
+        histories."""
         self._rewrites = {other: one for other, one in self._rewrites.items() if other > number}
 
     async def read(self, request: actions.ReadOpening) -> Reports:

@@ -69,8 +69,8 @@ async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pc
 
 
 async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords) -> Reports:
-    """Have the language model read the user's words. After the first question, then begin replies
-    to what the user may say next."""
+    """Have the language model read the user's words, and report that they are read. Then, except in
+    the first turn, begin replies to what the user may say next."""
     conversation, text, begun = resources.conversation, request.text, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)

@@ -65,7 +65,7 @@ class Listener:
         """Report what the user does, until the microphone has finished or `end` was called, and no
         turn is being heard.
 
-        Each report must be handled before the next is requested, which may depend on it.
+        Each report must be handled before the next is requested, because the next may depend on it.
         """
         async with aclosing(self.microphone.frames()) as frames:
             async for frame in frames:

@@ -1,5 +1,5 @@
-"""Which work a session does at the same time and ahead of time, with names for leaving parts
-out."""
+"""The work that a session does at the same time and ahead of time. Each name in `OVERLAPS` says
+which parts of it are left out."""
 
 from __future__ import annotations
 

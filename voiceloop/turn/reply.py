@@ -175,7 +175,7 @@ class Reply:
                 with anyio.move_on_after(self._head_start_s):
                     await begun.wait()
             if text := thinking.instead:
-                # Normalised alone: the model's text may end within something that would swallow it.
+                # This text is normalised alone, as markup left open before it would swallow it.
                 said = normalize(text, thinking.language)
                 spans = tuple(Span(word.start, word.end, 0) for word in said.words)
                 last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)

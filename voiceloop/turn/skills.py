@@ -1,5 +1,5 @@
-"""What a session can do without its language model, and what it remembers for that: timers, voice
-settings, and what was said."""
+"""The skills of a session, and the state that they need: timers, voice settings, facts, and what
+was said."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def unusable(conversation: Conversation, config: Config, toolbox: Toolbox) -> st
 
 
 class SkillsMemory(Struct, frozen=True):
-    """What the skills of a conversation remember, for a server that goes on with it."""
+    """The state of the skills of a conversation, from which a later session of a server
+    continues."""
 
     voice: VoiceAdjustment
     timers: tuple[Timer, ...]
@@ -90,14 +91,14 @@ class SkillsMemory(Struct, frozen=True):
 
 
 class Skills:
-    """The skills of one conversation, and what they remember over all of its connections.
+    """The skills of one conversation, and their state, which is kept when a client connects again.
 
-    Its attributes are what is remembered.
+    Its attributes are that state.
     """
 
     def __init__(self, *, paced: bool = True, keeps: bool = False) -> None:
         """Begin without timers. `paced` says whether replies can be made slower and faster, and
-        `keeps` whether what is remembered outlasts the conversation."""
+        `keeps` whether facts outlast the conversation."""
         self.voice = VoiceAdjustment()
         self._paced = paced
         self._timers: list[tuple[float, Timer]] = []
@@ -182,7 +183,7 @@ class Skills:
         )
 
     def recall(self, memory: SkillsMemory) -> None:
-        """Take over what others remember. Timers that are over by now ring soon."""
+        """Take over the state of an earlier session. Timers that are over by now ring soon."""
         self.voice, self._begun = memory.voice, memory.begun
         self._said.extend(memory.said)
         self._heard, self._asks_for_time = memory.heard, memory.asks_for_time

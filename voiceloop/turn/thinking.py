@@ -49,8 +49,8 @@ class Thinking:
         self.said = ""
         """Text of the reply so far, as written."""
         self.instead: str | None = None
-        """Text that is said because the reply itself says nothing; empty if the reply is only
-        written. None if the reply says something, and until it is over."""
+        """Text that is said in place of a reply that says nothing; empty if that reply is only
+        written. None until the reply is over, and if it says something."""
         self.apology = ""
         """Text that is said at the end because the language model failed; empty if it did not."""
         self.failure: VoiceloopError | None = None
