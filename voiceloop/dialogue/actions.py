@@ -170,7 +170,8 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class RecordDecision:
-    """Record a decision of a turn: since when it was open, and the facts on which it was based."""
+    """Record a decision in the trace of a turn: its name, the time since which it was open, and the
+    facts on which it was based."""
 
     turn: int
     name: str

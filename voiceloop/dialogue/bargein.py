@@ -23,12 +23,13 @@ ECHO = 2
 """Minimum number of words that are an echo of the reply if they occur in it in a row. Fewer may be
 equal by chance."""
 WHOLE_ECHO = 3
-"""Minimum number of words in a row that make a whole turn an echo. Who answers at once may well
-repeat two words of the reply."""
+"""Minimum number of words in a row that make a whole turn an echo. A user who answers at once may
+well repeat two words of the reply."""
 MISHEARD = 6
-"""Minimum number of words of a turn that is an echo although some of them were misheard."""
+"""Minimum number of words in a turn that counts as an echo although some words were misheard."""
 ALIKE = 0.8
-"""Share of such words that must be those of the reply, in the same order."""
+"""In a turn of `MISHEARD` words or more, the minimum share of words that occur in the reply in the
+same order, if the turn is an echo."""
 
 
 class Verdict(Enum):
@@ -70,8 +71,8 @@ def judge(
 
 
 def comes_back(words: Sequence[str], spoken: Sequence[str]) -> bool:
-    """Return whether the `words` of a whole turn are but `spoken`, the reply's words that sounded
-    at that time: the microphone heard the loudspeaker."""
+    """Return whether a turn is only an echo, because the microphone heard the loudspeaker. `words`
+    are all words of the turn. `spoken` are the reply's words that sounded at that time."""
     said, reply = _normal(words), _normal(spoken)
     if _echo(said, reply, WHOLE_ECHO):
         return True
@@ -81,7 +82,7 @@ def comes_back(words: Sequence[str], spoken: Sequence[str]) -> bool:
 
 
 def _echo(said: Sequence[str], spoken: Sequence[str], least: int) -> bool:
-    """Return whether `spoken` contains all of `said`, at least so many words, in a row."""
+    """Return whether `said` has at least `least` words, and `spoken` contains them in a row."""
     n = len(said)
     return n >= least and any(
         list(spoken[at : at + n]) == list(said) for at in range(len(spoken) - n + 1)
@@ -89,11 +90,11 @@ def _echo(said: Sequence[str], spoken: Sequence[str], least: int) -> bool:
 
 
 def _alike(said: Sequence[str], spoken: Sequence[str]) -> int:
-    """Return how many words both have in the same order."""
+    """Return how many words `said` and `spoken` have in common, in the same order."""
     blocks = SequenceMatcher(None, said, spoken, autojunk=False).get_matching_blocks()
     return sum(block.size for block in blocks)
 
 
 def _normal(words: Sequence[str]) -> list[str]:
-    """Return words as they are compared, without those that are nothing but signs."""
+    """Return the normalised words, without those that have neither letters nor digits."""
     return [word for word in map(normalise, words) if word]

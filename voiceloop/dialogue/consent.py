@@ -2,7 +2,7 @@
 
 The first call of such a tool only has the model ask the user. The same call, with the same
 arguments, may run in the user's next turn, once, if that turn says nothing but yes. So no word of
-the model, and nothing that a tool has returned, can stand in for the user's.
+the model, and nothing that a tool has returned, can replace the user's yes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from voiceloop.types import ToolCall
 
 
 def take_consent(state: ConversationState, turn_id: int) -> None:
-    """Take the words of a turn whose reply is let out as the answer to what was asked before."""
+    """Take the words of a turn as the user's answer to the last request for consent. It is called
+    when the reply to that turn is let out."""
     turn = state.turn(turn_id)
     assert turn is not None, "it is being answered"
     if turn.asks:

@@ -38,7 +38,7 @@ class Abilities:
 class ConversationState:
     """All turns that are not over, what the language model does, and who has the floor.
 
-    Its fields are many and flat, because each is changed by another report.
+    Its fields are many and flat, because each is changed by a different report.
     """
 
     settings: DialogueSettings
@@ -82,7 +82,7 @@ class ConversationState:
     model may begin something."""
     played: ReplyProgress = field(default_factory=ReplyProgress)
     asked: frozenset[ToolAndArguments] = frozenset()
-    """Calls of tools that the user must agree to, and about which they are being asked."""
+    """Tool calls that need the user's consent, for which the user is being asked."""
     agreed: frozenset[ToolAndArguments] = frozenset()
     """Calls to which the user has agreed in the turn that is being answered."""
 

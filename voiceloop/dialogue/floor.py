@@ -63,7 +63,7 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
 
 
 def drop_echo(state: ConversationState, turn_id: int | None) -> None:
-    """Stop a turn in which nothing was heard but the reply, from the loudspeaker."""
+    """Stop a turn in which the microphone heard only the echo of the reply."""
     turn = state.turn(turn_id)
     if turn is None or not (turn.beside and turn.ended) or turn.words.whole is None:
         return

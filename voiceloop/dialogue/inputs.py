@@ -173,8 +173,8 @@ class Rang:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Something is to be said that answers nothing: what the user wants to hear again, or the text
-    of a program."""
+    """A text is to be said that answers no question: one that the user wants to hear again, or one
+    from a program."""
 
     text: str
 

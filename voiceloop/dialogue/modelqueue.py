@@ -16,7 +16,7 @@ def take(state: ConversationState, report: inputs.FromModel) -> None:
     """Apply a report of the language model to the state."""
     if isinstance(report, inputs.Rewritten | inputs.OpeningRead):
         state.model = None
-        if state.rewrite == report.rewritten:  # no other was requested meanwhile
+        if state.rewrite == report.rewritten:  # no newer history was requested
             state.rewrite = None
         return
     turn = state.turn(report.turn)
@@ -27,7 +27,7 @@ def take(state: ConversationState, report: inputs.FromModel) -> None:
         return
     state.model = None
     take_probability(state, turn, report)
-    # While it was read, a client may have brought results of tools that an earlier turn called.
+    # During the read, a client may have brought results of tools that an earlier turn called.
     comes_next = state.rewrite is None and state.turns[0].id == turn.id
     if comes_next and _expects_no_more(state, turn.id, report.text):
         _reply(state, turn.id, state.turns[0].hypothesis, ahead=True)
@@ -93,8 +93,8 @@ def _expects_no_more(state: ConversationState, turn_id: int, words: str) -> bool
 
 
 def _reads_to_judge(state: ConversationState, turn: Turn) -> bool:
-    """Return whether the model must read the words just to judge whether the turn is over. A reply
-    would tell that too, but none will begin."""
+    """Return whether the model must read the words only to judge whether the turn is over. If a
+    reply may begin, it need not, because a reply also gives that judgement."""
     silent = turn.words.whole is not None and not turn.ended
     unread = policy_for(state, turn).unread(turn, bare(turn.text))
     return silent and unread and not _may_reply(turn)

@@ -38,7 +38,7 @@ def take(state: ConversationState, report: inputs.FromReply) -> None:
 
 
 def _call(state: ConversationState, report: inputs.ToolsCalled) -> None:
-    """Have the tools run that no client runs."""
+    """Request the called tools, except those that a client runs."""
     for call in report.calls:
         if not call.client:
             state.ask(actions.CallTool(report.turn, call, may_run(state, call)))

@@ -183,7 +183,7 @@ class Contest:
 class Turn:
     """A turn of the user and the answer to it.
 
-    Its fields are many and flat, because each is changed by another report.
+    Its fields are many and flat, because each is changed by a different report.
     """
 
     id: int
@@ -204,8 +204,8 @@ class Turn:
     resumes: bool = False
     """Whether this turn began so soon after the last one that the user had only paused."""
     beside: bool = False
-    """Whether the turn began while a reply sounded, or so soon after that the loudspeaker may be
-    what was heard."""
+    """Whether the turn began while a reply sounded or shortly after it, so that its sound may be an
+    echo of the reply."""
     carried: str = ""
     """What the user said in an earlier turn, if they went on before it was answered."""
     returned: Sequence[Returned] = ()

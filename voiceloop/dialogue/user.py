@@ -15,7 +15,7 @@ from voiceloop.languages import AUTO, language
 from voiceloop.types import TurnHeard
 
 ECHO_S = 0.25
-"""Seconds after a reply for which a loudspeaker may still be what is heard."""
+"""Seconds after a reply in which a sound may still be the echo of the reply."""
 RESUMED_S = 1.5
 """A user who goes on within this many seconds of falling silent cannot have listened to an answer.
 They had only paused, and may pause again however complete their next words are."""
