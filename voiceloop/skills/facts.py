@@ -46,8 +46,8 @@ def _forget_last(request: SkillRequest, known: SkillContext, phrases: Phrases) -
 
 
 def _forget_fact(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    """Forget a fact that is repeated. If nothing is remembered, the request means something
-    else."""
+    """Forget the fact that the user names. If there are no facts, return None, because the request
+    means something else."""
     if not known.facts:
         return None
     text = request.values["fact"].strip()

@@ -73,7 +73,7 @@ class VoiceAdjustment:
 class SkillContext:
     """The state of the conversation when a request is made.
 
-    Its fields are what skills ask about.
+    Its fields are everything that skills need to know.
     """
 
     now: datetime
@@ -105,7 +105,7 @@ class Answer:
     text: str
     """Text to say; empty says nothing."""
     sets: Timer | None = None
-    """A timer to start, which gets its number then; None starts none."""
+    """A timer to start, which gets its number when it starts; None starts none."""
     cancels: frozenset[int] = frozenset()
     """Numbers of timers to cancel."""
     remembers: str = ""

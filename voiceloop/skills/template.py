@@ -32,8 +32,8 @@ LONGEST_SLOT = 16
 """Maximum number of words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
 PLACES = ("words", "label", "own")
-"""Kinds of slots whose value is the position of their words, because answers repeat the text as it
-was written there."""
+"""Kinds of slots whose value is the position of their words. Answers repeat these words as they
+were written."""
 NOTHING: Values = {}
 
 

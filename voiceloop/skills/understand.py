@@ -69,7 +69,8 @@ def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[Requ
 
 
 def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
-    """Return the indexes at which a request may begin. Only leads stand before them."""
+    """Return the indexes at which a request may begin: 0, and those before which all words match
+    `leads`."""
     found = [0]
     for start in found:
         if start <= MOST_TRIMMED:
@@ -78,7 +79,8 @@ def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
 
 
 def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
-    """Return the indexes at which a request may end. Only tails stand after them."""
+    """Return the indexes at which a request may end: the end of `words`, and those from which on
+    all words match `tails`."""
     found = {len(words)}
     for start in range(len(words) - 1, max(0, len(words) - MOST_TRIMMED) - 1, -1):
         if any(end in found for end, _ in tails.ends(words, start, NOTHING)):

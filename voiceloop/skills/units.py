@@ -56,7 +56,8 @@ class Converted(NamedTuple):
 
 
 def converted(amounts: Sequence[Amount], targets: Sequence[str]) -> Converted | None:
-    """Return the total in the first of `targets` that is a new unit of their quantity, or None."""
+    """Return the total in the first of `targets` that measures the same quantity and is not a unit
+    of the given amounts. None if there is no such target."""
     for target in targets:
         for units in product(*(one.units for one in amounts)):
             alike = all(UNITS[unit].measures == UNITS[target].measures for unit in units)

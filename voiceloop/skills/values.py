@@ -85,7 +85,7 @@ class Day:
     def date(self, today: date, *, past: bool = False) -> date | None:
         """Return the date; None for a day that does not exist.
 
-        Without a year it is the next such date, or with `past` the last one.
+        If the year was not said, return the next matching date, or with `past` the last one.
         """
         if self.offset is not None:
             return _moved(today, self.months, self.offset)
