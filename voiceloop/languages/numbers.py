@@ -1,5 +1,5 @@
-"""Puts numbers into words with num2words. Subclasses of `Numbers` do what a language does
-differently.
+"""Puts numbers into words with num2words. Languages override methods of `Numbers` where they
+differ.
 
 The rules of each language decide what a number means (a year, a price, a phone number).
 """
