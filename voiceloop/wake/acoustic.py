@@ -1,7 +1,7 @@
-"""Finds a wake word by a small network that knows its sound, microWakeWord.
+"""Finds a wake word by its sound, with the small network microWakeWord.
 
-The package and its models are from Home Assistant. It takes a third of a percent of a core, and
-hears its word whatever the language of the recogniser is.
+The package and its models are from Home Assistant. The network takes 0.3 % of a core, and does not
+depend on the recogniser or its language.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pymicro_wakeword import MicroWakeWord
 
 LATE_MS = 150
-"""Milliseconds after the end of the word in which it is usually found."""
+"""Milliseconds from the end of the word until the network usually finds it."""
 WAIT_MS = 150
-"""Milliseconds after that in which the user goes on, or is silent."""
+"""Milliseconds after the word was found. The sound in them shows whether the user goes on."""
 SILENT_DB = 10.0
-"""Decibels by which all of that time is softer than the loudest sound before, if the user is
-silent."""
+"""The user is silent if all sound in `WAIT_MS` is at least this many decibels softer than the
+loudest sound before."""
 STEP_MS = 10
-"""Length over which levels are measured."""
+"""Milliseconds over which one level is measured."""
 
 
 class SoundedWord:
@@ -38,7 +38,7 @@ class SoundedWord:
         self.name = str(network.wake_word).lower()
         self._network, self._features = network, MicroWakeWordFeatures()
         self._recent = SampleBuffer()
-        """The last samples that may be heard."""
+        """Newest samples, from the earliest one that may still be passed on."""
         self._found: int | None = None
         """Sample at which the word was found; None before that."""
 
@@ -50,12 +50,12 @@ class SoundedWord:
 
     @property
     def needed(self) -> int:
-        """Return the first sample that is still wanted, should the word be found later."""
+        """Return the earliest sample that may be passed on if the word is found later."""
         return self._recent.start
 
     async def feed(self, frame: AudioFrame) -> int | None:
-        """Take the next frame. Return the sample from which on the user is to be heard, a moment
-        after the word was said."""
+        """Take the next frame. `WAIT_MS` after the word was found, return the first sample to pass
+        on; before that, None."""
         if not self._recent.end:
             self._recent = SampleBuffer(frame.start)
         self._recent.append(frame.pcm)
@@ -69,10 +69,10 @@ class SoundedWord:
         return None
 
     def _begin(self, found: int) -> int:
-        """Return the sample from which on the user is to be heard.
+        """Return the first sample to pass on, if the word was found at sample `found`.
 
-        If they go on at once, that is where the word probably ended. If they are silent, the end of
-        the word might be taken for speech, so it is now.
+        If the user goes on at once, it is the sample at which the word probably ended. If the user
+        is silent, it is the next sample, because the end of the word might be taken for speech.
         """
         recent, step = self._recent, samples(STEP_MS)
         before = levels(recent.read(recent.start, found), step)
@@ -103,7 +103,7 @@ def sounded_word(model: str) -> SoundedWord:
     about = Path(model).with_suffix(".json")
     if Path(model).suffix not in (".json", ".tflite"):
         raise ConfigError(f"there is no wake word called '{model}'", suggestion(model, known))
-    # The library ends the process if it is to run a damaged network, so it is asked for it first.
+    # A damaged network would make the library end the process, so the file is checked first.
     network = _network(about)
     read = library.TfLiteModelCreateFromFile(str(network).encode())
     if not read:
@@ -116,8 +116,8 @@ def sounded_word(model: str) -> SoundedWord:
 
 
 def _network(about: Path) -> Path:
-    """Return the network that a file describes. Raise ModelNotFound or ModelCorrupt if there is
-    none."""
+    """Return the path of the network that the file `about` names. Raises ModelNotFound or
+    ModelCorrupt if there is no usable one."""
     try:
         described = json.loads(about.read_text(encoding="utf-8"))
         network = (about.parent / described["model"]).resolve()

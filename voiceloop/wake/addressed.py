@@ -1,4 +1,4 @@
-"""A recogniser that leaves the wake phrase out of the words of the turn that begins with it."""
+"""A recogniser that leaves out the wake phrase at the beginning of a turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from voiceloop.wake.phrase import Phrase
 
 
 class AddressedAsr(Asr):
-    """A recogniser whose first words in some turns are the wake phrase."""
+    """A recogniser that wraps another one, and leaves the wake phrase out of its transcripts."""
 
     def __init__(self, asr: Asr, phrase: Phrase, said_until: Callable[[], int]) -> None:
         """Wrap `asr`. A turn that begins before sample `said_until()` begins with `phrase`."""
@@ -100,8 +100,8 @@ class AddressedTurn:
         return replace(heard, committed=heard.committed[count:], tentative=heard.tentative[rest:])
 
     def _count(self, words: Sequence[str], *, whole: bool = False) -> int:
-        """Return how many of the first `words` belong to the phrase. Unless they are the `whole`
-        turn, words that are too few for it are its beginning."""
+        """Return how many of the first `words` belong to the phrase. If they may be only a part of
+        the turn (not `whole`) and are too few for the phrase, they are its beginning."""
         if not whole and self._phrase.begins(words):
             return len(words)
         return self._phrase.count(words, said=True)

@@ -1,4 +1,4 @@
-"""The two sounds of the wake word: two soft notes, rising when the user is heard, else falling.
+"""The two chimes of the wake word: soft notes that rise for waking and fall for falling asleep.
 
 They are pure tones, which voice activity detection does not take for speech.
 """
@@ -11,7 +11,7 @@ from voiceloop.audio.frames import fade_in, fade_out, samples, silence
 from voiceloop.types import Pcm
 
 OPENS_HZ, CLOSES_HZ = (660.0, 880.0), (495.0, 440.0)
-"""The notes: the interval of a fourth up, and a tone down below them."""
+"""Frequencies of the two notes in hertz: a fourth upwards, and a tone downwards."""
 NOTE_MS, FADE_MS, GAP_MS = 80, 20, 10
 AMPLITUDE = 0.06
 """Amplitude of the notes: a peak of -24 dBFS."""

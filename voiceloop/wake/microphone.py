@@ -1,8 +1,8 @@
-"""A microphone that hears nothing until a wake word is said.
+"""A microphone that gives silence until a wake word is said.
 
-What is said before that is replaced by silence here, before anything else gets it: no recording, no
-transcript, no language model. While the wake word may just be said, frames are held back. They are
-passed on, at once, when that is decided.
+Sound before the wake word is replaced by silence here. So it reaches no recording, no transcript
+and no language model. Frames that may contain the wake word are held back, and passed on at once
+when it is known whether they do.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class WakeWord(Protocol):
     """Finds a wake word in one stream at 16 kHz."""
 
     name: str
-    """What is to be said."""
+    """The word or phrase that the user has to say."""
 
     @property
     def needed(self) -> int:
-        """Return the first sample that is still wanted, should the word be found later."""
+        """Return the earliest sample that may be passed on if the word is found later."""
         ...
 
     async def feed(self, frame: AudioFrame) -> int | None:
-        """Take the next frame. Return the sample from which on the user is to be heard, if the word
-        has been found."""
+        """Take the next frame. If the word has been found, return the first sample to pass on,
+        otherwise None."""
         ...
 
     def reset(self) -> None:
@@ -40,9 +40,10 @@ class WakeWord(Protocol):
 
 
 class WakeMicrophone:
-    """A microphone that passes on the frames of another one while it is awake, and silence else.
+    """A microphone that passes on the frames of another one while it is awake, and silence
+    otherwise.
 
-    The wake word wakes it. It sleeps again when no turn was open for some seconds.
+    The wake word wakes it. It falls asleep when no turn has been open for some seconds.
     """
 
     def __init__(
@@ -57,12 +58,13 @@ class WakeMicrophone:
         self.word = word
         self.awake = False
         self.busy: Callable[[], bool] = lambda: False
-        """Returns whether a turn is open; whoever begins the session sets it."""
+        """Function that returns whether a turn is open. The code that begins the session replaces
+        it."""
         self._microphone = microphone
         self._open = samples(1000 * open_s)
         self._changed = changed
         self._busy_until = 0
-        """Sample up to which a turn was open, or the microphone slept."""
+        """Sample up to which a turn was open, or the microphone was asleep."""
         self._held = deque[AudioFrame]()
         """Frames that are held back."""
 
@@ -101,7 +103,8 @@ class WakeMicrophone:
         self._microphone.release()
 
     def _goes_on(self, frame: AudioFrame) -> bool:
-        """Return whether the microphone is still awake. Without a turn it falls asleep in time."""
+        """Return whether the microphone is still awake. If no turn has been open for some seconds,
+        let it fall asleep."""
         if self.busy():
             self._busy_until = frame.end
         elif frame.end - self._busy_until >= self._open:
@@ -111,8 +114,8 @@ class WakeMicrophone:
         return self.awake
 
     def _passed(self, needed: int, begin: int | None = None) -> Iterator[AudioFrame]:
-        """Yield the held frames before sample `needed`, with silence before sample `begin`. None is
-        silence throughout."""
+        """Yield the held frames that end at sample `needed` or before. Samples before `begin` are
+        silenced, or all samples if `begin` is None."""
         while self._held and self._held[0].end <= needed:
             frame = self._held.popleft()
             unheard = len(frame.pcm) if begin is None else max(0, begin - frame.start)

@@ -1,7 +1,7 @@
-"""A phrase, and how to tell it at the beginning of recognised words.
+"""Finds a phrase at the beginning of recognised words.
 
-Letters are compared, not words: a recogniser may divide them differently ("compute or"). A few may
-be wrong. This module knows nothing of audio, time or recognisers.
+Letters are compared, not words, because a recogniser may divide the words differently ("compute
+or"). A few letters may be wrong. This module knows nothing of audio, time or recognisers.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.errors import ConfigError
 
 LEAST_LETTERS, MOST_LETTERS = 5, 40
-"""Bounds of the number of letters: a shorter phrase is like many other words, and a longer one
-takes too long."""
+"""Minimum and maximum number of letters in a phrase. A shorter one is like many other words, and a
+longer one takes too long to say."""
 LETTERS_PER_ERROR, LETTERS_PER_ERROR_IF_SAID = 6, 3
-"""A phrase may have one wrong letter for each so many letters: in words that may be something else,
-and in words that are known to begin with the phrase. With three wrong letters "my computer" would
-be "okay computer"."""
+"""A phrase may have one wrong letter for every `LETTERS_PER_ERROR` letters. In words that are known
+to begin with it, it may have one for every `LETTERS_PER_ERROR_IF_SAID` letters. With three wrong
+letters, "my computer" would count as "okay computer"."""
 
 
 class Phrase:
     """A phrase that the user says, such as "okay computer"."""
 
     def __init__(self, text: str) -> None:
-        """Raises ConfigError for a phrase with too few or too many letters."""
+        """Take the phrase `text`. Raises ConfigError if it has too few or too many letters."""
         self.name = " ".join(text.split())
         self._letters = _letters([self.name])
         if not LEAST_LETTERS <= len(self._letters) <= MOST_LETTERS:
@@ -36,11 +36,11 @@ class Phrase:
             )
 
     def count(self, words: Sequence[str], *, said: bool = False) -> int:
-        """Return how many of the first `words` are the phrase; 0 if they are not. With `said`, it
-        is known that they begin with it.
+        """Return how many of the first `words` are the phrase; 0 if they are not. With `said`, they
+        are known to begin with it, so more letters may be wrong.
 
-        Of several numbers of words, the one with the fewest wrong letters is taken, and then the
-        largest.
+        The result is the number of words with the fewest wrong letters, or the largest of several
+        such numbers.
         """
         most = len(self._letters) // (LETTERS_PER_ERROR_IF_SAID if said else LETTERS_PER_ERROR)
         beginnings = enumerate(accumulate(map(normalise, words)), start=1)
@@ -50,7 +50,8 @@ class Phrase:
         return -count if fewest <= most else 0
 
     def begins(self, words: Sequence[str]) -> bool:
-        """Return whether `words` are too few to be the whole phrase."""
+        """Return whether `words` have too few letters to decide whether they begin with the
+        phrase."""
         most_wrong = len(self._letters) // LETTERS_PER_ERROR
         return len(_letters(words)) < len(self._letters) + most_wrong
 

@@ -1,7 +1,7 @@
-"""Finds a phrase by the recogniser: it decodes what is said first after a silence.
+"""Finds the wake phrase with the recogniser, which decodes the first words after a silence.
 
-Only the beginning of speech is decoded, until it is clear whether that is the phrase. So other
-people's talk costs one or two decodes in each of its stretches.
+Speech is decoded only until it is clear whether it begins with the phrase. So the talk of other
+people costs one or two decodes after each silence.
 """
 
 from __future__ import annotations
@@ -24,23 +24,26 @@ logger = logging.getLogger(__name__)
 EVERY_MS = 1000
 """Milliseconds of speech between two decodes while the words are too few to tell."""
 LONGEST_MS = 4000
-"""Milliseconds of speech after which it does not begin with the phrase."""
+"""Milliseconds of speech after which the phrase is no longer looked for."""
 PAUSE_MS = 160
-"""Shortest silence after which the phrase counts as said. Silences within words are shorter."""
+"""Milliseconds of silence after which the phrase counts as said. Silences within words are
+shorter."""
 REST_MS = 500
-"""Silence after which the phrase may begin."""
+"""Milliseconds of silence that must precede the phrase."""
 PRE_ROLL_MS = 500
-"""Milliseconds before the speech that are decoded too, and heard with it: with less, the speech
-detection of the session misses the first sound. They are silent, since `REST_MS` is not less."""
+"""Milliseconds before the speech that are decoded and passed on with it. With less, the speech
+detector of the session misses the first sound. They are silent, since `REST_MS` is not less."""
 TAIL_MS, LOOK_MS = 48, 250
-"""Milliseconds of silence after the speech in a first look, and by how much later a second one
-begins, which ends later too. Whisper tends to fill a longer silence with a word."""
+"""After the speech, two windows are decoded. The first ends `TAIL_MS` milliseconds after the
+speech, because Whisper tends to fill a longer silence with a word. The second begins `LOOK_MS`
+milliseconds later than the first, and ends with the newest sample."""
 FOUND_MS = PRE_ROLL_MS + 200
 """Milliseconds from the beginning of the pre-roll until speech is found."""
 KEPT_MS = PRE_ROLL_MS + LONGEST_MS + 2 * EVERY_MS
 """Milliseconds of sound that are kept for a decode."""
 NO_LIMIT_S = 1e6
-"""Speech that does not begin with the phrase is left alone until the next silence, however late."""
+"""Maximum length of speech in seconds, in effect none: speech that does not begin with the phrase
+is ignored until the next silence."""
 
 
 class SpokenPhrase:
@@ -51,8 +54,8 @@ class SpokenPhrase:
         uses."""
         self.name = phrase.name
         self.said_until = 0
-        """Sample by which the phrase had been said, if the user went on without a pause: then it is
-        heard too, with what follows. 0 if it was not said so yet."""
+        """Sample by which the phrase has been said, if the user went on without a pause. Then the
+        phrase is passed on with the words after it. 0 before that."""
         self._phrase, self._vad, self._engines = phrase, vad, engines
         self._turns = replace(
             turns,
@@ -75,19 +78,19 @@ class SpokenPhrase:
         self._start: int | None = None
         """First sample, since the reset, of the speech that may begin with the phrase."""
         self._tried = 0
-        """Sample up to which it was decoded."""
+        """Sample up to which the speech was decoded."""
 
     @property
     def needed(self) -> int:
-        """Return the first sample that is still wanted, should the phrase be found later."""
+        """Return the earliest sample that may be passed on if the phrase is found later."""
         begin = self._start
         if begin is None:
             begin = max(0, self._hearing.recent.end - samples(FOUND_MS))
         return (self._offset or 0) + begin
 
     async def feed(self, frame: AudioFrame) -> int | None:
-        """Take the next frame. Return the sample from which on the user is to be heard, if the
-        phrase has been said: that is at its beginning if words follow it."""
+        """Take the next frame. If the phrase has been said, return the first sample to pass on,
+        otherwise None. The phrase itself is passed on if other words follow it without a pause."""
         if self._offset is None:
             self._offset = frame.start
         begin = None
@@ -106,11 +109,12 @@ class SpokenPhrase:
         return None if begin is None else self._offset + begin
 
     async def _found(self, start: int, speech_end: int | None = None) -> int | None:
-        """Decode the speech from `start` on, and return the sample from which on it is to be heard.
+        """Decode the speech from sample `start` on. Return the first sample to pass on, or None if
+        the phrase has not been found.
 
-        While the user speaks, the last word may be incomplete, and does not count. Once they are
-        silent, since `speech_end`, a second look with other silence around the words corrects what
-        the first one misheard.
+        While the user speaks, the last word is ignored, because it may be incomplete. Once the
+        speech has ended at `speech_end`, a second decode with other silence around the words
+        corrects what the first one misheard.
         """
         end = self._tried = self._hearing.recent.end
         looks = [(start, end)]
