@@ -112,7 +112,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
             deadline = self._scheduled[0].when() if self._scheduled else math.inf
             if not self._clock.advance(deadline):
                 return None
-            # asyncio runs timers before time() + resolution: thus only those of this very moment.
+            # asyncio runs timers due before time() + resolution, so here only those due now.
             self._clock_resolution = math.ulp(self.time())
         return 0
 

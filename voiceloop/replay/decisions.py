@@ -28,8 +28,8 @@ PlainAction = Mapping[str, Mapping[str, Any]]
 
 
 def differences(folder: Path, core: Core = receive) -> list[Difference]:
-    """Return the first actions that `core` now chooses otherwise than in the recording in `folder`,
-    one for each report. Raises ConfigError if the folder is no recording."""
+    """Return the first differences between the actions that `core` now chooses and those of the
+    recording in `folder`, one for each report. Raises ConfigError if the folder is no recording."""
     start, calls = reports(folder)
     return list(islice(compared(start, calls, core), MOST))
 
@@ -48,7 +48,7 @@ def compared(
         numbers |= _begun(call.actions)
         pairs = zip_longest(call.actions, decided)
         for recorded, now in islice((pair for pair in pairs if pair[0] != pair[1]), 1):
-            event = getattr(report, "event", report)  # of the speech detector
+            event = getattr(report, "event", report)  # `Detected` has one
             moment = f"{call.at - begun:.3f} s, on {type(event).__name__}"
             number = numbers.get(_turn(now if recorded is None else recorded), NOBODY)
             yield Difference(number, moment, _said(recorded), _said(now))
@@ -59,10 +59,10 @@ def compared(
 def _decided(
     core: Core, state: ConversationState, report: Input, at: float
 ) -> Sequence[PlainAction]:
-    """Return what the core chooses, in the form of a recording."""
+    """Return the actions that the core chooses, in the form of a recording."""
     try:
         actions = core(state, report, at)
-    except Exception as error:  # a recording has it instead of actions, too
+    except Exception as error:  # a recording has it in place of actions
         return [plain(tagged(Raised(repr(error))))]
     return [plain(tagged(action)) for action in actions]
 

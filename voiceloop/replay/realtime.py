@@ -1,7 +1,8 @@
-"""Holds a recorded conversation once more: its microphone, in real time, into a real session.
+"""Replays a recorded conversation in real time: a real session hears the recorded microphone.
 
-What a client requested happens again at its time: texts, responses, settings of turns and replies.
-Its tools, its changes of the history and the ends of turns that it set itself are left out.
+The client's requests are made again at their times: texts, replies, cancellations, and settings of
+turns and replies. The results of the client's tools are left out. So are its changes of the
+history, and the ends of turns that it set itself.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ Requests = Sequence[tuple[float, inputs.Input]]
 def settings_for(folder: Path, command: Command) -> Config:
     """Return the settings of a recording, with the flags of `command`.
 
-    The folder may come from anybody. So the settings that choose code, models or servers are not
-    taken from it, but from this machine; the preset is.
+    The folder may come from anybody. So settings that choose code, models or servers are taken from
+    this machine and not from the folder. The preset is taken from the folder.
     """
     path = folder / form.SETTINGS
     own = given_in_settings(command.settings, command.origins)
@@ -66,7 +67,7 @@ def _chooses(key: str) -> bool:
 
 
 def expectation(result: ReplayResult) -> Expect:
-    """Return as expected what was understood, replied and became of each turn."""
+    """Return the transcript, the reply and the outcome of each turn, as expected values."""
     return Expect(
         tuple(
             ExpectedTurn(transcript=line.transcript, reply=line.reply, outcome=line.trace.outcome)
@@ -141,5 +142,6 @@ async def _request(session: Session, requests: Requests, begun: float) -> None:
 
 
 def _in_own_voice(options: Options) -> Options:
-    """Return options for a reply in this machine's voice, which may lack the recorded one."""
+    """Return `options` with the voice that is configured on this machine, which may lack the
+    recorded one."""
     return replace(options, voice=None)

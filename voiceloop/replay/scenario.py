@@ -160,7 +160,7 @@ class Scenario(Object, frozen=True):
     silence_s: Seconds = 0.5
     """Seconds of silence after the user's last sound."""
     patience_s: Seconds = 30.0
-    """The replay fails if a sound waits for the event that it follows, and nothing happens for so
+    """The replay fails if a sound waits for the event that it follows, and nothing happens for this
     many seconds."""
     limit_s: Seconds = 3600.0
     """Maximum length of the conversation in seconds. A longer one has failed."""

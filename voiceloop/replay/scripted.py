@@ -44,7 +44,7 @@ NO_IDEA = ("I do not know.",)
 AUDIBLE = 0.01
 """Level above which a sound is speech."""
 AHEAD = 20
-"""Number of steps of work ahead that come before the replies that were begun ahead."""
+"""Number of steps of work ahead before the first reply that was begun ahead is given."""
 
 
 class ScriptedFailure(RuntimeError):
