@@ -1,8 +1,8 @@
 """The folder of one recording, for its owner alone.
 
-Every write goes to the system at once. So a recording that is cut off can be read up to there: of a
-text all whole lines, of a sound what follows a header that says that its length is unknown. The
-functions here block, and raise OSError.
+Every write goes to the system at once, so a recording that is cut off can be read up to that point.
+In a text, all complete lines can be read. In a sound, all samples can be read after the header,
+which says that the length is unknown. The functions here block, and raise OSError.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GrowingWav:
     """A mono wav file of unknown length; places that are never written are silent."""
 
     def __init__(self, file: FileIO, rate: int, *, floats: bool) -> None:
-        """Write to `file`: floats, exactly, or integers of 16 bits."""
+        """Write to `file`, as exact 32-bit floats with `floats`, otherwise as 16-bit integers."""
         self._file = file
         self._floats = floats
         self._width = 4 if floats else 2
@@ -57,8 +57,8 @@ class GrowingWav:
         _write(file, self._header(UNKNOWN))
 
     def write(self, place: int, pcm: Pcm) -> int:
-        """Write samples of which the first is number `place`. Return the file's size up to their
-        end."""
+        """Write samples, beginning with index `place`. Returns the size of the file in bytes up to
+        the end of these samples."""
         data = pcm.astype("<f4") if self._floats else to_pcm16(pcm).astype("<i2")
         self._file.seek(WAV_HEADER + place * self._width)
         _write(self._file, data.tobytes())
@@ -97,7 +97,7 @@ class RecordingFolder:
         _write(self._texts[name], text)
 
     def put(self, name: str, rate: int, place: int, pcm: Pcm, *, floats: bool = False) -> None:
-        """Write samples to a wav file, of which the first is number `place`."""
+        """Write samples to a wav file, beginning with index `place`."""
         if name not in self._sounds:
             sound = GrowingWav(self._create(name), rate, floats=floats)
             self._closing.callback(sound.finish)

@@ -22,7 +22,7 @@ from voiceloop.languages import language
 from voiceloop.types import Calibration, Event
 
 FORMAT = 1
-"""Number of the format; another one cannot be read."""
+"""Number of the format. A recording with another number cannot be read."""
 ABOUT, SETTINGS = "about.json", "settings.toml"
 REPORTS, EVENTS = "reports.jsonl", "events.jsonl"
 MICROPHONE, SPEAKER = "microphone.wav", "speaker.wav"
@@ -59,7 +59,7 @@ class CoreStart(Struct, frozen=True):
 
 
 class CoreCall(Struct, frozen=True):
-    """A call of the core: any other line of the reports."""
+    """A call of the core: each line of the reports after the first."""
 
     at: float
     """Seconds of the event loop's clock."""
@@ -69,7 +69,7 @@ class CoreCall(Struct, frozen=True):
 
 
 class ShownEvent(Struct, frozen=True):
-    """An event that the user or client was shown: a line of the events."""
+    """An event that was shown to the user or client: a line of the events."""
 
     at: float
     """Seconds of the event loop's clock."""
@@ -78,7 +78,7 @@ class ShownEvent(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """Stands for the actions of a call of the core that raised an exception."""
+    """The exception that a call of the core raised. It is recorded in place of actions."""
 
     error: str
 
@@ -98,7 +98,7 @@ def start_of(state: ConversationState) -> CoreStart:
 
 
 def state_of(start: CoreStart) -> ConversationState:
-    """Return the state of which `start` is the record."""
+    """Return the state that `start` records."""
     settings = DialogueSettings(
         *(start.policy, language(start.language)),
         *(start.answers, start.interruptible, start.thinks, start.reply),
@@ -133,7 +133,7 @@ def encoded(value: object) -> bytes:
 
 
 def plain(value: object) -> Any:
-    """Return `value` as it is read from a recording."""
+    """Return `value` in plain JSON types, as it would be read from a recording."""
     return msgspec.json.decode(encoded(value))
 
 

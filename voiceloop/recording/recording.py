@@ -1,7 +1,7 @@
-"""A recording of a conversation, made from outside of its session.
+"""Records a conversation from outside of its session.
 
-It stands between the session and its microphone, its speaker, its view and its core. All that
-passes is written by a thread. A recording that fails ends alone: the conversation goes on.
+A recording stands between the session and its microphone, its speaker, its view and its core. A
+thread writes everything that passes through it. If the recording fails, the conversation goes on.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Surroundings(NamedTuple):
 
 
 class Recording:
-    """A recording of one conversation. It begins with the first call of its core, and is written
-    while the recording is used as a context manager."""
+    """A recording of one conversation, from the first call of the core on. It is written while it
+    is used as a context manager."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class Recording:
         self._append(form.SETTINGS, text.encode())
 
     def around(self, inner: Surroundings) -> Surroundings:
-        """Return surroundings for a session that do what `inner` does, and record it. Call it when
-        the conversation begins."""
+        """Return surroundings for a session that pass everything on to and from `inner`, and record
+        it. Call this when the conversation begins."""
         speaker, since = inner.speaker, anyio.current_time()
         self._played = PlayedAudio(speaker.rate, partial(self._play, speaker.rate), since=since)
         return Surroundings(

@@ -1,4 +1,4 @@
-"""Leaves out of settings what nobody else may know."""
+"""Removes secrets from settings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from voiceloop.config import Config, McpConfig, ServerConfig
 def veiled(settings: Config) -> Config:
     """Return `settings` without secrets.
 
-    Users and passwords in addresses are left out, and everything after their path. So is the store
-    of the server's sessions, and the settings of MCP servers and of engines' own, which may hold
-    anything.
+    In addresses, the user, the password and everything after the path are left out. The store of
+    the server's sessions is left out. So are the settings of MCP servers and the options of
+    engines, because they may contain anything.
     """
     return replace(
         settings,

@@ -11,7 +11,8 @@ from threading import Thread
 from voiceloop.recording.folder import MOST_BYTES, FullRecording, RecordingFolder
 
 MOST_WAITING = 8192
-"""Maximum number of pieces that wait to be written: those of about twenty seconds."""
+"""Maximum number of pieces that wait to be written. They come from about twenty seconds of a
+conversation."""
 CLOSING_S = 5.0
 """Maximum seconds for which the end of a conversation waits for the disk."""
 TOO_SLOW = "the disk is too slow"
@@ -22,13 +23,13 @@ Job = Callable[[RecordingFolder], None]
 
 
 class RecordingWriter:
-    """A writer of one recording, on a thread of its own. What is put before `start` waits."""
+    """A writer of one recording, on a thread of its own. Jobs that are put before `start` wait."""
 
     def __init__(self, parent: Path, name: str, most_bytes: int = MOST_BYTES) -> None:
         """Write to a new folder in `parent`, which is made when the thread starts."""
         self.failure = ""
-        """Why the recording ended before its conversation; empty if it did not. Then nothing is
-        written any more."""
+        """Why the recording ended before its conversation; empty if it did not. After a failure
+        nothing is written any more."""
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._make = lambda: RecordingFolder(parent, name, most_bytes)
         self._thread = Thread(target=self._run, name="recording", daemon=True)
