@@ -1,4 +1,4 @@
-"""The spans that OpenTelemetry gets of a turn, made from the turn's record after its end.
+"""The spans of a turn for OpenTelemetry, made from the turn's record after its end.
 
 This module maps a `TurnTrace` to plain data. It knows neither the SDK nor a clock: times are those
 of the record, in seconds of the event loop's clock. All names of the GenAI conventions are here.
@@ -66,7 +66,7 @@ class OtelSpan:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a turn's record does not tell about the conversation."""
+    """Facts about the conversation that are not in the record of a turn."""
 
     conversation: str
     llm: str
@@ -219,7 +219,7 @@ def _answer(trace: TurnTrace, about: About) -> list[OtelSpan]:
 
 
 def _kept(trace: TurnTrace) -> Sequence[StageSpan]:
-    """Return the spans behind the last dropped reply, in the order in which they were recorded."""
+    """Return the spans after the last dropped reply, in the order in which they were recorded."""
     spans = trace.spans
     dropped = [index for index, span in enumerate(spans) if _is_dropped(span)]
     return spans[dropped[-1] + 1 :] if dropped else spans
@@ -234,8 +234,8 @@ def _is_tool(span: StageSpan) -> bool:
 
 
 def _counts(steps: Sequence[StageSpan], since: float) -> dict[str, Attribute]:
-    """Return the tokens of a request to the language model, which was made at `since`; nothing if
-    it gave none."""
+    """Return the token counts of a request to the language model that was made at `since`; empty if
+    the request gave no tokens."""
     if not steps:
         return {}
 
