@@ -1,8 +1,8 @@
-"""A sound card in a room, on a virtual clock: its microphone hears its speaker, and a user.
+"""A simulated sound card in a room, whose microphone hears its speaker and a user.
 
-The room is made by the seed. Its impulse response has a direct sound, eight early reflections, and
-a tail that falls by 60 dB in `rt60` seconds. The loudspeaker is small: it has no bass. A driven one
-is compressed by tanh, as a loudspeaker is that plays too loud.
+Time is virtual. The seed decides the room's impulse response. It has a direct sound, eight early
+reflections, and a tail that falls by 60 dB in `rt60` seconds. The loudspeaker is small: it has no
+bass. If it is driven too loud, tanh compresses its signal.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from voiceloop.types import Pcm
 
 BLOCK = samples(10)
 LATENCY_S = 0.04
-"""Time from the callback to the sound, of which the driver tells."""
+"""Seconds from the callback to the sound, as the driver reports them."""
 NEAR_DBFS = -26.0
 """Level of the user's voice at the microphone."""
 NOISE_DBFS = -62.0
 QUIET = 0.05
-"""Share of the highest level of 10 ms from which a block counts as voice."""
+"""Minimum level of a block of 10 ms with voice, as a share of the highest level."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """How the loudspeaker is heard in the microphone."""
+    """The conditions under which the loudspeaker is heard in the microphone."""
 
     name: str
     level_db: float = -10.0
-    """Level of the echo beside the user's voice."""
+    """Level of the echo in dB, relative to the user's voice."""
     late_ms: int = 40
-    """How much later the echo comes than the driver's times say."""
+    """Milliseconds by which the echo comes later than the driver's times say."""
     rt60: float = 0.3
     """Seconds in which the sound of the room falls by 60 dB."""
     ppm: float = 0.0
@@ -57,7 +57,7 @@ SCENES = (
     Scene("driven loudspeaker", driven=True),
     Scene("all at once", level_db=6, late_ms=400, rt60=0.5, ppm=50, driven=True),
 )
-"""The conditions, and all of them together."""
+"""Scenes with one condition each, and a scene with all conditions at once."""
 SILENT = Scene("headphones", level_db=-90)
 
 
@@ -69,10 +69,11 @@ def voice_level(pcm: Pcm) -> float:
 
 
 class Room:
-    """The way from the loudspeaker to the microphone, block by block."""
+    """The echo path from the loudspeaker to the microphone, block by block."""
 
     def __init__(self, scene: Scene, voice: Pcm, seed: int = 3) -> None:
-        """`voice` is an example of what the loudspeaker plays, for the level of the echo."""
+        """Make the room of `scene`. The level of the echo is set with `voice`, an example of what
+        the loudspeaker plays."""
         self._scene, self._peak = scene, float(np.abs(voice).max())
         self._band = np.asarray(butter(2, [200, 7000], "band", fs=SPEECH_RATE, output="sos"))
         self._state = np.zeros((len(self._band), 2))
@@ -139,9 +140,9 @@ class RoomCard:
         self._callbacks: dict[Kind, Callback] = {}
         self._said = silence(0)
         self._sounding = silence(round(LATENCY_S * SPEECH_RATE))
-        """What the card has taken and does not sound yet."""
+        """Samples that the card has taken and that do not sound yet."""
         self.recorded: list[Pcm] = []
-        """All that the microphone has heard."""
+        """All blocks that the microphone has recorded."""
 
     def open(
         self,
@@ -151,7 +152,7 @@ class RoomCard:
         finished: Callable[[], None],
         rate: int | None = None,
     ) -> tuple[str, RoomCard]:
-        """Be the device of this kind."""
+        """Take the callback of the device of this `kind`. The card is its own stream."""
         self._callbacks[kind] = callback
         return name or f"{kind} of the room", self
 
@@ -161,13 +162,13 @@ class RoomCard:
         return anyio.current_time()
 
     def start(self) -> None:
-        """Begin; `run` does the rest."""
+        """Do nothing: `run` calls the callbacks."""
 
     def abort(self) -> None:
-        """End; whoever cancels `run` does it."""
+        """Do nothing: cancelling `run` ends the callbacks."""
 
     def close(self) -> None:
-        """Give the device back."""
+        """Do nothing: there is no device to give back."""
 
     def say(self, pcm: Pcm) -> None:
         """Let the user speak from now on."""
@@ -179,7 +180,7 @@ class RoomCard:
         return bool(len(self._said))
 
     async def run(self) -> None:
-        """Play and record, as time passes."""
+        """Call the callbacks with each block, in step with the virtual clock."""
         begun, count = anyio.current_time(), 0
         while True:
             now = self.time

@@ -1,11 +1,11 @@
-"""Measures conversations on loudspeakers: the microphone hears the replies, and is interrupted.
+"""Measures conversations over a loudspeaker, whose echo the microphone hears.
 
     python -m lab.echo.run --preset cpu
     python -m lab.echo.run --preset cpu --scenes "+6 dB,all at once" --replies 10
 
-A user speaks over each of the replies, in each scene of `lab/echo/room.py`, and once more in
-silence. The models of the settings hear and speak; what is said is fixed. Time is virtual, so the
-figures are the same on each machine, but for the processor's time.
+A user interrupts each of the replies, in each scene of `lab/echo/room.py` and in a scene without an
+echo. The configured models hear and speak; the text of the replies is fixed. Time is virtual, so
+the figures are the same on each machine, except for the processor's time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ REPLY = (
     "the summer, and boats carry wood and grain down to the harbour. In winter the upper part "
     "freezes, so that people walk across it, and children skate until it is dark."
 )
-"""What is answered, longer than any interruption waits."""
+"""Text of every reply. It lasts longer than any wait before an interruption."""
 QUESTIONS = (
     "What is the capital of France?",
     "How many ounces are in three pounds?",
@@ -64,14 +64,14 @@ VOICES = (Voice("flite", "slt"), Voice("flite", "rms"), Voice("espeak", "en-us")
 LONGEST_S = 10.0
 """Length of the longest recording of a person that is used."""
 OVER_S = (1.2, 3.0)
-"""Bounds of the time for which a reply sounds before the user speaks."""
+"""Minimum and maximum seconds for which a reply sounds before the user speaks."""
 EVERY = (SILENT, *SCENES)
 PATIENCE_S = 12.0
-"""Seconds after which a reply, or the end of a turn, does not come any more."""
+"""Maximum seconds to wait for a reply, or for the end of a turn."""
 SETTLES_S = 1.0
-"""Seconds after a clip in which what happens is still its effect."""
+"""Seconds after a clip in which events still count as effects of the clip."""
 FIRST_S = 1.5
-"""Silence before the first words of the user."""
+"""Seconds of silence before the first words of the user."""
 
 
 class Echo(Command, frozen=True, kw_only=True):
@@ -87,32 +87,32 @@ class Echo(Command, frozen=True, kw_only=True):
 
 @dataclass
 class Heard:
-    """What became of one clip of the user."""
+    """One clip of the user, and the result of it."""
 
     said: str
-    """Its words, as they are known."""
+    """Words of the clip, as the recogniser hears them without an echo."""
     over_reply: bool
     at: float
-    """When it began."""
+    """When the clip began, in seconds of the virtual clock."""
     heard: str = ""
-    """The words of the turns that began while it was said."""
+    """Words of the turns that began during the clip."""
     interrupted: bool = False
 
 
 @dataclass
 class Found:
-    """What was found in one scene."""
+    """The results of one scene."""
 
     scene: str
     clips: list[Heard] = field(default_factory=list[Heard])
     self_interruptions: list[float] = field(default_factory=list[float])
-    """When replies were interrupted while nobody spoke."""
+    """Times at which replies were interrupted although nobody spoke."""
     self_pauses: int = 0
     """Number of replies that were paused while nobody spoke, and went on."""
     echo_turns: list[str] = field(default_factory=list[str])
     """Times and words of turns in which nobody spoke."""
     cancelling_share: float = 0.0
-    """Processor time of the canceller by the length of the audio."""
+    """Processor time of the canceller, divided by the length of the audio."""
     duplex: str = ""
     delay_ms: float | None = None
 
@@ -123,16 +123,16 @@ class Found:
         return sum(clip.interrupted for clip in over), len(over)
 
     def errors(self, *, over_reply: bool = True) -> float:
-        """Return the share of words that were misheard in clips over replies, or else in the
-        others."""
+        """Return the share of words that were misheard in clips over replies, or without
+        `over_reply` in the other clips."""
         chosen = [clip for clip in self.clips if clip.over_reply == over_reply]
         found = [word_errors(clip.said, clip.heard) for clip in chosen]
         return sum(one.errors for one in found) / max(1, sum(one.words for one in found))
 
 
 def clips_of(folder: Path | None, engines: Engines) -> list[tuple[str, Pcm]]:
-    """Return what the user says at the level that it has in a room, each with its words: as the
-    recogniser hears them alone."""
+    """Return the clips of the user as pairs of words and samples. The samples have the level of a
+    voice in the room. The words are those that the recogniser hears without an echo."""
     found = [spoken(text, VOICES[number % len(VOICES)]) for number, text in enumerate(QUESTIONS)]
     if folder is not None:
         found += [clip.pcm for clip in read_folder(folder)]
@@ -156,7 +156,7 @@ def spoken_reply(engines: Engines) -> Pcm:
 
 
 class Talk:
-    """One conversation in a room, and what is noted of it."""
+    """One conversation in a room, and a record of its events."""
 
     def __init__(self, scene: Scene, card: RoomCard, clips: Sequence[tuple[str, Pcm]]) -> None:
         self.found = Found(scene.name)
@@ -168,12 +168,12 @@ class Talk:
         self._own: dict[int, Heard | None] = {}
         """The clip during which each turn began; None if nobody spoke."""
         self._present: Heard | None = None
-        """The clip that is said, and until shortly after it."""
+        """Clip that is being said or ended within the last `SETTLES_S`; None otherwise."""
         self._sounding = anyio.Event()
         self._over = anyio.Event()
 
     def show(self, event: Event) -> None:
-        """Note an event of the session."""
+        """Record an event of the session."""
         match event:
             case TurnHeard(over=False):
                 self._own.setdefault(event.turn, self._present)
@@ -229,7 +229,7 @@ class Talk:
 def play(
     scene: Scene, engines: Engines, config: Config, clips: Sequence[tuple[str, Pcm]], replies: int
 ) -> Found:
-    """Hold one conversation in a scene. Return what was found."""
+    """Hold one conversation in a scene, and return the results."""
 
     async def main() -> Talk:
         card = RoomCard(Room(scene, voice))
@@ -263,7 +263,7 @@ def play(
 
 
 def engines_of(config: Config) -> Engines:
-    """Return engines that take no virtual time. What is said is fixed."""
+    """Return engines that take no virtual time. The language model always answers with `REPLY`."""
     words = [f"{word} " for word in REPLY.split()]
     llm = ScriptedLlm({}, burst_cost=0.0, default=words)
     asr, tts = warm_asr(load_asr(config)), warm_tts(load_tts(config))
@@ -272,7 +272,7 @@ def engines_of(config: Config) -> Engines:
 
 
 def line(found: Found) -> str:
-    """Return what was found in one scene as a line of text."""
+    """Return the results of one scene as a line of text."""
     done, asked = found.interruptions
     parts = (
         f"{found.scene:<32} interrupted {done:2}/{asked:2}",
