@@ -1,11 +1,12 @@
-"""Measures wake words: whether they are found, what follows them, and how much they compute.
+"""Measures wake words: how often they are found, how the words after them are heard, and the cost.
 
     python -m lab.wake.run --preset cpu --wake.phrase "okay computer"
     python -m lab.wake.run --preset cpu --wake.model okay_nabu
 
-Seven synthetic voices say the wake word, near and far away in the noise of a room: alone, and with
-a question in the same breath. Then people talk for five minutes. The models of the settings hear;
-what is answered is fixed. Time is virtual, but for the processor's time.
+Seven synthetic voices say the wake word in the noise of a room, near and far away. They say it
+alone, and with a question in the same breath. Then people talk for five minutes without it. The
+configured models hear; the text of the replies is fixed. Time is virtual, except for the
+processor's time.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ VOICE_DBFS = (-26.0, -36.0)
 NOISE_DBFS = -62.0
 """Level of the noise of the room."""
 LEAD_S, TAIL_S = 2.0, 3.0
-"""Seconds of that noise before and after the words."""
+"""Seconds of noise before and after the words."""
 PEOPLE_S = 300.0
 SHIFT_S = 0.37
-"""How much later each recording of people begins in each further round."""
+"""Seconds that are cut from the beginning of each recording in every further round."""
 APART_S = 1.0
 """Seconds of silence between two recordings."""
 
@@ -81,18 +82,18 @@ class PcmMicrophone:
             yield frame
 
     def hold(self) -> None:
-        """Go on: this microphone is never held."""
+        """Do nothing: this microphone is never held."""
 
     def release(self) -> None:
-        """Go on: this microphone is never held."""
+        """Do nothing: this microphone is never held."""
 
 
 @dataclass
 class Listened:
-    """What became of one stream."""
+    """What the microphone and the session found in one stream."""
 
     woke: list[float] = field(default_factory=list[float])
-    """When the microphone woke."""
+    """Times at which the microphone woke, in seconds."""
     turns: dict[int, str] = field(default_factory=dict[int, str])
     """The words of each turn."""
 
@@ -128,7 +129,8 @@ def listen(pcm: Pcm, engines: Engines, config: Config) -> Listened:
 
 
 def said(text: str, voice: Voice, voice_dbfs: float) -> Pcm:
-    """Speak `text` at this level in the noise of a room, which begins before and ends after it."""
+    """Speak `text` at the level `voice_dbfs` in the noise of a room, which begins before and ends
+    after it."""
     pcm = spoken(text, voice) if text else silence(0)
     voiced = pcm[np.abs(pcm) > 0.01 * np.abs(pcm).max(initial=0)]
     gain = np.float32(10 ** ((voice_dbfs - dbfs(voiced)) / 20))
@@ -138,8 +140,8 @@ def said(text: str, voice: Voice, voice_dbfs: float) -> Pcm:
 
 
 def people(folder: Path, seconds: float = PEOPLE_S) -> Pcm:
-    """Return so many seconds of people's speech. Each time that a recording is repeated, it
-    begins later, so each time another word follows the silence."""
+    """Return at least `seconds` seconds of people's speech. In every further round, each recording
+    begins later, so that another word follows the silence."""
     clips, pieces, length, number = read_folder(folder), list[Pcm](), 0, 0
     while length < seconds * SPEECH_RATE:
         shift, which = divmod(number, len(clips))
@@ -153,7 +155,8 @@ def people(folder: Path, seconds: float = PEOPLE_S) -> Pcm:
 
 
 def hits(engines: Engines, config: Config, name: str) -> None:
-    """Print how often the wake word is found, and where what follows it is heard in other words."""
+    """Print how often the wake word is found. For each wrong transcript, also print the words that
+    were heard with the wake word and without it."""
     for text, meant in ((name, ""), (f"{name} {QUESTION}", QUESTION)):
         for level in VOICE_DBFS:
             found = [listen(said(text, voice, level), engines, config) for voice in VOICES]
@@ -171,8 +174,8 @@ def recognised(engines: Engines, pcm: Pcm) -> str:
 
 
 def false_alarms(engines: Engines, config: Config, folder: Path) -> None:
-    """Print how often people's speech wakes the microphone, and the processor time that it takes
-    asleep."""
+    """Print how often people's speech and noise wake the microphone, and the share of a core that
+    this takes."""
     noise = room(np.random.default_rng(0), 60 * SPEECH_RATE, NOISE_DBFS)
     for what, pcm in (("people", people(folder)), ("noise", noise)):
         seconds, begun = len(pcm) / SPEECH_RATE, process_time()
