@@ -3,10 +3,10 @@
     python -m lab.decoding.branches
 
 The talks have two turns, in phrasings that the starter was not trained on. After the answer, and
-after each word of the follow-up, replies are begun ahead as in a session. Such a branch counts if
-it was begun before the last two words, and half a second before their end by the word times of
-espeak-ng. It is begun once the words so far are known and the models have finished their work. For
-comparison the record has the hit rate of branches to the same few texts every time.
+after each word of the follow-up, replies are begun ahead as in a session: once the words so far are
+known and the models have finished their work. A branch counts if it was begun before the last two
+words, and at least half a second before the end of speech. Word times are those of espeak-ng. For
+comparison the record has the hit rate of branches that always reply to the same few texts.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class Talk:
     words: Sequence[str]
     """The words of the follow-up."""
     ends: Sequence[float]
-    """When each of these words ends, in seconds from the beginning of the first one."""
+    """The end of each word of the follow-up, in seconds from the beginning of the first word."""
 
     @property
     def parts(self) -> Sequence[tuple[int, float]]:
-        """The numbers of words after which branches may be begun early enough, and the seconds for
-        them. 0 words means before the follow-up, while the answer plays."""
+        """Moments at which branches may be begun early enough: pairs of the number of words so far,
+        and the seconds that are left for branches. 0 words means while the answer plays."""
         latest = self.ends[-1] - EARLY_S
         left = [latest - end - BEHIND_S for end in self.ends[:-2]]
         known = [(count, seconds) for count, seconds in enumerate(left, 1) if seconds > 0]
@@ -79,10 +79,7 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Talked:
-    """The results of one talk.
-
-    It has many fields because each is a figure.
-    """
+    """The results of one talk. Each field is a figure of the record, or a part of one."""
 
     hit: bool
     """True if all tokens of a branch that was begun early enough were said."""

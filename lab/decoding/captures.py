@@ -11,12 +11,12 @@ from voiceloop.llm.decode.graphs import Capture, Graph, Plainly
 
 
 class Captures:
-    """A `Capture` that passes work on to another one, and counts graphs, replays and costs."""
+    """A `Capture` that lets another one capture the work, and counts graphs, replays and costs."""
 
     def __init__(self, capture: Capture) -> None:
         self.graphs = 0
         self.plain = 0
-        """Those of `graphs` that could not be captured and run as single operations."""
+        """Number of `graphs` that could not be captured. They run as single operations."""
         self.replays = 0
         self.seconds = 0.0
         """Time that capturing took, without the first run of the work."""

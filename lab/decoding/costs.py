@@ -25,7 +25,7 @@ def figures_of(
     price_per_hour: float | None,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Return all figures of `answers`, which are by mode; `prompt` is one of their prompts.
+    """Return all figures of `answers`, the replies by mode. `prompt` is one of their prompts.
 
     Single passes, the memory bandwidth and the work of the GPU are measured during this call.
     """
@@ -69,7 +69,8 @@ def _on_gpu(pair: Pair, prompt: BenchPrompt) -> dict[str, Any]:
 
 
 def profiled_rounds(pair: Pair, prompt: BenchPrompt) -> Work:
-    """Profile a reply to `prompt`. Return the GPU's work per round, with all work in between."""
+    """Profile a reply to `prompt`. Return the GPU's work per round, including work between
+    rounds."""
     conversation = pair.conversation()
     reply = conversation.reply(prompt.text, 0)
     next(filter(None, reply))  # the first burst comes from the pass over the prompt

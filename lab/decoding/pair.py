@@ -50,7 +50,7 @@ class Pair(SpeculativeLlm):
             capture = CudaGraphs()
         self.captures = capture and Captures(capture)
         """Counts of captured graphs; None if rounds are not captured."""
-        # The prediction and transformers' modes are for chains.
+        # The predicted speed-up and transformers' modes assume that draft tokens form a chain.
         super().__init__(target, draft, replace(config, draft_tree="off"), self.captures)
         self.eos = self._eos
         match self._drafter:
@@ -93,7 +93,8 @@ class Foreign:
         self._draft = draft
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """Compute the ids modulo the draft's vocabulary size, as `Decoder.forward` would."""
+        """Run the draft on `ids` modulo its vocabulary size. Return logits as `Decoder.forward`
+        does."""
         return self._draft.forward(ids % self._draft.vocab, cache, keep)[:, : self.vocab]
 
 
@@ -111,7 +112,7 @@ class Alone:
         self._layer = layer
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """Compute `ids` as `Decoder.forward` would; `keep` must be 1."""
+        """Run the layer on `ids`. Return logits as `Decoder.forward` does; `keep` must be 1."""
         features = torch.zeros(len(ids), self._layer.hidden, dtype=self.dtype, device=self.device)
         return self._layer.forward(ids, features, cache)[0]
 
@@ -175,7 +176,8 @@ def load_models(
 
 
 def subjects(target: LoadedModel, draft: LoadedModel | LoadedHead, config: LlmConfig) -> Subjects:
-    """Make our engine from a loaded pair, and copies for transformers. The pair is used up."""
+    """Make our engine from a loaded pair, and copies for transformers. The engine takes over the
+    weights, so `target` and `draft` must not be used afterwards."""
     try:
         copies = _copy(target), _copy(draft) if isinstance(draft, LoadedModel) else None
         pair = Pair(target, draft, config)

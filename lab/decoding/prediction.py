@@ -52,10 +52,10 @@ def predicted_speedup(
 ) -> float:
     """Return the expected speed-up over plain decoding, for the tokens after the first.
 
-    This is the speed-up of Leviathan et al. (2023, theorem 3.8) with what it leaves out: passes of
+    This is the speed-up of Leviathan et al. (2023, theorem 3.8) with four corrections: passes of
     several rows cost more than passes of one, a round has costs outside of the models, the draft
-    reads the prompt once per reply, and nothing follows the token that ends a reply. `rounds` are
-    those of all `replies`.
+    reads the prompt once per reply, and no token follows the one that ends a reply. `rounds` are
+    the rounds of all replies, and `replies` is the number of replies.
     """
     tokens = sum(expected_tokens(acceptance, one.drafted - one.beyond) for one in rounds)
     seconds = sum(costs.round(one.drafted) for one in rounds) + replies * costs.draft_prefill
@@ -95,8 +95,9 @@ def compared(
 def floor(
     bandwidth: float, pass_bytes: tuple[int, int], found: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """Return the least time of a token of the target, and of the draft, if it reads `pass_bytes` of
-    weights at `bandwidth` bytes per second; and how close the figures `found` come to that."""
+    """Return the least time per token of the target and of the draft, and how close the measured
+    figures `found` come to it. In this time the weights are read once: `pass_bytes` of the target
+    and of the draft, at `bandwidth` bytes per second."""
     floor_s, draft_s = (size / bandwidth for size in pass_bytes)
     return {
         "gb_per_s": rounded(bandwidth / 1e9),

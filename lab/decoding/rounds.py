@@ -1,4 +1,4 @@
-"""Profiles rounds on a GPU: their kernels, launches and waits; and forbids waits within a round."""
+"""Counts the kernels, launches and waits of rounds on a GPU, and forbids waits within a round."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ WAITS = re.compile(r"cuda(Stream|Event|Device)Synchronize|cuda(Memcpy|MemcpyToSy
 LAUNCHES = re.compile(r"cu(da)?(Graph)?Launch(Kernel)?(ExC|Ex)?")
 """Matches calls that launch a kernel or a whole graph."""
 MOVES = ("Memcpy", "Memset")
-"""First words of the names of device events that are no kernels."""
+"""Device events whose names begin with these words are no kernels."""
 ATTENTION = re.compile(r"flash|fmha|attention|attn|attended|cudnn.*sdpa|softmax", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The average work that a piece of work gives the device."""
+    """Mean numbers of kernels, launches and waits per piece of work, for example per round."""
 
     kernels: float
     launches: float
@@ -44,9 +44,10 @@ def profiled(work: Callable[[], int]) -> Work:
 
 
 def counted(events: Iterable[tuple[str, bool]], pieces: int) -> Work:
-    """Count the `events` of the profile: pairs of the name and whether it happened on the device.
+    """Count the `events` of a profile, and divide by the number of `pieces`.
 
-    The wait that ends the profile is not counted. Counts are divided by the number of `pieces`.
+    An event is its name, and whether it happened on the device. The wait that ends the profile is
+    not counted.
     """
     kernels, launches, waits = 0, 0, -1
     attention: Counter[str] = Counter()

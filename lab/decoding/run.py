@@ -3,8 +3,8 @@
     python -m lab.decoding.run
     python -m lab.decoding.run --synthetic 8b+1b --acceptance 0.7
 
-Beside the figures of `voiceloop bench llm` the record has the times of single passes, the speed-up
-that they predict, and the share of the memory bandwidth that plain decoding reaches.
+Besides the figures of `voiceloop bench llm`, the record has the times of single passes, the
+speed-up that they predict, and the share of the memory bandwidth that plain decoding reaches.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Decoding(BenchLlm, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Pairing(DecodingPlan):
-    """The plan. Up to a quarter of its time goes into finding transformers' best draft length."""
+    """The plan of a comparison. Up to a quarter of its time goes into the search for transformers'
+    best draft length."""
 
     synthetic: str | None = None
     """Name of a synthetic pair that takes the place of the configured models."""

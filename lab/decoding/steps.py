@@ -23,7 +23,7 @@ from voiceloop.llm.rules.sampling import RandomStream
 REPEATS = 15
 SWEEPS = 5
 MEMORY = 2**30
-"""The least bytes to read: more than the cache of any processor holds."""
+"""Minimum number of bytes to read: more than the cache of any processor holds."""
 
 
 @torch.inference_mode()
@@ -35,9 +35,9 @@ def time_steps(
     drafted: Collection[int],
     captured: Captured | None = None,
 ) -> StepCosts:
-    """Time rounds in the middle of `reply`, with each of the numbers of draft tokens in `drafted`.
+    """Time rounds in the middle of `reply`, for each number of draft tokens in `drafted`.
 
-    If `captured` is given, these are captured rounds.
+    With `captured`, the rounds are captured ones.
     """
     middle = [*prompt, *reply[: len(reply) // 2]]
     counts = sorted({0, 1, *drafted})
@@ -128,7 +128,7 @@ def read_bandwidth(size: int, device: torch.device, least: int = MEMORY) -> floa
     """Return the bytes per second at which torch, with its threads, reads `size` bytes of memory.
 
     At least `least` bytes are read, so that no cache holds them, and at most twice `MEMORY`. On
-    CUDA they are copied, and both reading and writing counts.
+    CUDA the bytes are copied, and count twice: as read and as written.
     """
     numbers = min(max(size, least), max(least, 2 * MEMORY)) // 4
     buffer = torch.ones(numbers, device=device)

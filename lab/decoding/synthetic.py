@@ -44,13 +44,14 @@ TEMPLATE = (
     "{%- for message in messages -%}{{- message.content -}}"
     "{%- if not loop.last -%}{{- '" + END + "' -}}{%- endif -%}{%- endfor -%}"
 )
-"""A prompt ends with the user's last word, so that replies begin at different words of the ring."""
+"""Chat template. A prompt ends with the user's last word, so replies begin at different words of
+the ring."""
 PEAK = 30.0
 """Logit of the next word of the ring."""
 NOISE = 0.05
 """Noise in the weights of a drawn draft, relative to their standard deviation."""
 LONGEST = 4096
-"""The most positions of the models."""
+"""Maximum number of positions of the models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,8 @@ def drawn_pair(
 ) -> tuple[LoadedModel, LoadedModel]:
     """Draw a target with random weights and a draft with the same weights plus noise.
 
-    They are for checks of correctness. The weights are wide enough for the next token to depend on
-    the whole context. So the acceptance is not known, and rounding may change tokens.
+    They are for checks of correctness. The variance of the weights is so large that the next token
+    depends on the whole context. So the acceptance is not known, and rounding may change tokens.
     """
     tokenizer = _tokenizer(vocab)
     target = _llama(shape, vocab, device, dtype)

@@ -1,6 +1,7 @@
 """Checks that the engine is exact on a device.
 
-The models have random weights, wide enough for every token to depend on all tokens before it.
+The models have random weights. Their variance is so large that every token depends on all tokens
+before it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from voiceloop.llm.model.decoder import Decoder, feed
 SMALL = Shape(256, 512, 4, 8, 4, 32)
 VOCAB = 4096
 BLOCKS = (2, 3, 5, 9)
-"""Numbers of rows in a pass that are compared with one row at a time."""
+"""Numbers of rows of the passes that are compared with passes of one row."""
 LOW = torch.bfloat16
 
 
@@ -48,8 +49,8 @@ LITTLE = Size(Shape(48, 64, 2, 4, 2, 12), 512, prompts=2, tokens=24, synthetic="
 
 
 def exact_text(device: torch.device, size: Size) -> Iterator[Row]:
-    """Check that speculative text equals plain text, and greedy plain text that of transformers. In
-    double precision rounding cannot change which logit is the largest."""
+    """Check that speculative text equals plain text, and that greedy plain text equals the text of
+    transformers. In double precision rounding cannot change which logit is the largest."""
     for temperature in (0.0, 0.9):
         config = LlmConfig(
             temperature=temperature,
@@ -78,7 +79,7 @@ def exact_text(device: torch.device, size: Size) -> Iterator[Row]:
 
 
 def interrupted(device: torch.device, size: Size) -> Iterator[Row]:
-    """Check that a reply broken off after any step leaves caches that answer like new ones."""
+    """Check that a reply that was broken off, after any step, does not change the next reply."""
     config = LlmConfig(max_new_tokens=size.tokens, context=512, num_speculative_tokens=4)
     both, prompts = drawn(device, torch.float64, size, config)
     first, second = prompts[:2]
@@ -101,10 +102,11 @@ def interrupted(device: torch.device, size: Size) -> Iterator[Row]:
 def rounding(device: torch.device, size: Size) -> Iterator[Row]:
     """Check in low precision that every token is the likeliest one, up to rounding.
 
-    There the number of rows in a pass changes logits, so texts need not be equal. Let e be the
-    largest change of any logit between passes of one row and of several rows. Then the logit of
-    each token must be at most 2e below the largest: its own may be e too high, and the largest e
-    too low. This check is meaningful only if most second largest logits are further below.
+    In low precision the number of rows in a pass changes logits, so texts need not be equal. Let e
+    be the largest change of any logit between passes of one row and of several rows. Then the logit
+    of each token must be at most 2e below the largest: the token's logit may be e too high, and the
+    largest e too low. This check is meaningful only if most second largest logits are further
+    below.
     """
     config = LlmConfig(max_new_tokens=size.tokens, context=512, num_speculative_tokens=4)
     both, prompts = drawn(device, LOW, size, config)

@@ -1,7 +1,7 @@
-"""Checks of rounds of fixed shape: do they give the tokens of plain rounds, is attention right?
+"""Checks that rounds of fixed shape give the tokens of plain rounds, and that attention is right.
 
-Without a GPU the same rounds run as single operations. Whether they can be captured shows only on a
-GPU.
+Without a GPU the same rounds run as single operations. Only a GPU shows whether they can be
+captured.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "rejection": {"temperature": 0.9, "verification": "rejection"},
     "with penalties": {"repetition_penalty": 1.1, "frequency_penalty": 0.2},
 }
-"""Settings of sampling with which rounds are checked, by name."""
+"""Settings with which rounds are checked, by the names that the table shows."""
 CLOSE, CLOSE_LOW = 1e-9, 0.05
 """Largest differences due to rounding: of logits in double precision, of attention in 16 bits."""
 
@@ -80,11 +80,12 @@ def waits(device: torch.device, size: Size) -> Iterator[Row]:
 
 @torch.inference_mode()
 def placed(device: torch.device, size: Size) -> Iterator[Row]:
-    """Check that passes of fixed shape give the logits of growing ones, however they are split."""
+    """Check that passes of fixed shape give the same logits as passes over a growing cache, for
+    random splits of the tokens into passes."""
     pair = _drawn(device, size, None)
     rng, largest, splits = random.Random(0), 0.0, 0
     for prompt in _prompts(pair, size):
-        for model in cast("tuple[Decoder, Decoder]", pair.decoders):  # its draft is a model
+        for model in cast("tuple[Decoder, Decoder]", pair.decoders):  # both are whole models
             whole = _split(model, prompt.ids, [len(prompt.ids)], None)
             for _ in range(4):
                 parts: list[int] = []
@@ -115,8 +116,8 @@ def _split(model: Decoder, ids: tuple[int, ...], parts: list[int], slots: Slots 
 
 @torch.inference_mode()
 def kernel(device: torch.device) -> Iterator[Row]:
-    """Check that the fused attention kernel runs and gives the result of masks, for the heads of
-    each measured model. Report whether the other operations are fused, too."""
+    """Check that the fused attention kernel runs and gives the same result as attention with masks,
+    for the heads of each measured model. Report whether the other operations are fused, too."""
     if device.type != "cuda":
         yield not_here("fused attention is attention by masks")
         return

@@ -1,6 +1,6 @@
 """Checks and times our matrix products of few rows, for the matrices of a pair.
 
-Whether ours or torch's are faster depends on the card. Ours were chosen on one card.
+Whether ours or torch's are faster depends on the card. Ours were tuned on one card.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from voiceloop.llm.model.plain import PLAIN, Whole
 
 ROWS = (1, 2, 5, 9)
 COLD = 2**28
-"""Bytes of weights: more than any cache holds."""
+"""Minimum number of bytes of weights in a measurement: more than any cache holds."""
 REPEATS = 9
 
 Sizes = dict[tuple[int, int], int]
@@ -46,7 +46,7 @@ def sizes_of(vocab: int, shape: Shape) -> Sizes:
 
 @torch.inference_mode()
 def products(device: torch.device, pair: str) -> Iterator[Row]:
-    """Yield the rows about the products of a synthetic pair."""
+    """Check and time the products of a synthetic pair. Yield rows of the table of results."""
     vocab, *shapes = PAIRS[pair]
     own = operations(device, LOW)
     if own is PLAIN:

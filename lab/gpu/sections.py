@@ -1,4 +1,4 @@
-"""All checks and measurements on a device, in order: first whether it is exact, then its costs."""
+"""All checks and measurements on a device, in order: first the checks of exactness, then costs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ PROMPT_WORDS = 60
 """Length of the prompts, in words. Each word is one token."""
 PROMPTS, TOKENS = 8, 64
 SHARE, DRAFT, PREDICTED, GAIN, FIRST_MS = 0.7, 1.4, 0.9, 1.4, 15.0
-"""Goals for the largest pair: plain decoding's share of the bandwidth floor, a draft step over its
-floor, the speed-up over the predicted one, the speed-up, and milliseconds to the first token."""
+"""Goals for the largest pair: plain decoding's share of the bandwidth floor, the time of a draft
+step relative to its floor, the speed-up relative to the predicted one, the speed-up, and the
+milliseconds to the first token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,8 @@ def _gpu(name: str, own: dict[str, Any] | None) -> Iterator[Row]:
 
 
 def at_once(course: Course) -> Iterator[Row]:
-    """Yield the rows about the last pair with recogniser and voice: at once, and in a session."""
+    """Yield the rows about the last pair, a recogniser and a voice: all at work at once, and in a
+    session."""
     for row in _at_once(course):
         yield row.without_goal() if course.small else row
 

@@ -83,7 +83,7 @@ RATE = 24_000
 """Sample rate of the voice in hertz: that of the bench's loudspeaker."""
 SYMBOL_FRAMES = 2.0
 """Factor on the durations that random weights give to symbols. Each symbol is then half as long as
-a sound of a trained voice, since a blank follows each."""
+a sound of a trained voice, because a blank follows each symbol."""
 HUM = 0.1
 
 
@@ -227,7 +227,7 @@ class _Renamed(torch.nn.Module):
         super().__init__()
         self.ups, self.resblocks = decoder.upsampler, decoder.resblocks
         self.conv_pre, self.conv_post = decoder.conv_pre, decoder.conv_post
-        self._decoder = [decoder]  # in a list, since its parts are modules of this one already
+        self._decoder = [decoder]  # in a list, so that torch does not register its parts twice
 
     def forward(self, latent: Tensor, g: Tensor | None = None) -> Tensor:
         return cast(Tensor, self._decoder[0](latent, g))

@@ -20,7 +20,8 @@ from voiceloop.engines import AsrRequest
 from voiceloop.types import Clause, Span
 
 SLOWED = 1.25
-"""The goal for the language model: how many times as long a token may take."""
+"""Goal for the language model: the maximum time of a token beside the other models, relative to the
+time of a token when it works alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Fit a calibration to a model's end probabilities at many silences, or find that the last word
-decides just as well.
+before a silence tells just as well whether the turn is over.
 
 An endpoint policy costs delay at true ends, and cut-offs at pauses. A pause within a request is
 assumed to last from 200 to 700 ms, uniformly distributed. This module knows no models and no files.
@@ -25,12 +25,13 @@ SHORTEST_MS, LONGEST_MS = 200.0, 700.0
 MOST_CUT_OFFS = 0.05
 """Maximum share of the pauses after incomplete words that may end a turn."""
 CUT_OFF_MS = 20_000.0
-"""Cost of a cut-off after incomplete words, in ms of silence at true ends. It is 4 s times five,
-because recognised words are cut off five times as often as the words that were said."""
+"""Cost of a cut-off after incomplete words, in ms of silence at true ends. It is 4 s times 5. The
+factor 5 is for errors of the recogniser: with recognised words, turns are cut off 5 times as often
+as with the exact words."""
 THRESHOLDS = 80
-"""Number of thresholds that are tried, at equal steps of rank."""
+"""Number of thresholds that are tried: evenly spaced quantiles of the probabilities."""
 STEP_MS = 20
-"""Step between the silences that are tried."""
+"""Step between the silences that are tried, in ms."""
 
 Array = npt.NDArray[Any]
 
@@ -103,8 +104,8 @@ def probability_ms(
 
 
 def words_at(judged: Sequence[JudgedSilence], delay_ms: float, config: TurnConfig) -> Cost:
-    """Return the cost if the last word alone decides, at a mean delay of `delay_ms`. If that is too
-    short to be possible, the delay is the shortest possible one."""
+    """Return the cost if the last word alone decides, at a mean delay of `delay_ms`, or at the
+    shortest possible mean delay if `delay_ms` is shorter."""
     unsure = float(np.mean([one.unfinished for one in judged if one.kind == "end"]))
     incomplete_ms = float(config.incomplete_ms)
     rest = (delay_ms - unsure * incomplete_ms) / max(1 - unsure, 1e-9)
@@ -114,10 +115,11 @@ def words_at(judged: Sequence[JudgedSilence], delay_ms: float, config: TurnConfi
 def calibrate(judged: Sequence[JudgedSilence], config: TurnConfig) -> Calibration | None:
     """Return the calibration with the least cost, at `CUT_OFF_MS` for each cut-off.
 
-    It may cut off at most `MOST_CUT_OFFS` of the pauses after incomplete words. After complete
-    requests it may cut off no more pauses than the plain hangover does. Return None if no
-    calibration keeps to this, or if the best one does not beat the last word. To beat it means, at
-    the same mean delay, fewer cut-offs after incomplete words and no more after complete requests.
+    The calibration may cut off at most `MOST_CUT_OFFS` of the pauses after incomplete words. After
+    complete requests it may cut off no more pauses than the plain hangover does. Return None if no
+    calibration keeps to these limits, or if the best one is not better than the last word alone.
+    Better means: at the same mean delay, it has fewer cut-offs after incomplete words and no more
+    after complete requests.
     """
     found = _best(judged, config)
     if found is None:

@@ -24,9 +24,9 @@ from voiceloop.types import Past
 logger = logging.getLogger(__name__)
 
 QUIET_S = 2.0
-"""Seconds without work for any model after which it is idle time."""
+"""Idle time begins when no model has had work for this many seconds."""
 SHORTEST_S = 0.001
-"""Shortest wait in seconds. A rounding error alone would not move the clock."""
+"""Shortest wait in seconds. A wait as short as a rounding error might not advance the clock."""
 
 
 def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
@@ -53,12 +53,12 @@ def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
 
 
 async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
-    """Find out what the model's P(end of turn) means, and keep it in `folder`. Languages with a
-    calibration for this very model are left out."""
+    """Calibrate the language model's end probabilities, and keep the calibrations in `folder`.
+    Languages that have a calibration for this very model are left out."""
     try:
         await _calibrate(engines, folder)
     except Exception as error:
-        # Only the calibration ends. Conversations go on, and the last word goes on deciding.
+        # Only the calibration ends. Conversations go on, and the last word still decides.
         cause = first_cause(error)
         logger.error("the end of turn could not be calibrated", exc_info=cause)
 
@@ -94,6 +94,6 @@ async def _judged(engines: Engines, requests: Requests) -> list[JudgedSilence]:
 
 async def quiet(engines: Engines) -> None:
     """Wait until no model has had work for `QUIET_S`."""
-    # No event tells that it has been quiet for long, so this waits by time.
+    # No event tells that the models have been quiet for that long, so this sleeps and looks again.
     while (left := QUIET_S - min(one.quiet_s() for one in engines.runners)) > 0:  # noqa: ASYNC110
         await anyio.sleep(max(left, SHORTEST_S))

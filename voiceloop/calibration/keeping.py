@@ -21,7 +21,7 @@ from voiceloop.types import Calibration
 logger = logging.getLogger(__name__)
 
 METHOD = 2
-"""Version of how the probability is read and calibrated. Files of earlier versions are ignored."""
+"""Version of the method of calibration. Files of other versions are ignored."""
 
 Calibrations = dict[str, Calibration | None]
 """Calibration by the language's code; None if the last word decides just as well."""
@@ -43,7 +43,8 @@ def recall(fingerprint: str, folder: Path) -> Calibrations:
 
 
 def of_family(family: str) -> Calibrations:
-    """Return the shipped calibrations of one model of `family`, a good guess for the others."""
+    """Return the shipped calibrations of one model of `family`; empty if none ships. They are a
+    good guess for the family's other models."""
     for table in _shipped().values():
         if table["family"] == family:
             return _calibrations(table)

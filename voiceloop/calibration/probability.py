@@ -20,8 +20,8 @@ def bare(text: str) -> str:
 
 
 def comparable(probability: float, calibration: Calibration, exchanges: int) -> float:
-    """Return the P(end of turn) that corresponds in a first turn to `probability` after that number
-    of `exchanges`: after at least one, log-odds are lowered by the calibration's shift."""
+    """Convert an end probability to the scale of a first turn. If there were `exchanges` before it,
+    the calibration's shift is subtracted from the log-odds."""
     if not exchanges or not 0 < probability < 1:
         return probability
     first = odds(probability) * math.exp(-calibration.shift)

@@ -1,4 +1,4 @@
-"""The requests that models are calibrated on: what people say, and where they may pause in it.
+"""The requests that models are calibrated on, and the places where the user may pause in them.
 
 They are bundled as text files, one for each language, in a notation that en.txt explains. This
 module parses them and classifies the pauses. It knows no models.
@@ -15,9 +15,10 @@ from voiceloop.calibration.probability import bare
 from voiceloop.languages import Language, language
 
 Kind = Literal["end", "whole", "function word", "content word"]
-"""What the words before a silence are. `end`: all that is said. `whole`: a complete request, but
-more follows. `function word`: incomplete words, the last of which is one after which hardly anybody
-ends a turn. `content word`: incomplete words that end in another word."""
+"""Kind of the words before a silence. `end`: the words are all that is said. `whole`: they are a
+complete request, but more follows. `function word`: they are incomplete, and hardly any turn ends
+with their last word, such as "to". `content word`: they are incomplete and end with another
+word."""
 
 _CUT = re.compile(r"\s*([/|])\s*")
 
@@ -67,7 +68,7 @@ class Requests:
 
     asked: tuple[CalibrationRequest, ...]
     history: tuple[tuple[str, str], ...]
-    """Questions with their answers. They may be the dialogue before any of the requests."""
+    """Questions with their answers, which can be the dialogue before any of the requests."""
 
 
 def requests(text: str, spoken_in: Language) -> Requests:

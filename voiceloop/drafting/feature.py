@@ -1,10 +1,11 @@
 """The layer that is trained: it predicts the target's next feature from earlier ones.
 
 A feature is the input of the target's head. The layer has the shape of EAGLE (Li et al. 2024, arXiv
-2401.15077): a row takes the embedding of a token and the target's feature before it, and gives the
-feature after it. When the layer drafts, it uses its own features from the second token on. So does
-the training (Zhang et al. 2024, arXiv 2408.15766): every row is computed once with the target's
-feature, and then `STEPS` - 1 times with the layer's own feature from the step before.
+2401.15077): the row of a token takes the token's embedding and the target's feature before the
+token, and gives the feature after the token. When the layer drafts, it uses its own features from
+the second token on. The training does the same (Zhang et al. 2024, arXiv 2408.15766): it computes
+every row once with the target's feature, and then `STEPS` - 1 times with the layer's own feature
+from the step before.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ class Batch:
     features: Tensor
     """The target's feature after each token, [dialogues, tokens, hidden]."""
     counts: Tensor
-    """Whether the target chose the token that follows each token, bool [dialogues, tokens]."""
+    """Which rows count: True if the target chose the next token, bool [dialogues, tokens]."""
     places: Tensor
     """Index of each token among those that the draft chooses from, [dialogues, tokens]; below 0 for
     other tokens."""
 
     @property
     def start(self) -> int:
-        """First row whose feature is computed. Earlier rows give only keys and values, because none
-        of them counts."""
+        """First row whose feature is computed: `STEPS` rows before the first row that counts.
+        Earlier rows give only keys and values."""
         places = self.counts.any(0).nonzero()
         return max(0, int(places[0]) - STEPS) if len(places) else 0
 
@@ -59,7 +60,7 @@ class Batch:
 class FeatureLayer(nn.Module):
     """One layer of the Llama family over embeddings and features, with random initial weights.
 
-    Its attributes are the parts of such a layer.
+    Its attributes are the layer's matrices and norms.
     """
 
     def __init__(self, shape: DraftShape, embedding_size: float, feature_sizes: Tensor) -> None:
@@ -95,10 +96,11 @@ class FeatureLayer(nn.Module):
         self.register_buffer("feature_size", feature_sizes.square().mean().sqrt())
 
     def forward(self, batch: Batch, steps: int = STEPS) -> list[Tensor]:
-        """Return the features after each token from `batch.start` on, once for each of the chained
-        steps: `steps` tensors [dialogues, tokens - start, hidden].
+        """Return the features after each token from `batch.start` on, one tensor [dialogues, tokens
+        - start, hidden] for each of the `steps` chained steps.
 
-        Step s, counted from 0, builds on s features of the layer's own.
+        The first step takes the target's features. Each later step takes the layer's own features
+        from the step before.
         """
         embedded, start = batch.embedded / self.embedding_size, batch.start
         # Row j has token j and the target's feature before it.
@@ -171,10 +173,9 @@ def _attend(q: Tensor, seen: list[tuple[Tensor, Tensor]]) -> Tensor:
     """Return the attention of the newest chained step, in the shape of `q` [dialogues, heads, rows,
     dim].
 
-    The first step in `seen` has rows for all tokens. The later steps, and `q`, have rows only for
-    the last tokens of the sequence. A row of step s stands for a token that follows s drafted ones.
-    It sees the first step's rows before the drafted tokens, and one row for each drafted token: for
-    the nth, the row of step n.
+    `seen` has the keys and values of each step. Step 0 has rows for all tokens. The later steps,
+    and `q`, have rows only for the last tokens. In step s the row of token p attends to the rows of
+    step 0 up to token p - s, and to one row of each later step n: the row of token p - s + n.
     """
     (keys, values), later = seen[0], len(seen) - 1
     fold, rows, tokens = q.shape[1] // keys.shape[1], q.shape[2], keys.shape[2]
@@ -219,11 +220,11 @@ def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
 
 @torch.no_grad()
 def acceptance(batch: Batch, found: list[Tensor], head: Tensor, penalty: float) -> Tensor:
-    """Count the rows in which the first n chained steps chose what the target chose.
+    """Return for each n the number of rows in which the first n chained steps chose the target's
+    tokens, float64 [1 + STEPS]. Entry 0 is the number of all rows that count.
 
-    The result is float64 [1 + STEPS], with n from 0 to `STEPS`; for 0 it is all rows that count.
-    `penalty` is the penalty for repetition in a reply. It applies to guesses as it does to the
-    target's choices. Each dialogue has one reply.
+    `penalty` is the penalty for repetition in a reply. It is applied to the guesses, because the
+    target's choices were made with it. Each dialogue has one reply.
     """
     counts = batch.rows
     chosen = F.pad(batch.places, (0, 1), value=-1)[:, batch.start + 1 :]

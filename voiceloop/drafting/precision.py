@@ -22,8 +22,8 @@ def halves(device: torch.device) -> bool:
 
 
 def _attends() -> bool:
-    """Return whether torch has attention in bfloat16 here. In torch 2.13 it fails if
-    ATEN_CPU_CAPABILITY names less than the processor has."""
+    """Return whether torch can compute attention in bfloat16 here. Torch 2.13 fails if
+    ATEN_CPU_CAPABILITY names an older instruction set than the processor's."""
     rows = torch.ones(1, 1, 128, 64, dtype=torch.bfloat16)
     try:
         F.scaled_dot_product_attention(rows, rows, rows, is_causal=True)
@@ -33,6 +33,6 @@ def _attends() -> bool:
 
 
 def _took(dtype: torch.dtype) -> float:
-    """Return the minimum time of 20 products of a size that layers have, in seconds."""
+    """Time a matrix product of a layer's size 20 times. Return the shortest time, in seconds."""
     x, weights = torch.ones(128, 768, dtype=dtype), torch.ones(768, 768, dtype=dtype)
     return min(timeit.repeat(lambda: x @ weights, number=1, repeat=20))

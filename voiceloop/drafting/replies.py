@@ -1,8 +1,9 @@
 """Batches of the target's own replies, with the feature of each token, from which a draft learns.
 
-A batch is one growing block of tokens with a row for each dialogue; shorter ones leave holes. The
-KV cache stays between turns, so a second turn computes only its own tokens. The passes that choose
-tokens also give all features. Each finished batch is a file, written whole or not at all.
+A batch is one growing block of tokens with a row for each dialogue. Shorter dialogues leave holes
+in their rows. The KV cache stays between turns, so a second turn computes only its own tokens. The
+passes that choose tokens also give all features. Each finished batch is a file, written whole or
+not at all.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from voiceloop.llm.text.template import ChatTemplate
 LONGEST = 64
 """Maximum number of tokens in a reply."""
 ENOUGH = 0.85
-"""Share of ended replies at which the batch's others are cut short."""
+"""When this share of a batch's replies has ended, the other replies are cut short."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Dialogues of one batch, concatenated."""
+    """The tokens of all dialogues of one batch, one dialogue after the other."""
 
     ids: Tensor
     """All tokens, int64 [tokens]."""
@@ -122,8 +123,8 @@ class Generator:
         return (begun & ~going).tolist()
 
     def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
-        """Choose the next token of each row. `said` are the reply's tokens so far, and after its
-        end tokens that mean nothing."""
+        """Choose the next token of each row. `said` [rows, tokens] has the tokens of the replies so
+        far. After the end of a reply they have no meaning."""
         penalty = self._sampling.repetition_penalty
         if penalty != 1:
             found = logits.gather(1, said)
@@ -201,8 +202,8 @@ class _Block:
         return self._pass(ids.to(self._device), mask.to(self._device), chosen=False)
 
     def add(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """Append its chosen token to each row for which `rows`, bool [rows], is True, and a hole to
-        the others. Return the last features, [rows, hidden]."""
+        """Append `tokens` [rows] to the rows where `rows`, bool [rows], is True, and a hole to the
+        others. The target chose the tokens. Return the last features, [rows, hidden]."""
         return self._pass(tokens.unsqueeze(1), rows.long().unsqueeze(1), chosen=True)
 
     def _pass(self, ids: Tensor, mask: Tensor, *, chosen: bool) -> Tensor:

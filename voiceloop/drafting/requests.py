@@ -1,7 +1,7 @@
-"""Requests that a draft is trained on, as people speak them, and what they may say after a reply.
+"""Spoken requests that a draft is trained on, and what a user may say after the reply.
 
-They come from forms and words in a bundled file, or from a user's file with one request on each
-line. Their texts alone decide which are held out: the same ones in every run.
+The requests come from forms and words in a bundled file, or from a user's file with one request on
+each line. Every run with the same requests holds out the same ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Dialogues:
-    """Words of users. Each dialogue has one or two turns."""
+    """What the users say in each dialogue, in one or two turns."""
 
     training: tuple[tuple[str, ...], ...]
     held_out: tuple[tuple[str, ...], ...]
@@ -63,16 +63,16 @@ def dialogues(prompts: Path | None) -> Dialogues:
 
 
 def _begun(text: str, opener: str) -> str:
-    """Return a request after an opener. If it continues the opener's sentence, it begins with a
-    small letter, except for I."""
+    """Return `opener` with the request `text` in its place. If the request continues a sentence of
+    the opener, it begins with a small letter, except for the word I."""
     if opener.endswith((". {}", "! {}")) or text.startswith(("I ", "I'")):
         return opener.format(text)
     return opener.format(text[0].lower() + text[1:])
 
 
 def _filled(form: str, words: dict[str, list[str]]) -> list[str]:
-    """Return one text for each word of the form's first list. A word of each other list is put
-    beside it."""
+    """Fill in the form once for each word of its first list, and return the texts. Each text gets
+    one word from each of the form's other lists."""
     names = _PLACE.findall(form)
     first = words[names[0]]
     filled = [form.replace(f"{{{names[0]}}}", word, 1) for word in first]

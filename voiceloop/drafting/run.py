@@ -34,7 +34,7 @@ from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.template import ChatTemplate
 
 WARM = 0.8
-"""Minimum temperature of each second batch of replies."""
+"""Minimum temperature of every second batch of replies."""
 GENERATING = 0.4
 """Share of the training time in which replies are generated."""
 
@@ -43,7 +43,7 @@ class Training:
     """The training of a draft for one target."""
 
     def __init__(self, target: LoadedModel, config: LlmConfig) -> None:
-        """Raises EngineError for a model that no draft can be trained for."""
+        """Raises EngineError if no draft can be trained for the target."""
         assert isinstance(target.model, PreTrainedModel), "it was asked for whole"
         self._model, self._target = target.model, target
         self._template = ChatTemplate(target.tokenizer, target.name)

@@ -1,4 +1,4 @@
-"""The files of a training, which let it go on where it was stopped: replies, and its state.
+"""The files of a training: the replies, and the state from which a stopped training goes on.
 
 Each file is written whole or not at all, so a power failure leaves no incomplete file.
 """
@@ -33,7 +33,7 @@ class TrainingState:
     training_s: float = 0.0
     steps: int = 0
     curve: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
-    """Minutes of training, with the loss and the acceptance at that time."""
+    """The learning curve: minutes of training, with the loss and the acceptance at that time."""
 
 
 class TrainingStore:

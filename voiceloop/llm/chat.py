@@ -1,8 +1,9 @@
 """The base of engines that are sent the conversation as messages and need nothing else.
 
 The history is kept here, and each request contains all of it. Nothing is prefilled, and a reply
-that is begun again is a new request. A token here is a word, or the piece of a word that arrived at
-once: the model's own tokens are not known. This module does not know where the model computes.
+that is begun again is a new request. The model's own tokens are not known: a token here is a word,
+or a part of a word if the model sends the word in parts. This module does not know where the model
+computes.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class ChatReply:
 
     turn: int
     parts: list[str | CallWithResult]
-    """The parts of the reply; its exchange holds the same list."""
+    """The parts of the reply. The turn's `Exchange` holds the same list."""
     words: int = 0
     """The number of words that were sent in bursts."""
     finished: bool = False
     limited: bool = False
-    """Whether it is finished because it reached the limit of tokens."""
+    """Whether the reply is finished because it reached the limit of tokens."""
     cut: bool = False
-    """Whether the user did not hear its end."""
+    """Whether the user did not hear the end of the reply."""
     _calls: int = 0
 
     def say(self, text: str) -> TokenBurst:
@@ -87,12 +88,12 @@ class ChatConversation(ABC):
         self._now = Exchange("")
         self._turn: int | None = None
         self._unanswered = ""
-        """The text of earlier turns that got no reply; the current one continues it."""
+        """The text of earlier turns that got no reply; the current turn continues it."""
         self._reply: ChatReply | None = None
 
     @abstractmethod
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Continue `reply` to its end: add each piece of the model to it, and yield that."""
+        """Continue `reply` to its end: add each piece that the model sends, and yield the piece."""
 
     def messages(self) -> list[Message]:
         """Return the system prompt and all exchanges as messages."""
@@ -177,7 +178,7 @@ class ChatConversation(ABC):
         tools: Sequence[Tool] = (),
         required: Collection[str] = (),
     ) -> None:
-        """Put another history in place. How much of it fits is up to the model."""
+        """Replace the history. The model decides how much of it fits."""
         self._system, self._tools, self._required = system, tools, required
         self._before = [Exchange(one.said, _replied(one)) for one in past]
         self._now = Exchange("")
@@ -245,8 +246,8 @@ class ChatLlm(ABC):
 
         Yields pieces of text of any length, calls of `tools`, whose turn and id are ignored, and
         None for a step without a result. The caller finds calls that are written into the text, in
-        all forms of `voiceloop.llm.text.calls`, and leaves thoughts out. It closes the generator in
-        the end.
+        all notations of `voiceloop.llm.text.calls`, and leaves thoughts out. It also closes the
+        generator.
         """
 
     def conversation(

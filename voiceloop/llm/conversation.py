@@ -40,13 +40,13 @@ class _TurnRequest:
     """The user's current turn, as far as it is known."""
 
     turn: int | None = None
-    """Its number; None before the first turn."""
+    """The number of the turn; None before the first turn."""
     before: str = ""
-    """The text of earlier turns that got no reply; the current one continues it."""
+    """The text of earlier turns that got no reply; the current turn continues it."""
     said: str = ""
     """The whole text, `before` included."""
     bare: int = 0
-    """The number of ids up to the end of the text without its last punctuation."""
+    """The number of ids up to the end of the text, not counting the punctuation at its end."""
     old: Sequence[int] = ()
     """The ids of the newest reply to this turn that was taken back."""
 
@@ -71,7 +71,8 @@ class _ReplyState:
     text: str = ""
     """The text that was sent in bursts."""
     avoided: int | None = None
-    """A token that the reply may not begin with: a reply that did was an echo of the user."""
+    """A token that the reply may not begin with, because a reply that began with it was an echo of
+    the user; None if any token is allowed."""
     call: Sequence[int] = ()
     """The ids with which the reply has to begin, so that it calls a required tool. Its continuation
     after a tool's result begins with them too. Empty if the reply may be text."""
@@ -79,9 +80,9 @@ class _ReplyState:
     """Whether a tool has returned its result."""
     finished: bool = False
     limited: bool = False
-    """Whether it is finished because it reached the limit of tokens."""
+    """Whether the reply is finished because it reached the limit of tokens."""
     cut: bool = False
-    """Whether the user did not hear its end."""
+    """Whether the user did not hear the end of the reply."""
 
 
 class SpeculativeConversation:
@@ -159,16 +160,16 @@ class SpeculativeConversation:
         return self._speculator.seed
 
     def end_of_turn_probability(self) -> float | None:
-        """Return the probability that the user's turn ends after the text that `prefill` was last
-        given: the sum over the tokens that close a turn and the marks that end a sentence.
+        """Return the probability that the user's turn ends after the last text: the sum over the
+        tokens that close a turn and the marks that end a sentence. None if it was not computed.
 
-        After `reply` it is for that text without its last punctuation. None if it was not computed.
+        After `prefill` the text is taken whole, after `reply` without the punctuation at its end.
         """
         return self._speculator.ending(self._request.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """Compute all of the text: the end probability needs its last tokens too. If these are
-        other tokens in a later text, only they are rolled back."""
+        """Compute all of the text, because the end probability needs its last tokens too. If a
+        later text has other tokens there, only these are rolled back."""
         with self._held():
             self._begin(turn)
             self._set_request(text, suffix=[])
@@ -188,7 +189,7 @@ class SpeculativeConversation:
             yield from self._answer_to(text, turn)
 
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
-        """Answer with `reply`, or with as much of it as fits into the context."""
+        """Answer with `reply`, cut to the length that fits into the context."""
         self._begin(turn)
         recited = self._open_reply(text, turn)
         ids = self._template.words([reply])
@@ -292,7 +293,7 @@ class SpeculativeConversation:
 
     def _prompt_ahead(self, text: str, turn: int) -> tuple[Prompt, int]:
         """Return the prompt up to `text`, the beginning of the user's `turn`, and how many of its
-        first ids the conversation has too."""
+        first ids are those of the conversation."""
         before, carried = self._before(turn)
         words = self._template.content(f"{carried} {text}".strip())
         earlier = self._earlier(words, None if turn == self._request.turn else self._reply)
@@ -395,8 +396,8 @@ class SpeculativeConversation:
         yield from self._answer(reply)
 
     def _call_by(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
-        """Let the target call a tool. If that is not a required one, the required tool with the
-        most similar name is called instead."""
+        """Let the target call a tool. If it calls a tool that is not required, the required tool
+        with the most similar name is called instead."""
         answer = self._answer(reply)
         for item in answer:
             if isinstance(item, ToolCall) and item.name not in self._required:
@@ -480,7 +481,7 @@ class SpeculativeConversation:
         )
 
     def _output(self, begun: Sequence[int] = ()) -> Output:
-        """Make the converter from tokens to text for a reply that has `begun` with these tokens."""
+        """Make the converter from tokens to text for a reply whose first tokens are `begun`."""
         thinking, call = self._template.thinks_first, self._template.call
         output = Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
         output.push(begun)

@@ -82,8 +82,8 @@ class SpeculativeLlm:
         """Build the decoders, which take the weights out of `target` and `draft`. Rounds are
         captured on CUDA or if `capture` is given, unless the kind of draft does not allow it.
 
-        Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights that
-        compute nothing, OutOfMemory, and what `best_of` raises.
+        Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights with
+        which a pass gives no finite numbers, OutOfMemory, and what `best_of` raises.
         """
         self.name = config.target
         self._config = config
@@ -132,7 +132,7 @@ class SpeculativeLlm:
     def conversation(
         self, *, system: str | None = None, seed: int | None = None
     ) -> SpeculativeConversation:
-        """Begin a conversation; `system` and `seed` stand in for the configured ones if given.
+        """Begin a conversation. `system` and `seed`, if given, replace the configured ones.
 
         Raises OutOfMemory.
         """
@@ -282,7 +282,8 @@ def best_of(config: LlmConfig) -> BestOf | None:
 
 def draft_of(config: LlmConfig) -> str:
     """Return the draft that `config` names: `none`, `ngram`, `starter`, a model, a trained draft or
-    `SHIPPED`. The last means the draft that ships for the target's family; without one, n-grams."""
+    `SHIPPED`. `SHIPPED` is the draft that ships for the target's family; if none ships, n-grams
+    are used."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":
@@ -295,7 +296,7 @@ def load_pair(
 ) -> tuple[LoadedModel, LoadedModel | LoadedHead | None]:
     """Load the target that `config` names, and the draft if it has weights.
 
-    With `whole` the models are always transformers' own. Raises ModelNotFound, ModelCorrupt,
+    With `whole` the results are always models of transformers. Raises ModelNotFound, ModelCorrupt,
     OutOfMemory, and EngineError for a device that is not there.
     """
     device, dtype = placement(config)
@@ -348,7 +349,8 @@ def is_trained(draft: str) -> bool:
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
-    """Return the device of the models and the type of their weights; None for the checkpoint's own.
+    """Return the device of the models and the type of their weights. The type is None if it is the
+    checkpoint's own.
 
     Raises EngineError for a device that is not there.
     """

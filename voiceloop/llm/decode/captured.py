@@ -92,7 +92,7 @@ class PlacedModel:
 class FixedRound:
     """The work of a round. It depends on nothing but its `Inputs`.
 
-    `draft` and `verify` give the same results as these parts of `Speculator.round`, and read
+    `draft` and `verify` give the same results as the same parts of `Speculator.round`, and read
     nothing back from the device.
     """
 
@@ -126,8 +126,9 @@ class FixedRound:
 
     @torch.inference_mode()
     def draft(self, k: int, reach: int) -> None:
-        """Propose x_1, …, x_k. The first pass reads the last two ids: the draft may lack both. If
-        it does not, computing a row again changes only rounding."""
+        """Propose x_1, …, x_k. The first pass reads the last two ids, because the draft's cache may
+        lack both. A row that the cache has already is computed again, which changes only
+        rounding."""
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
@@ -208,7 +209,7 @@ class Captured:
             self._decided_on_host = self._decided_on_host.pin_memory()
 
     def prepare(self) -> None:
-        """Capture the usual rounds; others are captured when they are first wanted."""
+        """Capture the usual rounds. Others are captured when they are first needed."""
         for k in USUAL:
             self._prepare(k, self._reaching(BUCKETS[0]))
 
@@ -227,7 +228,8 @@ class Captured:
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
 
     def note_earlier(self, slot: int, tokens: Set[int]) -> None:
-        """Set the earlier `tokens` of the sequence in the target's `slot`, for penalties."""
+        """Store `tokens`, those of earlier replies and of the user's words, for the penalties of
+        the sequence in the target's `slot`."""
         if self.work.counting:
             self.work.earlier[slot].zero_()
             self.work.earlier[slot, sorted(tokens)] = True
@@ -252,8 +254,8 @@ class Captured:
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:
-        """Return how many rows of the cache a pass looks at if it needs `rows`: the smallest bucket
-        that holds them, or the capacity."""
+        """Return how many rows of the cache a pass attends to if it needs `rows`: the smallest
+        bucket that holds them, or the capacity."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
         if not any(model.decoder.attends_bucket for model in models):
@@ -300,7 +302,7 @@ class Rounds:
         self._noted = 0
         """The number of ids that are stored on the device."""
         self._earlier: Set[int] | None = None
-        """The earlier tokens that are set on the device."""
+        """The tokens that `note_earlier` stored last; None if the slot has none yet."""
 
     def ready(self, ids: Sequence[int]) -> bool:
         """Tell whether the round after `ids` can be a captured one: the caches have slots, and the

@@ -1,7 +1,7 @@
 """Work that is recorded once and then replayed: the same operations at the same addresses.
 
 On a GPU most of the time of a small pass goes into launching its hundreds of kernels one by one. A
-captured graph is launched at once.
+captured graph is launched in one call.
 """
 
 from __future__ import annotations

@@ -43,6 +43,6 @@ class ReplyHook:
         """Begin replies to a `turn` that the user has only begun; None if nothing is begun ahead.
 
         The first step calls `prompt`, which returns the prompt up to the words so far, and how many
-        of its first ids the conversation has too. `output` makes an object that turns tokens into
-        text. The steps are those of `Conversation.ahead`.
+        of its first ids are those of the conversation. `output` makes an object that turns tokens
+        into text. The steps are those of `Conversation.ahead`.
         """

@@ -53,7 +53,8 @@ class Prompt:
     """Number of tokens that were decided in this turn before the reply. The reply's noise begins at
     this position."""
     watched: int | None = None
-    """The `length` for which `Speculator.ending` is wanted; None if it is not wanted."""
+    """Number of ids after which `Speculator.ending`, the probability of an end, is wanted; None if
+    it is not wanted."""
     earlier: Set[int] = frozenset()
     """The tokens of earlier replies and of the user's words, for the repetition penalty."""
     avoided: int | None = None
@@ -75,15 +76,15 @@ class PassPlan:
     slot: KvCache
     """The cache with all rows before `start`. The pass adds the new rows to it."""
     keep: int
-    """Logits are wanted after each of the last `keep` tokens."""
+    """The pass returns the logits after each of the last `keep` tokens."""
     x: DraftTokens
     noise: Tensor | None
     """Gumbel noise for the tokens that are decided, as from `Verifier.noise`."""
     position: int
     """Index, among the turn's tokens, of the first token that this pass decides."""
     watched: int | None
-    """The `length` for which the first row of logits gives `Speculator.ending`; None if it gives
-    none."""
+    """Number of ids before the first row of logits, if `Speculator.ending` is computed from that
+    row; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +238,8 @@ class Speculator:
     ) -> PassPlan:
         """Plan the pass over the ids that the target has not seen and the draft tokens `x`.
 
-        `noise` is the noise by which the draft chose the tokens, if any. The logits after the first
-        `watched` ids are kept too, if that place is among the rows of the pass.
+        `noise` is the noise with which the draft chose the tokens, if it used any. The logits after
+        the first `watched` ids are kept too, if the pass computes them.
         """
         start, position = self.cache.length, self._reply.position(len(ids))
         unseen = torch.tensor(ids[start:])
@@ -288,11 +289,11 @@ class Speculator:
         the end of the prompt gives the first token. After the old tokens there must be room for one
         more. The step's rows and time are those of the last pass.
 
-        In coupled verification the result is the same as that of starting over. In rejection
-        sampling only the distribution is the same: each old token is verified against the
-        distribution that it was drawn from. These are kept for the turn's first `CARRIED` tokens.
-        `old` must then hold all decided tokens, also the one that ended the reply: to leave one out
-        would bias the result.
+        In coupled verification the result is the same as without the old reply. In rejection
+        sampling only its distribution is the same: each old token is verified against the
+        distribution that it was drawn from. These distributions are kept for the turn's first
+        `CARRIED` tokens. In rejection sampling `old` must hold all decided tokens, also the one
+        that ended the reply: to leave one out would bias the result.
         """
         ids = prompt.ids
         whole, kept, done, step = [*ids, *old], 0, False, Step()

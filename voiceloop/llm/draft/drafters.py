@@ -77,7 +77,8 @@ class TranslatedDrafter:
         capacity: int,
         ends: frozenset[int],
     ) -> None:
-        """`tokenizers` are the target's and the draft's; the rest is as for `SharedDraft`."""
+        """`tokenizers` are the target's and the draft's. The other arguments are those of
+        `SharedDraft`."""
         self.model, self.parameters = model, model.parameters
         self._tokenizers, self._same, self._vocab = tokenizers, same, vocab
         self._capacity, self._ends = capacity, ends
@@ -85,7 +86,7 @@ class TranslatedDrafter:
     def draft(
         self, sampling: Sampling, cache: KvCache, slots: Slots | None
     ) -> SharedDraft | TextDraft:
-        """Make a draft by tokens if most of the draft's tokens are shared, else a draft by text."""
+        """Make a `SharedDraft` if the target has most of the draft's tokens, else a `TextDraft`."""
         translation, capacity = Translation(*self._tokenizers), self._capacity
         if len(self._same) < MOST * self.model.vocab:
             return TextDraft(self.model, translation, *self._tokenizers, capacity)

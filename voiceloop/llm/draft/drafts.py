@@ -29,14 +29,14 @@ class Draft(Protocol):
 
     @property
     def draws(self) -> bool:
-        """Whether it draws from distributions, and wants noise for that."""
+        """Whether it draws tokens from distributions, so that `propose` needs noise."""
         ...
 
     @property
     def lag(self) -> float:
-        """The number of ids at the end of a sequence that `propose` reads itself if they are
-        missing. If more are missing, `prefill` reads them first, which does not count as the time
-        of a draft step."""
+        """Maximum number of unread ids at the end of a sequence that `propose` reads itself. If
+        more are unread, `prefill` reads them first, and its time does not count as the time of a
+        draft step."""
         ...
 
     @property
@@ -59,9 +59,9 @@ class Draft(Protocol):
         """Propose tokens after `ids` for the nodes of `tree`, or for some of them; pauses between
         passes.
 
-        `noise` is Gumbel noise for these positions, [depth or more, vocab], to choose by: the
-        target's own in coupled verification; None if the target is greedy. `penalties` have counted
-        `ids`. A caller that closes this at a pause must roll back to the end of `ids`.
+        `noise` is Gumbel noise for the positions of the tree, [depth or more, vocab]. In coupled
+        verification it is the target's own noise; it is None if the target is greedy. `penalties`
+        have counted `ids`. A caller that closes this at a pause must roll back to the end of `ids`.
         """
         ...
 
@@ -88,12 +88,10 @@ class ChainDraft(ABC):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """On the CPU, drafting stops after a token of `ends`: it ends a reply.
-
-        Such a token is verified like any other, so this changes no distribution.
-        """
+        """On the CPU, drafting stops after a token of `ends`, which are the tokens that end a
+        reply. The token is verified like any other, so this changes no distribution."""
         self.cache = KvCache(capacity, slots)
-        # On other devices, to know that a token ends the reply would mean to wait for the device.
+        # On other devices, reading a token to see whether it ends the reply would mean a wait.
         self._ends = ends if device.type == "cpu" else frozenset[int]()
         self._device = device
         self._sampling = sampling
@@ -156,8 +154,8 @@ class ChainDraft(ABC):
 
 
 class TreeDraft(ChainDraft):
-    """A draft that can also propose several tokens for one position: the likeliest ones, or those
-    that the noise there prefers."""
+    """A draft that can also propose several tokens for one position: those with the largest scores
+    or, if there is noise, with the largest sums of score and noise."""
 
     @torch.inference_mode()
     def propose(
@@ -194,9 +192,9 @@ class TreeDraft(ChainDraft):
 
     @abstractmethod
     def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
-        """Return the logits after the last nodes of `tree`, [nodes, vocab]. `tokens` are theirs;
-        earlier passes computed the other nodes. The i-th follows row `after[i]` of the pass before
-        this one."""
+        """Return the logits after the last `len(tokens)` nodes of `tree`, [nodes, vocab]. Earlier
+        passes computed the other nodes. `tokens` has the tokens of the last nodes; the parent of
+        the i-th of them was row `after[i]` of the previous pass."""
 
 
 class ModelDraft(TreeDraft):
@@ -237,7 +235,8 @@ class ModelDraft(TreeDraft):
 class NgramDraft:
     """Prompt lookup: proposes what followed the last few tokens when they occurred before.
 
-    The longest n-gram that occurred before decides, with its latest occurrence first (Saxena 2023).
+    The longest n-gram that occurred before comes first, and of its occurrences the latest (Saxena
+    2023).
     """
 
     LONGEST, SHORTEST = 4, 2
@@ -310,8 +309,8 @@ class NgramDraft:
         return [tuple(self._ids[end - size : end]) for size in sizes]
 
     def _starts(self, most: int) -> list[int]:
-        """Return indices of at most `most` different tokens that followed the last tokens earlier:
-        after the longest n-gram first, and the latest first."""
+        """Return the indices of at most `most` different tokens that followed the last tokens when
+        they occurred before. Tokens after longer n-grams come first, and of these the latest."""
         found = dict[int, int]()
         for size in range(self.LONGEST, self.SHORTEST - 1, -1):
             for end in reversed(self._ends.get(tuple(self._ids[-size:]), ())):

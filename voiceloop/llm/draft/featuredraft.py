@@ -136,8 +136,8 @@ def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Round matrices to int8, w ≈ q · scale, with a scale for each row, and other weights to 16
     bits.
 
-    The scales are stored under the matrix's name and `SCALE`. A draft only guesses: with files of
-    half the size, as many guesses are accepted.
+    The scales are stored under the matrix's name and `SCALE`. The files have half the size, and no
+    fewer of the draft's tokens are accepted.
     """
     found = dict[str, Tensor]()
     for name, weight in weights.items():
@@ -178,7 +178,7 @@ def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
 
 
 def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
-    """Return the rows of the target's head for `tokens`, [tokens, hidden]. To be called before a
+    """Return the rows of the target's head for `tokens`, [tokens, hidden]. Call this before a
     decoder takes the weights."""
     if isinstance(target.model, Checkpoint):
         weights = target.model.weights
@@ -252,8 +252,8 @@ class FeatureModel:
 class FeatureDraft(TreeDraft):
     """A draft by a layer that was trained for the target."""
 
-    # The rows of its last proposal have features of its own: they are computed again with the
-    # target's.
+    # The rows of its last proposal have the layer's own features, so they are computed again with
+    # the target's.
     lag = draftpolicy.MOST + 1
 
     def __init__(
@@ -264,7 +264,8 @@ class FeatureDraft(TreeDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
-        """`features` is the target's cache of the conversation; the rest is as for `ChainDraft`."""
+        """`features` is the target's cache of the conversation, which keeps features. The other
+        arguments are those of `ChainDraft`."""
         super().__init__(model.device, sampling, capacity, ends)
         self._layer, self._features = model, features
         self._sure = 0
@@ -277,7 +278,7 @@ class FeatureDraft(TreeDraft):
         return self._sure
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """Read `ids` as far as the target has features for them."""
+        """Read `ids`, up to the last one for which the target's cache has the feature before it."""
         self.rollback(self._sure)
         end, most = min(len(ids), self._features.length + 1), chunk(self._device)
         while self._sure < end:

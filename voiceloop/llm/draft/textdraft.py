@@ -1,9 +1,9 @@
 """Drafts by models with another tokenizer than the target's (universal assisted decoding).
 
-If most of the draft's tokens are also the target's, the draft chooses among these, from its own
-distribution over them and with the target's noise. Only its other tokens are lost (Timor et al.
-2025, arXiv 2502.05202, their TLI). Otherwise its guess is a text, which is tokenised again for the
-target.
+If most of the draft's tokens are also the target's, the draft chooses among these common tokens,
+from its own distribution over them and with the target's noise (Timor et al. 2025, arXiv
+2502.05202, their TLI). It never proposes its other tokens. If fewer tokens are common, the draft
+guesses a text, which is tokenised again for the target.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class _TranslationReader:
         """The tokens of the rows in the cache, perhaps followed by tokens that the cache lacks."""
 
     def unseen(self, ids: Sequence[int]) -> list[int]:
-        """Cut the cache back to what fits `ids`; return the tokens that it then lacks, at least
-        one. The list is empty if the translation is too long for the cache."""
+        """Cut the cache back to the tokens that fit the translation of `ids`. Return the tokens
+        that the cache then lacks, at least one. The list is empty if the translation is too long
+        for the cache."""
         own = self.translation.translate(ids)
         if len(own) > self.cache.capacity - ROOM:
             return []
@@ -126,8 +127,8 @@ class SharedDraft(_Translated, ChainDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
-        """`same` maps the draft's ids of these tokens to the target's; the target has `vocab`
-        tokens."""
+        """`same` maps the draft's ids of the common tokens to the target's ids. The target has
+        `vocab` tokens."""
         ChainDraft.__init__(self, model.device, sampling, capacity, ends)
         _Translated.__init__(self, _TranslationReader(model, self.cache, translation))
         self._model, self._vocab = model, vocab

@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 CPU = torch.device("cpu")
 BUCKETS = (256, 512, 1024, 2048)
-"""Numbers of rows that masked passes of fixed shape attend to. Each takes the smallest that is
-enough; if none is, it attends to all rows of a slot."""
+"""Numbers of rows that masked passes of fixed shape attend to. A pass takes the smallest number
+that is enough for it. If none is, it attends to all rows of a slot."""
 
 
 ROUNDED = 0.05
@@ -150,12 +150,12 @@ class Branching:
 
 
 class Branches:
-    """The positions of rows, the last of which are the nodes of a tree, and the rows that each of
-    them sees: all rows before the tree, and in the tree only the path to itself."""
+    """The positions of rows that end with the nodes of a tree, and which rows each row sees. A row
+    sees all rows before the tree, and in the tree only the path to itself."""
 
     def __init__(self, start: int, rows: int, tree: Tree, device: torch.device) -> None:
-        """Add `rows` rows after the first `start` rows. The last of all these rows are the nodes of
-        `tree`, in their order; some nodes may be among the first `start` rows."""
+        """Add `rows` rows after the first `start` rows. The last of the `start + rows` rows are the
+        nodes of `tree`, in their order. Some nodes may be among the first `start` rows."""
         end = start + rows
         root = end - len(tree)
         places = torch.arange(end)
@@ -241,8 +241,8 @@ def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) ->
 
 
 def behind(rows: int, places: int, window: int | None, fold: int, like: Tensor) -> Tensor:
-    """Return the mask of `hidden` for the last `rows` of `places` rows. This is quicker, which
-    counts for a small draft."""
+    """Return the mask of `hidden` for the last `rows` of `places` rows. This is faster than
+    `hidden`, which matters for a small draft."""
     last = places - rows
     mask = like.new_full((rows, places), -math.inf).triu_(last + 1)
     if window is not None:
@@ -276,10 +276,10 @@ def hidden(
 def has_kernel(
     device: torch.device, dtype: torch.dtype, heads: int, groups: int, dim: int, window: int | None
 ) -> bool:
-    """Tell whether `fused.attended` runs on `device` for such queries, and agrees with masks.
+    """Return whether `fused.attended` runs on `device` for these shapes, and agrees with masks.
 
-    Each kind of queries is tried once, with all numbers of rows that need a kernel of their own, so
-    that none is compiled within a reply. This waits for the device.
+    Each combination of arguments is tried once, with all numbers of rows that need a kernel of
+    their own, so that none is compiled within a reply. This waits for the device.
     """
     if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
         return False

@@ -77,9 +77,9 @@ class KvCache:
     def extend(self, layer: int, *states: Tensor) -> list[Tensor]:
         """Write rows after the valid ones; return all of the layer's rows, with the new ones.
 
-        Each of `states` is [rows, heads, dim]: keys and values, in one tensor or in two, always in
-        the same way. The result is views of the same kind. The length stays: a pass calls `advance`
-        once all of its layers have written.
+        Each of `states` is [rows, heads, dim]: keys and values, in one tensor or in two, in the
+        same form in all calls. The result has one view of a buffer for each of them. The length
+        stays: a pass calls `advance` once all of its layers have written.
         """
         if layer not in self._layers:
             buffers = self._made(layer, states)
@@ -103,7 +103,8 @@ class KvCache:
         self.length = min(self.length, length)
 
     def keep(self, start: int, rows: Sequence[int]) -> None:
-        """Of the rows from `start` on, keep only those at the offsets `rows`, which ascend."""
+        """Keep the rows before `start`, and of the others only those at the offsets `rows` from
+        `start`. The offsets ascend."""
         moved = next((at for at, row in enumerate(rows) if row != at), len(rows))
         self.length = start + len(rows)
         if moved == len(rows):
@@ -191,7 +192,7 @@ class CachePool:
         try:
             yield evicted
         except OutOfMemory:
-            kept = 0  # the budget is more than there is: evict, so that another try finds room
+            kept = 0  # the budget exceeds the memory: evict, so that the next try finds room
             raise
         finally:
             self._held[group] -= 1

@@ -1,9 +1,9 @@
 """The weights and sizes of a model of the Llama family, for `LeanDecoder`.
 
-They are read straight from the files of a folder if these describe a plain model: importing
+They are read straight from the files of a folder if these describe a plain model, because importing
 transformers and building its model takes seconds. Models with scaled positions, windows, quantised
-weights or adapters are not read here; their callers use transformers instead. This module knows
-nothing of transformers or of tokenizers.
+weights or adapters are not read here; transformers loads them. This module knows nothing of
+transformers or of tokenizers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ Rotary = Callable[[int], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """How a layer sees the sequence: its positions and its window. Layers of one kind share one."""
+    """How a layer sees the sequence: its rotary positions and its window. All layers of one kind
+    share one `Sight`."""
 
     rotary: Rotary | None
     """Its rotary positions; None if the layer has none."""

@@ -72,8 +72,8 @@ class Decoder(CausalModel, Protocol):
     """A model that also computes trees of tokens, and passes of fixed shapes."""
 
     attends_bucket: bool
-    """True if a pass at a place attends to its whole bucket of rows, with a mask; False if a kernel
-    reads only the rows that are in use."""
+    """True if a pass of fixed shape attends to its whole bucket of rows, with a mask; False if a
+    kernel reads only the rows that are in use."""
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
         """Compute `ids` like `forward`, where the last rows are the nodes of a tree. The cache may
@@ -81,7 +81,7 @@ class Decoder(CausalModel, Protocol):
         ...
 
     def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
-        """Compute `ids` like `forward` at a fixed place, for capture.
+        """Compute `ids` like `forward`, but at a place in a slot. The pass can be captured.
 
         Shapes depend on `len(ids)`, `keep` and `place.reach` alone, nothing is read back from the
         device, and the length of no cache changes.
@@ -132,9 +132,10 @@ def chunk(device: torch.device) -> int:
 def feed(
     model: CausalModel, cache: KvCache, ids: Sequence[int]
 ) -> Generator[None, None, Tensor | None]:
-    """Compute the rows of `ids` that `cache` lacks; it holds a prefix. Pauses between chunks.
+    """Compute the rows of `ids` that `cache` lacks, and yield between chunks.
 
-    Returns the logits after the last id, [1, vocab], or None if `cache` held all.
+    The cache holds a prefix of `ids`. Returns the logits after the last id, [1, vocab], or None if
+    the cache held all.
     """
     logits: Tensor | None = None
     while cache.length < len(ids):
@@ -152,7 +153,7 @@ class _DecoderLayer:
     window: int | None
     """Number of tokens that a row sees, itself included; None for all."""
     table: int | None
-    """The index of its table of rotary positions; None if it has none."""
+    """The index of the layer's table of rotary positions; None if the layer has none."""
     attention_norm: Norm
     qkv: Linear
     q_norm: Norm | None
@@ -301,19 +302,19 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
     if head.device.type != "cuda":
         return head[:vocab]
     rows = -(-vocab // 64) * 64
-    if rows <= len(head):  # there are enough; to pad by nothing would copy
+    if rows <= len(head):  # padding by 0 rows would copy the matrix
         return head[:rows]
     return F.pad(head, (0, 0, 0, rows - len(head)))
 
 
 class _LayerBuilder:
-    """Builds layers from the weights of a model and removes them there, one layer at a time.
+    """Builds layers, one at a time, and takes their weights out of the model.
 
     In this way memory never holds two copies of all weights. Narrow weights are widened here.
     """
 
     def __init__(self, model: Checkpoint, how: Quantize, rotary_sights: Sequence[Sight]) -> None:
-        """`rotary_sights` are the kinds of layers with rotary positions."""
+        """`rotary_sights` are the different sights with rotary positions, each once."""
         self._model = model
         self._rotary_sights = rotary_sights
         self._how: Quantize = how

@@ -2,8 +2,8 @@
 
 A calibration depends on the model's weights and its chat template. To hash gigabytes would take
 seconds at every start. Any training changes nearly every weight, so samples of each tensor are
-enough. A family is wider: it has all files of one model, however their weights were rounded, and
-the models that were trained further from it.
+enough. A family is wider than a fingerprint: it covers all files of one model, however their
+weights were rounded, and the models that were trained further from that model.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ FILE_SAMPLES = 4096
 
 
 def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatTemplate) -> str:
-    """Return 32 hexadecimal digits: the same for float32 and bfloat16 copies of one checkpoint,
-    however it was read, and others for a GGUF file that is run as it is."""
+    """Return 32 hexadecimal digits. They are the same for float32 and bfloat16 copies of one
+    checkpoint, however it was read, but differ for a GGUF file that llama.cpp runs."""
     digest = hashlib.sha256()
     if isinstance(model, GgufModel):
         _sample_file(model.file, digest)

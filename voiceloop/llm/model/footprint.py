@@ -26,7 +26,7 @@ _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16
 _BLOCK = 512
 """FBGEMM keeps rows of weights in blocks of this many weights."""
 _LIMIT = 100 << 20
-"""Maximum length of a header in this format, in bytes."""
+"""Maximum length of the header of a safetensors file, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class Footprint:
     config: Mapping[str, Any]
     """The contents of config.json."""
     as_is: bool = False
-    """llama.cpp runs the model: the weights stay as they are stored, and caches have 16 bits."""
+    """Whether llama.cpp runs the model. Then the weights stay as they are stored, and caches have
+    16 bits."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
         """Return the bytes of the weights on a device of the type `device`, such as `cpu`. If
@@ -90,15 +91,15 @@ class Footprint:
 def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
     """Read the sizes of the model in `folder`; None if they are not in its files.
 
-    With `as_is`, a GGUF file counts as llama.cpp runs it. Files are not checked here, but when they
-    are loaded.
+    With `as_is`, the size of a GGUF file is the memory that llama.cpp takes for it. Files are not
+    checked here, but when they are loaded.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     stored = 0
     try:
         config = read_json(folder / "config.json")
         if as_is and (folder / GGUF).exists():
-            # For products in blocks there is a second copy of most weights.
+            # llama.cpp keeps a second copy of most weights, for products in blocks.
             return Footprint({}, 2 * (folder / GGUF).stat().st_size, config, as_is=True)
         for file in weight_files(folder):
             for name, entry in _header(file).items():
@@ -131,8 +132,8 @@ def _plain(shape: tuple[int, ...], dtype: torch.dtype) -> int:
 def _matrix(shape: tuple[int, ...], dtype: torch.dtype, how: Quantize, halved: bool) -> int:
     """Return the bytes of a matrix [out, in] in the form in which it is multiplied.
 
-    Projections are fused first, so the matrix that is multiplied is larger than this one. For that
-    reason it is compared with an eighth of `LARGE`.
+    Projections are fused before they are multiplied, so the fused matrix is larger than this one.
+    For that reason the size of this one is compared with an eighth of `LARGE`.
     """
     out, wide = shape
     numbers = out * wide

@@ -1,7 +1,7 @@
 """Formats of quantised checkpoints, and the packages that read them.
 
-transformers reads such checkpoints with the help of other packages. config.json names the format,
-so a missing package is noticed before anything is read that needs it.
+transformers needs other packages to read quantised checkpoints. config.json names the format, so a
+missing package is noticed before anything is read that needs it.
 """
 
 from __future__ import annotations

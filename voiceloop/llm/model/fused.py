@@ -135,7 +135,7 @@ def _memory(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
 
 
-# Triton compiles no new kernel for other values of these: slots and starts differ in every pass.
+# Triton compiles no new kernel for other values of these arguments, which differ between passes.
 @triton.jit(do_not_specialize=["rows", "window", "slot", "start", "capacity"])
 def _attended(
     q,

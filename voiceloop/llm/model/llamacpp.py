@@ -1,7 +1,7 @@
 """GGUF files through llama.cpp: weights of 4 to 8 bits, multiplied as they are stored.
 
-On processors, and on GPUs that llama.cpp was built for, its products of such weights are quicker
-than torch's of 16-bit weights (docs/decisions.md). llama.cpp only computes passes: tokenizing,
+On processors, and on GPUs that llama.cpp was built for, it multiplies these weights faster than
+torch multiplies 16-bit weights (docs/decisions.md). llama.cpp only computes passes: tokenizing,
 sampling and verification are voiceloop's own. Each conversation has a llama.cpp context with one
 sequence, and forgets rows by removing their positions. The interface is that of the C library, as
 the package llama-cpp-python declares it.
@@ -70,7 +70,7 @@ class GgufModel:
         self.parameters: int = lib.llama_model_n_params(self.handle)
         self.nbytes: int = lib.llama_model_size(self.handle)
         self.rows: int = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self.handle))
-        """The number of tokens that it has logits for."""
+        """The number of tokens in a row of logits."""
         self.longest: int = lib.llama_model_n_ctx_train(self.handle)
         """The longest sequence that it was trained for, in tokens."""
         self.row_bytes = _row_bytes(lib, self.handle)

@@ -61,8 +61,8 @@ class LoadedModel:
     eos: frozenset[int]
     """Tokens with which the model ends a reply."""
     rows: int
-    """The number of tokens that it has logits for; often more than the tokenizer has, as
-    padding."""
+    """The number of tokens that the model has logits for. It is often padded to more tokens than
+    the tokenizer has."""
     parameters: int
     longest: int | None
     """The longest sequence that it takes, in tokens; None if the files do not say."""
@@ -97,13 +97,13 @@ def load_model(
     stored: bool = False,
     tokenizer: str = "",
 ) -> LoadedModel:
-    """Load the model called `name`, as `catalog.names.find` knows names.
+    """Load the model called `name`, a name that `catalog.names.find` can find.
 
     With `stored` a GGUF file is run as it is; otherwise its weights are widened for torch, once. If
-    `dtype` is None, it is the checkpoint's own type. With `whole` the model is always transformers'
-    own. `tokenizer` names the folder of its tokenizer; it is empty if that is the model's own.
-    Raises what `find` raises, ModelCorrupt, OutOfMemory, and EngineError for a model that is not a
-    causal language model with attention in every layer.
+    `dtype` is None, it is the checkpoint's own type. With `whole` the result is always a model of
+    transformers. `tokenizer` names the folder of the tokenizer; an empty name means the model's
+    folder. Raises what `find` raises, ModelCorrupt, OutOfMemory, and EngineError for a model that
+    is not a causal language model with attention in every layer.
     """
     folder = find(name, "llm")
     if not (folder / "config.json").is_file():
@@ -122,8 +122,8 @@ def load_model(
 
 
 def with_rows(loaded: LoadedModel) -> LoadedModel:
-    """Return the model without the added tokens that it has no row for. It has never seen them:
-    mostly they were added for padding, without widening the model."""
+    """Return the model with a tokenizer that lacks the added tokens for which the model has no row.
+    Mostly they were added to the tokenizer for padding, so the model has never seen them."""
     added = loaded.tokenizer.added_tokens_decoder
     rowless = {index: token.content for index, token in added.items() if index >= loaded.rows}
     if rowless:

@@ -21,7 +21,8 @@ from voiceloop.config import Quantize
 from voiceloop.llm.model.quantized import WeightOnly
 
 LARGE = 2**18
-"""Weights from which a matrix is halved or quantised; with fewer, that does not pay."""
+"""Minimum number of weights of a matrix that is halved or quantised. For smaller matrices that does
+not pay."""
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
@@ -92,10 +93,9 @@ class Whole:
 class _Halved:
     """FBGEMM's product of single-precision rows with half-precision weights.
 
-    It sums in single precision and reads half the bytes. The cost of each further row is the cost
-    of a draft token. A pass of SmolLM2-135M over 1, 4, 8 and 12 rows takes 13, 16, 20 and 26 ms on
-    an AMD EPYC with AVX-512. With only AVX2, 1 row takes 26 to 35 ms; 4, 8 and 16 take 38, 63
-    and 82.
+    It sums in single precision and reads half the bytes. Each draft token adds a row to a pass. A
+    pass of SmolLM2-135M over 1, 4, 8 and 12 rows takes 13, 16, 20 and 26 ms on an AMD EPYC with
+    AVX-512. With only AVX2, 1 row takes 26 to 35 ms; 4, 8 and 16 rows take 38, 63 and 82 ms.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, scale: float) -> None:
@@ -120,8 +120,9 @@ def _half_scale(weight: Tensor) -> float | None:
     """Find a power of two s, 1 if possible, such that half precision holds s times `weight`.
 
     Every entry w must satisfy |half(s w) - s w| <= 2^-26 max|s w|, a quarter of the rounding error
-    of single precision at the largest entry. Returns None where no s does. Weights from bfloat16
-    pass: it has fewer digits, and s fits its range.
+    of single precision at the largest entry. Returns None if no s satisfies this. Weights that were
+    bfloat16 satisfy it: bfloat16 has fewer digits, and s brings them into the range of half
+    precision.
     """
     pieces = weight.split(_PIECE)  # to compare all at once would take more memory than the result
     largest = max(float(piece.abs().amax()) for piece in pieces)
@@ -142,15 +143,15 @@ class Norm:
     """RMSNorm over the last dimension (Zhang and Sennrich 2019)."""
 
     def __init__(self, weight: Tensor, eps: float, *, raised: bool = False) -> None:
-        """With `raised` the factor is 1 + `weight`, as in Gemma. For weights in 16 bits the sum is
-        kept in 32: 16 would round it."""
+        """With `raised` the factor is 1 + `weight`, as in Gemma. For weights in 16 bits this sum is
+        kept in 32 bits, because 16 bits would round it."""
         weight = weight.detach()
         self._exact = raised and weight.dtype.itemsize < 4
         self.weight = weight.float() + 1 if self._exact else weight + 1 if raised else weight
         self.eps = eps
         self._shape = weight.shape
         self._fused = weight.device.type != "cpu" or weight.dtype.itemsize < 4
-        # On the CPU torch has no single call for it. These are the constant parts of
+        # On the CPU torch has no single call for RMSNorm. These are the constant parts of
         # x w / sqrt(mean(x²) + eps), with numerator and denominator multiplied by sqrt(n).
         size = weight.numel()
         self._scaled = self.weight * math.sqrt(size)

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as Backend
 from voiceloop.llm.model.checkpoint import read_json
 
 _AS_WRITTEN = ("llama", "qwen3")
-"""Model types whose general tokenizers transformers takes as their files describe them."""
+"""Model types for which transformers uses a general tokenizer exactly as its files describe it."""
 _GENERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NAMED = (
     "bos_token",
@@ -33,8 +33,8 @@ _NAMED = (
 
 
 class Tokenizer:
-    """A tokenizer with a chat template. It has those methods of transformers' tokenizers that are
-    used here."""
+    """A tokenizer with a chat template. It has those methods of transformers' tokenizers that
+    voiceloop calls."""
 
     def __init__(self, backend: Backend, template: str | None, named: Mapping[str, str]) -> None:
         """`named` are the special tokens by name, such as `eos_token`."""
@@ -73,7 +73,7 @@ class Tokenizer:
 
 
 def without(backend: Backend, tokens: Collection[int]) -> Backend:
-    """Return the tokenizer without these added tokens."""
+    """Return the tokenizer without the added tokens whose ids are in `tokens`."""
     description = json.loads(backend.to_str())
     description["added_tokens"] = [
         one for one in description["added_tokens"] if one["id"] not in tokens

@@ -1,12 +1,12 @@
 """Replies begun ahead: to what the user is likely to say next, before they have said it.
 
 The language model itself predicts the user's words: it was trained on users as well as assistants.
-It searches for the likeliest texts and begins to answer each. A few answers that begin differently
-are continued, those to the likeliest texts: these are the branches. All texts and answers are one
-tree of tokens after the conversation; each pass computes a few of its rows. When the user has
-finished, a branch that begins as the reply does is offered as its draft. The target verifies it
-like any other draft, so a branch may serve words that were not predicted: "shorter, please" and
-"make it shorter" have the same answer.
+It searches for the likeliest texts and begins to answer each. Of the answers that begin
+differently, the few to the likeliest texts are continued: these are the branches. All texts and
+answers are one tree of tokens after the conversation; each pass computes a few of its rows. When
+the user has finished, a branch that begins like the reply is offered to the target as a draft. The
+target verifies it like any other draft, so a branch may serve words that were not predicted:
+"shorter, please" and "make it shorter" have the same answer.
 
 This module does not know when there is time to search.
 """
@@ -101,7 +101,7 @@ class Ahead(ReplyHook):
         self._running: Generator[None, None, None] | None = None
         """The steps of the search whose rows are in the cache; None if there is none."""
         self._wanted: object | None = None
-        """Identifies the search that is wanted; None if something else is to be done."""
+        """Identifies the search that is wanted; None if no search is wanted."""
 
     def begin(self, turn: int) -> None:
         """End the current search."""
@@ -109,8 +109,8 @@ class Ahead(ReplyHook):
         self._turn_to(turn)
 
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
-        """Verify the rest of a branch that begins as the reply does. The fact of the step is how
-        many of the branch's tokens were accepted. None if there is no such branch."""
+        """Verify the rest of a branch that begins like the reply; return None if no branch does.
+        The step's fact `foreseen` is the number of the branch's tokens that were accepted."""
         draft = self._after(reply)[: limit - 1]
         if not draft:
             return None
@@ -122,8 +122,8 @@ class Ahead(ReplyHook):
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun]:
-        """Search and begin replies. The next `begin` or `ahead` ends the search, and then no
-        replies are reported."""
+        """Search for texts and begin replies to them. The next call of `begin` or `ahead` ends the
+        search, and then no replies are reported."""
         self._wanted = search = object()
         return self._reported(
             turn, self._measured(self._grow(prompt, output), turn, search), output
@@ -189,7 +189,7 @@ class Ahead(ReplyHook):
         self.counters.processor_ms += processor.take()
 
     def _turn_to(self, turn: int) -> None:
-        """If `turn` is a new one, forget the branches of the turn before."""
+        """Forget the branches of the turn before, if `turn` is a new one."""
         if turn != self._turn:
             self._turn, self._replies, self._left = turn, [], TURN_ROWS
 
@@ -224,7 +224,8 @@ class Ahead(ReplyHook):
             yield None
 
     def _texts(self, nodes: Nodes, root: Tensor, count: int) -> Generator[None, None, list[Found]]:
-        """Search for what the user is likely to say after the logits `root`."""
+        """Search for the likeliest texts of the user. `root` [vocab] are the logits before the
+        text."""
 
         def extend(follows: Sequence[int], tokens: Sequence[int]) -> Tensor:
             nodes.grow(follows, tokens)
@@ -234,7 +235,8 @@ class Ahead(ReplyHook):
         return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
     def _answer(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Choose the first token of each of `lines`, whose nodes end the texts that they answer."""
+        """Choose the first token of each of `lines`. The node of a line is the last token of the
+        text that the line answers."""
         marks = self._marks
         at_once = max(1, AT_ONCE // len(marks))
         for group in (lines[at : at + at_once] for at in range(0, len(lines), at_once)):

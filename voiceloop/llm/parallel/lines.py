@@ -114,8 +114,8 @@ class Chooser:
     def walk(
         self, lines: Sequence[ParallelReply], nodes: Nodes, logits: Tensor, position: int
     ) -> None:
-        """Let each of `lines` choose a token after its node, and more for as long as its choice is
-        a node.
+        """Let each of `lines` choose a token after its node. If the token has a node already, the
+        line goes on from that node.
 
         `logits` are those after the last nodes, or after the token before the tree. A line's first
         token has the index `position` among the turn's tokens. This waits for the device.

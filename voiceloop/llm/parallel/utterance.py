@@ -21,8 +21,8 @@ class CandidateUtterance:
     """Follows one reply token by token."""
 
     def __init__(self, output: Output, eos: frozenset[int], *, clause: bool) -> None:
-        """`output` is a new one, and `eos` tokens end a reply. With `clause`, the first clause is
-        enough; otherwise the whole reply is waited for."""
+        """`output` must be unused, and `eos` are the tokens that end a reply. With `clause`, the
+        candidate is done after its first clause, otherwise after the whole reply."""
         self.text = ""
         """The text that would be spoken, as far as it is certain."""
         self.complete = False
@@ -48,8 +48,8 @@ class CandidateUtterance:
 def ends_clause(text: str) -> bool:
     """Tell roughly whether `text` reaches the end of a reply's first clause.
 
-    The clauses that are spoken are cut elsewhere, with more care. Here candidates only have to have
-    said about as much, so a mark that does not end a clause does no harm.
+    The clauses that are spoken are cut elsewhere, with more care. Here it is enough that all
+    candidates are about equally long, so a mark that does not end a clause does no harm.
     """
     words = len(text.split())
     if words > CLAUSE_MOST_WORDS:  # the last word may not be complete

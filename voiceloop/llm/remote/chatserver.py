@@ -42,8 +42,8 @@ CONNECT_S = 5.0
 GRACE_S = 0.5
 """Seconds that a complete reply waits for the server's closing data, such as token counts."""
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
-"""Number of bytes after which reading stops: of a refusal; of a list of models, or of a reply that
-is not streamed."""
+"""Numbers of bytes after which reading stops: `MOST_TOLD` of a refusal, `MOST_LISTED` of a list of
+models or of a reply that is not streamed."""
 UNLISTED = (404, 405)
 """HTTP statuses, besides all from 500 on, of servers that reply although they list no models."""
 

@@ -32,7 +32,8 @@ class EventStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = ""
         self._returned = False
-        """Whether the last character was a carriage return, which may belong to a line feed."""
+        """Whether the last character was a carriage return. A line feed that follows belongs to the
+        same line end."""
         self._name, self._data, self._length = "", list[str](), 0
         """Name and data of the current event, and the number of characters in its data."""
         self._bytes = 0

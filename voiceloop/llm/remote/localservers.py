@@ -1,7 +1,7 @@
 """Language-model servers on the user's own machine: their ports, how each kind is recognised, and
 which of their models can hold a conversation.
 
-The answers of such a server are not trusted. They are parsed only here, and unexpected data is left
+The answers of these servers are not trusted. They are parsed only here, and unexpected data is left
 out. This module opens no connection.
 """
 

@@ -21,8 +21,8 @@ tried next."""
 THINKING = ("chat_template_kwargs", "reasoning_effort")
 """Parameters that ask a model not to think."""
 ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
-"""Parameters that only some servers know. If a refusal names one of them, that one is refused,
-because no server lists these as supported."""
+"""Parameters that only some servers know. If a refusal names one of them, the server refuses this
+parameter, because no server lists these parameters as supported."""
 USUAL = (
     *("seed", "frequency_penalty", "presence_penalty", "top_p", "stop", "temperature"),
     *(*LIMITS, "tool_choice", "tools"),

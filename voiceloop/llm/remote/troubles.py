@@ -113,7 +113,8 @@ def no_such_server(where: Address, kind: str) -> Trouble:
 
 
 def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble:
-    """Return the error for a refusal. `status` is of HTTP; None if it came within a reply."""
+    """Return the error for a refusal. `status` is the HTTP status; None for a refusal within a
+    reply."""
     why = complaint.said
     host, key = where.host, where.key_name
     if status is not None and 300 <= status < 400:

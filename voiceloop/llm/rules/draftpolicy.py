@@ -39,15 +39,15 @@ class DraftPolicy:
     """
 
     FIRST_CLAUSE = 8
-    """The approximate number of tokens in a reply's first clause. Until these are decided no draft
-    goes beyond them: what counts is how soon they come."""
+    """The approximate number of tokens in a reply's first clause. Until they are decided, no draft
+    goes beyond them, because the user waits for the first clause."""
     PROBE = 20
     """Rounds without draft tokens after which one draft token is tried, to see whether drafting
-    pays by now. If that token adds more time than such a round takes, more rounds must pass first:
-    probing takes at most a twentieth of the time."""
+    pays by now. If the token takes longer than a round without draft tokens, more rounds pass
+    first, so that probing takes at most a twentieth of the time."""
     RECHECK = 200
-    """Rounds with draft tokens after which one round has none, to measure the time of such a round
-    again."""
+    """Rounds with draft tokens after which one round has none, to measure again how long a round
+    without draft tokens takes."""
     KEPT = 8
     """Maximum number of rounds for which a best tree is kept, because finding it takes time.
     Without branches, the best chain is found again after each round that drafted."""
@@ -61,11 +61,11 @@ class DraftPolicy:
         *,
         branches: bool = False,
     ) -> None:
-        """Draft a chain of `fixed` tokens in each round; if that is None, draft what pays.
+        """Draft a chain of `fixed` tokens in each round; if `fixed` is None, draft the best tree.
 
-        What pays is a chain with one of `lengths` tokens or, with `branches`, a tree of any size.
-        Costs are relative to a target pass over one row: `step_cost` of a draft step, `row_cost` of
-        each further row of a target pass. They are replaced by measured times.
+        The best tree is a chain whose length is in `lengths` or, with `branches`, a tree of any
+        size. Costs are relative to a target pass over one row: `step_cost` of a draft step,
+        `row_cost` of each further row of a target pass. Measured times replace them.
         """
         self._fixed = fixed
         self._lengths = lengths
@@ -77,7 +77,7 @@ class DraftPolicy:
         """The best trees that are kept, by the maximum depth that was allowed."""
         self._rounds = 0
         self._rounds_without = 0
-        self._rounds_with = self.RECHECK  # since the last round without; there was none yet
+        self._rounds_with = self.RECHECK  # since the last round without draft tokens; none yet
 
     def next(self, position: int) -> Tree:
         """Return the tree to draft for a round that begins at index `position` of the turn's
@@ -256,7 +256,8 @@ class _Costs:
         return self._step * self.target(1) if self._typical_step is None else self._typical_step
 
     def target(self, rows: int) -> float:
-        """Estimate the time of a target pass over `rows` rows from passes over about as many."""
+        """Estimate the time of a target pass over `rows` rows: interpolate between measured passes,
+        or scale the nearest one."""
         measured = self._measured
         if not measured:
             return self._relative(rows)
@@ -274,7 +275,7 @@ class _Costs:
 
 
 def tree_of(paths: Sequence[Path]) -> Tree:
-    """Build the tree that has these nodes."""
+    """Build the tree whose nodes are `paths`."""
     ordered = sorted(paths, key=lambda path: (len(path), path))
     numbers = {path: number for number, path in enumerate(ordered)}
     return Tree(tuple(numbers.get(path[:-1], ROOT) for path in ordered))

@@ -57,7 +57,7 @@ class Sampling:
     """Subtracted from a token's logit once for each time that it is in the reply (as OpenAI's API
     defines it)."""
     logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
-    """Added to the logits of these tokens."""
+    """Numbers that are added to the logits, by token."""
     banned: frozenset[int] = frozenset()
     """Tokens that are never chosen."""
     verification: Literal["coupled", "rejection"] = "coupled"
@@ -72,8 +72,8 @@ class Sampling:
 
 def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
     """Count each token in a reply, float32 [vocab]. `ids` (int64 [capacity]) holds the reply from
-    index `start` up to `length`. These two are int64 [1] on the device; nothing here waits for the
-    device."""
+    index `start` up to `length`. `start` and `length` are int64 [1] on the device, and counting
+    does not wait for the device."""
     at = torch.arange(len(ids), device=ids.device)
     reply = torch.where((at >= start) & (at < length), ids, torch.full_like(ids, vocab))
     counts = torch.zeros(vocab + 1, device=ids.device)
@@ -160,10 +160,10 @@ class Penalties:
         """Return `logits` [rows, vocab] after penalties, bias and bans; at least float32 if any is
         on.
 
-        `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k],
-        tells for each row which of them are before it. Without `follows`, all are before the last
-        row, and each earlier row has one fewer. `counts` replaces those that `begin` and `count`
-        made.
+        `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k], is
+        True where a draft token comes before the row. Without `follows`, all draft tokens come
+        before the last row, and one fewer before each earlier row. `counts` replaces the counts
+        that `begin` and `count` made.
         """
         if self.counting:
             counts = self._counts if counts is None else counts
@@ -196,9 +196,9 @@ class Penalties:
 def warp(logits: Tensor, sampling: Sampling) -> Tensor:
     """Turn `logits` [rows, vocab] into scores, at least float32; their softmax is the distribution.
 
-    Temperature comes first, then top-k, top-p and min-p, each on what the one before has left.
-    Excluded tokens score -inf; the likeliest never does. Greedy decoding leaves the logits as they
-    are.
+    Temperature comes first, then top-k, top-p and min-p. Each excludes some of the tokens that are
+    left. Excluded tokens score -inf; the likeliest token is never excluded. Greedy decoding leaves
+    the logits as they are.
     """
     if sampling.temperature == 0:
         return logits

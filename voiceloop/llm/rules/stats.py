@@ -80,8 +80,8 @@ class LlmCounters:
     """Milliseconds of the target, prompts included."""
     wasted_ms: float = 0.0
     """Milliseconds of the draft for rejected tokens, and of both models for tokens that were rolled
-    back later. A rejected token costs the target nothing: its pass would take about as long
-    without."""
+    back later. Rejected tokens cost the target nothing: its pass takes about as long without
+    them."""
     dropped_turns: int = 0
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
@@ -93,7 +93,7 @@ class Stats:
 
     def __init__(self) -> None:
         self.total = LlmCounters()
-        """The counters, which go on counting. `counters` gives a copy."""
+        """The counters themselves; `counters` is a copy of them."""
         self._row_ms: list[float] = []
         """Milliseconds that each row took, with the drafting of its token."""
 
@@ -103,7 +103,7 @@ class Stats:
         return replace(self.total)
 
     def round(self, step: Step) -> None:
-        """Add a round, or as much of it as was done before it was cut off."""
+        """Add a round, or the part of a round that was done before it was cut off."""
         self.target_pass(step)
         total, each = self.total, step.draft_ms / max(1, step.tree.depth)
         for row in range(1, step.accepted + 1):
@@ -132,9 +132,9 @@ class Stats:
         self.total.draft_ms += ms
 
     def chosen(self, start: int, rows: Sequence[int]) -> tuple[int, float]:
-        """Of the rows from `start` on, keep only `rows`, which are counted from `start`. Returns
-        the number of the other rows and the milliseconds that they took, which are not added to
-        `total`."""
+        """Keep the rows before `start`, and of the others only those at the offsets `rows` from
+        `start`. Return the number of rows that are removed, and the milliseconds that they took,
+        which are not added to `total`."""
         took = self._row_ms[start:]
         kept = self._row_ms[start:] = [took[row] for row in rows]
         return len(took) - len(kept), sum(took) - sum(kept)

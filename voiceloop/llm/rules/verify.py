@@ -77,14 +77,14 @@ def rejection(
     at = x.unsqueeze(1)
     ratio = p[:-1].gather(1, at) / q.gather(1, at)
     n = _leading(u < ratio.squeeze(1))  # accept x_i while u_i < p_i(x_i) / q_i(x_i)
-    q = F.pad(q, (0, 0, 0, 1))  # no draft token is after the last: where all are accepted, q is 0
+    q = F.pad(q, (0, 0, 0, 1))  # if all are accepted, row n of q is 0
     rest = residual(p.index_select(0, n), q.index_select(0, n))
     t = choose(rest.log(), gumbel(n))  # t ~ norm(max(0, p - q)), or t ~ p where all are accepted
     return n, F.pad(x, (0, 1)).scatter(0, n, t)
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
-    """Return max(0, p - q), unnormalised; `p` itself if rounding leaves nothing of that."""
+    """Return max(0, p - q), unnormalised; `p` itself if rounding makes all of it 0."""
     more = (p - q).clamp(min=0)
     return torch.where(more.sum(-1, keepdim=True) > 0, more, p)
 
@@ -94,11 +94,11 @@ def branching(
 ) -> tuple[list[int], list[int]]:
     """Verify a tree by coupling: follow the target's choices (Miao et al. 2024, SpecInfer).
 
-    From the root on, the child that is the target's choice is accepted, until there is no such
-    child. `x` [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the
-    target's after the root and after each node. `noise` [depth + 1 or more, vocab] has a row for
-    each depth. Returns the accepted nodes, and their tokens with one more after them. This waits
-    for the device.
+    From the root on, the child with the target's choice is accepted, until no child has it. `x`
+    [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the target's after
+    the root and after each node. `noise` [depth + 1 or more, vocab] has a row for each depth.
+    Returns the accepted nodes, and their tokens with one more after them. This waits for the
+    device.
     """
     if noise is not None:
         noise = noise[[0, *(depth + 1 for depth in tree.depths)]]
@@ -144,8 +144,8 @@ class Verifier:
         self._remembered = remembered
         self._turn: int | None = None
         self._revision = 0
-        """In rejection sampling, how often the turn's reply was begun again. Each time it gets new
-        random numbers: those that accepted a token must not decide on it again."""
+        """In rejection sampling, how often the turn's reply was begun again. Each time the reply
+        gets new random numbers, because the old ones have already decided on its tokens."""
         self._drawn_from: dict[int, Tensor] = {}
         """In rejection sampling, the distributions that the turn's first tokens were drawn from, by
         position."""
@@ -153,8 +153,8 @@ class Verifier:
     def begin(self, turn: int, old: Sequence[int], position: int) -> DraftTokens:
         """Begin a reply to the user's `turn`, or begin it again from its token `position` on.
 
-        `old` are the tokens that were decided from there on before. Returns those of them that can
-        be verified.
+        `old` are the tokens from `position` on that were decided for the earlier prompt. Returns
+        those of them that can be verified as draft tokens.
         """
         again, self._turn = turn == self._turn, turn
         self._noise = self._own
@@ -229,8 +229,8 @@ class Verifier:
         self._noise = Noise(seed, self._vocab, self._device)
 
     def remember(self, position: int, p: Tensor) -> None:
-        """Keep the distributions `p` [tokens, vocab] of the turn's tokens from `position` on, as
-        far as they are among its first `remembered` tokens."""
+        """Keep the distributions `p` [tokens, vocab] of the turn's tokens from `position` on. Those
+        after the turn's first `remembered` tokens are left out."""
         self._drawn_from.update(zip(range(position, self._remembered), p.clone(), strict=False))
 
     def numbers(self, position: int, rows: int) -> dict[RandomStream, list[int]]:

@@ -29,21 +29,23 @@ mix them up."""
 _HEADERS = ("<|channel|>", "<|start|>")
 _MESSAGE = "<|message|>"
 _MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>")
-"""Marks of replies that consist of messages on channels: those that begin a header, the one after
-the header, and those after the message. Only messages on channel `final` are spoken."""
+"""Marks of replies that consist of messages on channels: `_HEADERS` begin a header, `_MESSAGE`
+follows the header, and `_MESSAGE_ENDS` follow the message. Only messages on channel `final` are
+spoken."""
 _RESULTS = {"<tool_response>": "</tool_response>", "[TOOL_RESULTS]": "[/TOOL_RESULTS]"}
 """Marks that begin a tool result that a model made up, each with its end mark."""
 _ALONE = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(), *_MESSAGE_ENDS)
-"""Marks that end something. Where nothing has begun, they are silent."""
+"""All end marks. An end mark without a beginning is silent."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks, of any model."""
 _FENCE = "```"
 _FENCED = re.compile(r"```\w*\s*$")
-"""Matches the end of a text after which JSON is the first thing in a code fence."""
+"""Matches the beginning of a code fence at the end of a text. JSON may follow the text."""
 _FENCED_MAYBE = re.compile(r"(?:`{1,2}|```\w*\s*(?:\[\s*)?(?:\{\s*)?)$")
 """Finds the end of a text that may become the beginning of a code fence with JSON."""
 _EVIDENT = 4
-"""The beginning of a mark at the end of a reply is silent if it has at least so many characters."""
+"""Minimum length of the beginning of a mark that is silent at the end of a reply. A shorter one is
+spoken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Parts:
         self._listed = False
         """Whether the last part was a JSON call, which a semicolon and another call may follow."""
         self._fenced = False
-        """Whether that call stood in a code fence, whose end may follow."""
+        """Whether the last part was a JSON call in a code fence, whose end may follow."""
 
     @property
     def speaking(self) -> bool:

@@ -1,7 +1,8 @@
-"""Render a dialogue with a chat template, with jinja set up as such templates expect it.
+"""Render a dialogue with a chat template, with jinja set up as chat templates expect.
 
 Templates come from anyone who publishes a model. So a template sees only its arguments, and its
-work is bounded in time and size: an endless loop would keep voiceloop from ever starting.
+work is bounded in time and size. Without bounds, an endless loop in a template would keep voiceloop
+from starting.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def _size(value: Any) -> int:
 
 
 def _product(operator: str, left: Any, right: Any) -> int:
-    """Return the size, or an upper bound of it, that the result of `operator` will have."""
+    """Return the size of the result of `operator`, or an upper bound of it."""
     if operator == "**":
         whole = isinstance(left, int) and isinstance(right, int)
         return left.bit_length() * abs(right) if whole else 0

@@ -97,7 +97,7 @@ class ChatTemplate:
             text = self._render(both, tools).partition(_USER)[0]
         except EngineError:
             text = ""
-        # A template without a system role fails or drops it: the prompt begins the first turn.
+        # A template without a system role fails or drops `system`: the first turn begins with it.
         return self.encode(text if system.strip() in text else f"{plain}{system}\n\n")
 
     def content(self, text: str) -> list[int]:
