@@ -44,7 +44,7 @@ class Formatter(logging.Formatter):
     """A formatter that writes any record as one line of JSON."""
 
     def __init__(self, *, transcripts: bool = False) -> None:
-        """Log also what was said, if `transcripts`."""
+        """With `transcripts`, also log what was said."""
         super().__init__()
         self._transcripts = transcripts
 
