@@ -58,7 +58,7 @@ class Transcript:
 
     turn: int
     revision: int
-    """Grows by one with every transcript of the turn."""
+    """Number that grows by one with every transcript of the turn."""
     committed: tuple[Word, ...]
     """Words that no later partial transcript changes."""
     tentative: tuple[Word, ...] = ()
