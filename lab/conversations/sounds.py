@@ -121,7 +121,7 @@ def _folds(rng: Rng, ms: float, first_hz: float, last_hz: float, jitter: float) 
 
 
 def _joined(parts: Sequence[Wave]) -> Wave:
-    """Join `parts`, each of which begins while the one before it fades."""
+    """Join `parts`. Each begins while the part before it fades."""
     overlap = samples(_JOIN_MS)
     whole = np.zeros(sum(len(part) - overlap for part in parts) + overlap)
     at = 0

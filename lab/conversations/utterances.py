@@ -22,7 +22,7 @@ from voiceloop.types import Pcm, Span, SpeechChunk
 SEEK_MS = 15
 """How far from a word's beginning the quietest place for a cut is searched."""
 QUIET_MS = 2
-"""Length over which the power at such a place is summed."""
+"""Length of the stretches whose power is compared to find the quietest place."""
 
 
 @dataclass(frozen=True, slots=True)
