@@ -127,8 +127,7 @@ def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
 
 
 def required(settings: SessionSettings | ResponseSettings) -> tuple[str, ...]:
-    """Return the names of the functions of which a response must call one; empty if it may
-    speak."""
+    """Return the names of functions, one of which a response must call; empty if it may speak."""
     match settings.tool_choice:
         case NamedFunction(name=name):
             return (name,)

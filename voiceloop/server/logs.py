@@ -34,7 +34,8 @@ from its end."""
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes that every log record has."""
 _FIELDS = frozenset(("time", "level", "logger", "message", "exception"))
-"""Names of the fields that every line may have. A caller's field of such a name gets a `_`."""
+"""Names of the fields that every line may have. A caller's field with one of these names
+gets a `_`."""
 _SECRETS = re.compile(
     rf"({re.escape(KEY_PROTOCOL)}|Bearer\s+|key=|token=|secret=)[^\s,;&\"']+", re.IGNORECASE
 )

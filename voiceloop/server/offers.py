@@ -54,8 +54,8 @@ class Offers:
     @staticmethod
     def of(command: Choosing) -> Offers | None:
         """Return the offers of a command. Return None if a language-model server generates the
-        replies already, if the command's options forbid one, or if the recogniser is that of the
-        starter, which understands synthetic voices only."""
+        replies already, if the command's options forbid one, or if the recogniser is the starter's,
+        which understands synthetic voices only."""
         settings, wanted = command.settings, command.llm_server != NOWHERE
         if not wanted or settings.llm.engine == ELSEWHERE or settings.asr.hears_no_people:
             return None

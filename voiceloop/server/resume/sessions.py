@@ -52,7 +52,7 @@ class ResumeFailure(StrEnum):
     REPLAYED = "replayed_token"
     """The token was spent. Showing it has ended the session."""
     NO_STORE = "no_store"
-    """The store failed or did not answer, so that nobody knows whose the session is."""
+    """The store failed or did not answer, so nobody knows which client holds the session."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
@@ -61,8 +61,8 @@ class SessionRecord(msgspec.Struct, frozen=True):
     key: str | None
     """Id of the API key under which the session began; None without keys."""
     current: bytes
-    """Proof of the newest token. It also tells whose the session is: each client that takes the
-    session gets a new token."""
+    """Proof of the newest token. It also identifies the client that holds the session, since each
+    client that takes it gets a new token."""
     former: bytes = b""
     """Proof of the token before the newest; empty if there is none, or once the newest has
     arrived."""
