@@ -1,8 +1,8 @@
 """Python functions as tools: the decorator `tool`, and what it reads from a function.
 
 The name of the function is the name of the tool, the first paragraph of its docstring is the
-description, and its annotations are the types of the arguments. What a model writes as arguments is
-converted to these types before the function is called.
+description, and its annotations are the types of the arguments. The arguments that a model writes
+are converted to these types before the function is called.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ async def running(
     servers: Mapping[str, McpServer], note: Callable[[str], None]
 ) -> AsyncGenerator[Mapping[str, Sequence[UserTool]]]:
     """Start `servers` at the same time. Yield the tools of each server that starts. `note` gets a
-    line about every other one."""
+    line about each server that does not."""
     found = dict[str, Sequence[UserTool]]()
 
     async def list_tools(connection: McpConnection) -> None:

@@ -81,7 +81,7 @@ class Toolbox:
         """Return a toolbox that also offers the tools of `servers`.
 
         A tool whose name is taken, also by one of voiceloop's own, gets the server's name in front.
-        `note` is told of tools that are left out.
+        `note` gets a line about tools that are left out.
         """
         more = Toolbox(most_chars=self._most_chars)
         more._tools |= self._tools

@@ -12,7 +12,7 @@ ASKING = "asking a tool"
 SPEAKING = "speaking"
 PAUSED = "paused"
 MOST_TELLING = (PAUSED, SPEAKING, ASKING, THINKING, HEARING)
-"""The states of turns. Of several turns, the first state of this list is shown."""
+"""The states of turns. If turns have several of these states, the first in this list is shown."""
 
 
 class Activity:

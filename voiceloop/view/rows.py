@@ -33,7 +33,7 @@ UNHEARD_LINES = 2
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the live region shows beside the events."""
+    """The values that the live region shows in addition to the events."""
 
     elapsed_s: float
     level: float | None = None

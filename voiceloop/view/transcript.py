@@ -14,7 +14,7 @@ class Entry:
     """An entry of the transcript."""
 
     label: str
-    """Who speaks (`you`, `loop`), what it is (`note`, `call`), or a latency (`143 ms`)."""
+    """The speaker (`you`, `loop`), the kind of entry (`note`, `call`), or a latency (`143 ms`)."""
     text: str = ""
     unheard: str = ""
     """Words of a reply that were not heard, after those of `text`."""
@@ -36,7 +36,7 @@ class TranscriptWriter:
         self.exchanges = Exchanges()
         self._timed = timed
         self._introduced = 0
-        """The newest turn whose words of the user have been written."""
+        """Number of the newest turn with an entry of the user's words."""
 
     def follow(self, event: Event) -> list[Entry]:
         """Return the entries that the next event completes."""
