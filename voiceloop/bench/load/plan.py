@@ -50,7 +50,7 @@ class CallerTurn:
     of the answer, for a client that plays audio on arrival."""
     found_late_ms: float = 0.0
     """Milliseconds from the true end of speech to the end that the server found. The server's own
-    figures count from the latter."""
+    figures count from the end that it found."""
     parts_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     """The parts of `served_voice_to_voice_ms`."""
     served_voice_to_voice_ms: float | None = None
