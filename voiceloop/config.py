@@ -461,9 +461,8 @@ GUARDED = frozenset(
 """The settings that ./voiceloop.toml may not set.
 
 They choose code that is loaded, programs that are run, weights and recordings that are read or
-fetched, the servers that conversations and calls of tools are sent to, what has to be said before
-anything is heard, and the limits that protect a server. An engine's own settings may do any of
-this, so they are refused there too.
+fetched, the servers that get conversations and calls of tools, the wake word, and the limits that
+protect a server. An engine's own settings may do any of this, so they are refused there too.
 """
 MAX_BYTES = 1 << 20
 """Largest size of a file of settings or of a scenario, in bytes."""

@@ -181,7 +181,7 @@ class AsrSession(Protocol):
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
         """Note that the user goes on from `speech_start`. The guess is void then.
 
-        With `anew`, what follows is unrelated to the speech before the pause. With `whole`, all
+        With `anew`, the new speech is unrelated to that before the pause. With `whole`, all
         audio of the turn is decoded together, to detect its language.
         """
         ...
@@ -461,7 +461,7 @@ class Priority:
     """
 
     level: int = 0
-    """Of the waiting steps, the one with the smallest level is next."""
+    """The waiting step with the smallest level is next."""
 
 
 FIRST, LATER, IDLE = 0, 10, 1000
@@ -485,7 +485,7 @@ class Runner(Protocol):
         ...
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run `job`, one bounded step. Of the jobs that wait, the most urgent is next."""
+        """Run `job`, one bounded step. The most urgent of the waiting jobs is next."""
         ...
 
     def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:

@@ -77,7 +77,7 @@ class Argument(Struct, frozen=True):
 
     field: str
     hint: Any
-    """Its type, with its bounds if it has any."""
+    """The type of the argument, with its bounds if it has any."""
     metavar: str
     positional: bool
     required: bool
