@@ -4,7 +4,7 @@ Programs may use the names in `__all__`; docs/api.md describes them. A name is i
 first used, so `import voiceloop` alone loads nothing.
 """
 
-TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would take time
+TYPE_CHECKING = False  # True for type checkers; importing it from `typing` would take time
 if TYPE_CHECKING:
     from voiceloop.api.asking import AnsweredTurn
     from voiceloop.api.blocking import run

@@ -1,6 +1,6 @@
 """The command `voiceloop`, which is also `python -m voiceloop`.
 
-Ctrl-C ends it with one line instead of a traceback, also while the commands are still being
+Ctrl-C ends the command with one line instead of a traceback, also while modules are still being
 imported. Too little memory during the import gives one line, too.
 """
 

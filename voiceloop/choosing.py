@@ -1,8 +1,9 @@
 """Chooses the models of `talk` and `serve` where the user has named none.
 
-They take the best preset that has been pulled; if none has, the user may pull one now. If
-`--llm-server` names a local language-model server, that server replies. All other commands take the
-settings as they are, so their results do not depend on which models happen to be on the machine.
+The two commands take the best preset that has been pulled. If none has, the user may pull one now.
+If `--llm-server` names a local language-model server, that server replies. All other commands take
+the settings as they are, so their results do not depend on which models happen to be on the
+machine.
 """
 
 from __future__ import annotations
@@ -79,10 +80,10 @@ def settle(
 ) -> tuple[C, ChoiceNotice]:
     """Return the command with its final settings, and a notice of what was chosen.
 
-    With `looks`, servers that the user has not named are looked for and listed. On a terminal
-    the user may be asked which preset to pull. Raises ConfigError if the named server does not
-    run here. Raises ModelNotFound if it does, no preset was chosen, and the user has not named both
-    a recogniser and a voice: the starter's recogniser misunderstands people.
+    With `looks`, servers that the user has not named are looked for and listed. On a terminal the
+    user may be asked which preset to pull. Raises ConfigError if the user named a server that does
+    not run here. Raises ModelNotFound if the named server runs, no preset was chosen, and the user
+    has not named both a recogniser and a voice: the starter's recogniser misunderstands people.
     """
     store, machine = ModelStore(), machine or this_machine()
     given = dict(given_in_settings(command.settings, command.origins))

@@ -2,13 +2,13 @@
 
     serve run voiceloop.cluster:app options="--preset cpu --api-key-file keys" replicas=2
 
-A replica is one process with all models, as `voiceloop serve` is one. Ray starts and replaces
-replicas, and its HAProxy gives each new client to the one that has the fewest. A client whose
-replica is gone resumes its session at another one; an actor has what that needs.
+A replica is one process with all models, like `voiceloop serve`. Ray starts and replaces replicas,
+and its HAProxy gives each new client to the replica with the fewest clients. A client whose replica
+is gone resumes its session at another one. An actor keeps the sessions for this.
 
-Ray tells a replica nothing before it is stopped: it waits for its requests to end, and a websocket
-is one request for all of its life. So each replica looks at its own state, and drains when Ray
-wants it to stop. docs/deploy.md has the settings of Ray that matter.
+Ray does not tell a replica that it must stop. It only waits until the requests of the replica end,
+and a websocket is one request as long as it lasts. So each replica looks at its own state in Ray,
+and drains when it must stop. docs/deploy.md has the settings of Ray that matter.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from voiceloop.server.service import CLOSING_S, Service
 logger = logging.getLogger(__name__)
 
 STORE = "ray://sessions"
-"""The setting `server.store` of replicas, unless their options have another."""
+"""The setting `server.store` of replicas, if their options set no other."""
 LOOK_S = 1.0
-"""Seconds after which a replica looks whether it is to stop."""
+"""Seconds between two looks of a replica whether it must stop."""
 
 
 class DrainingApplication(Application):
@@ -52,7 +52,7 @@ class DrainingApplication(Application):
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Have the models loaded while the context lasts, and see when to drain."""
+        """Keep the models loaded while the context lasts, and watch meanwhile whether to drain."""
         async with super().open(), anyio.create_task_group() as tasks:
             assert self.service is not None, "it has just been opened"
             tasks.start_soon(self._watch, self.service)
@@ -60,7 +60,7 @@ class DrainingApplication(Application):
             tasks.cancel_scope.cancel()
 
     async def _watch(self, service: Service) -> None:
-        """Drain `service` once the replica is to stop."""
+        """Wait until the replica must stop, and drain `service`."""
         context = serve.get_replica_context()
         controller: Any = ray.get_actor("SERVE_CONTROLLER_ACTOR", namespace="serve")
         while True:
@@ -87,16 +87,16 @@ def _application() -> Application:
 @serve.deployment(name="Voice", health_check_period_s=5)
 @serve.ingress(_application)
 class VoiceReplica:
-    """One replica."""
+    """The replica as a deployment of Ray Serve."""
 
     def record_autoscaling_stats(self) -> dict[str, float]:
-        """Return what the number of replicas depends on."""
-        return stats()  # Ray sends copies of this class, and of all that it uses but functions
+        """Return the figures from which the number of replicas follows."""
+        return stats()  # Ray copies this class and all that it uses, but not functions
 
 
 def stats() -> dict[str, float]:
-    """Return what the number of replicas depends on, of the replica in this process, since the
-    last call."""
+    """Return the load of the replica in this process, and how late it has answered since the last
+    call."""
     service = application.service
     if service is None:
         return {"speaking": 0.0, "sound_ms": 0.0}
@@ -104,13 +104,13 @@ def stats() -> dict[str, float]:
 
 
 class Policy:
-    """Ray's view of `wanted_replicas`."""
+    """The rule `wanted_replicas` as an autoscaling policy of Ray."""
 
     def __init__(self, speakers: int) -> None:
         self._speakers = speakers
 
     def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
-        """Return the number of replicas that are wanted, and no state."""
+        """Return the number of replicas that are wanted, and an empty state."""
         metrics = context.aggregated_metrics or {}
         speaking, sound_ms = (metrics.get(name, {}).values() for name in ("speaking", "sound_ms"))
         now = context.current_num_replicas
@@ -118,11 +118,11 @@ class Policy:
 
 
 def app(given: Mapping[str, str]) -> serve.Application:
-    """Return what `serve run` and `serve deploy` run.
+    """Return the application that `serve run` and `serve deploy` run.
 
     `given` may have `options` (those of `voiceloop serve`), `replicas` (a number, or `MIN-MAX`),
     `speakers` (sessions in a turn that a replica carries), `cpus` and `gpus` (of each replica).
-    Raises ConfigError for what cannot be.
+    Raises ConfigError for arguments or options that are wrong.
     """
     check_names(given)
     check_closed(os.environ)
@@ -139,10 +139,10 @@ def app(given: Mapping[str, str]) -> serve.Application:
         ray_actor_options={
             "num_cpus": cpus,
             "num_gpus": gpus,
-            # The key is not among them: all that can see the cluster's state see these.
+            # No key is in the options: everybody who sees the cluster's state sees them.
             "runtime_env": {"env_vars": {VARIABLE: shlex.join(options)}},
         },
-        # A websocket is one request for all of its life; pages and probes are requests too.
+        # A websocket is one request as long as it lasts; pages and probes are requests too.
         max_ongoing_requests=2 * limits.max_sessions + 16,
         # Ray itself stays reachable for 30 s of it.
         graceful_shutdown_timeout_s=limits.drain_s + 2 * CLOSING_S + 30,
@@ -151,12 +151,12 @@ def app(given: Mapping[str, str]) -> serve.Application:
 
 
 def run(options: list[str], host: str, port: int) -> None:
-    """Run a replica on the cluster that this machine belongs to, or else on one of its own, until a
-    signal. Raises ConfigError."""
+    """Run a replica until a signal. It runs on the cluster to which this machine belongs, or else
+    on a new one. Raises ConfigError."""
     wanted = app({"options": shlex.join(options)})
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: Ray would just die
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # otherwise Ray would just die
     try:
         serve.start(http_options={"host": host, "port": port})
         serve.run(wanted, blocking=True)
     finally:
-        serve.shutdown()  # otherwise HAProxy would go on
+        serve.shutdown()  # otherwise HAProxy would go on running

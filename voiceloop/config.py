@@ -403,7 +403,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "laptop": {
         "asr.model": "base.en",
         "llm.target": "qwen2.5-1.5b-instruct-q4",
-        "llm.cache_mb": 256,  # four conversations, beside 1.1 GB of weights
+        "llm.cache_mb": 256,  # for four conversations; the weights take 1.1 GB
         "turns.sound": "smart-turn-v3.2",
         "tts.engine": "piper",
         "tts.model": "en_US-joe-medium",
@@ -461,9 +461,8 @@ GUARDED = frozenset(
 """The settings that ./voiceloop.toml may not set.
 
 They choose code that is loaded, programs that are run, weights and recordings that are read or
-fetched, the servers that conversations and calls of tools are sent to, what has to be said before
-anything is heard, and the limits that protect a server. An engine's own settings may do any of
-this, so they are refused there too.
+fetched, the servers that get conversations and calls of tools, the wake word, and the limits that
+protect a server. An engine's own settings may do any of this, so they are refused there too.
 """
 MAX_BYTES = 1 << 20
 """Largest size of a file of settings or of a scenario, in bytes."""
@@ -571,7 +570,7 @@ def merged(given: Given, apart: Container[str] = ()) -> tuple[Config, dict[str, 
     values = {key: (value, DEFAULT) for key, value in flatten(Config()).items()}
     preset = str((values | {**given})["preset"][0])
     chosen = {key: (value, f"preset {preset}") for key, value in PRESETS[preset].items()}
-    # The preset's models do not suit another engine that the user has chosen.
+    # The models of the preset are for its own engines, not for another that the user has chosen.
     usual = {key: value for key, (value, _) in (values | chosen).items()}
     others = {key for key in given if key.endswith(".engine") and given[key][0] != usual[key]}
     for key, value in chosen.items():
@@ -643,8 +642,8 @@ def leaves(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, An
 
 
 def given_in(table: Mapping[str, Any], source: Path | str) -> dict[str, object]:
-    """Return the settings in the table of a file or of a program, by dotted key. `source` names it
-    in errors.
+    """Return the settings in the table of a file or of a program, by dotted key. `source` is the
+    origin that errors name.
 
     Raises ConfigError for an unknown key and a value that does not fit.
     """

@@ -5,18 +5,19 @@ time it is advanced, it does one bounded piece of work (a draft-verify round, a 
 piece of synthesis), and yields a result, or None if there is none yet. A `Runner` advances it, so
 back-pressure and cancellation act between steps and never within one.
 
-An engine is loaded, warmed up and advanced on one thread. What the steps of a `Conversation` change
-is read there too, between steps. Other properties, and methods that do no work, are used on the
-event loop. So they may not depend on anything that a step changes, nor need a device.
+An engine is loaded, warmed up and advanced on one thread. Properties of a `Conversation` that its
+steps change are read on that thread too, between steps. Other properties, and methods that do no
+work, are used on the event loop. So they may not depend on anything that a step changes, nor need a
+device.
 
 Engines register by entry point, the built-in ones too. The group is `voiceloop.vad`,
-`voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The object is called with the
-matching section of the configuration, and returns the engine. A recogniser, language model or
-synthesizer may have settings of its own. Then its object has a struct `Options`, a subclass of
-`voiceloop.schema.Object`, and the user's values are the second argument. The module of an engine
-may have a function `footprint(config, device)`. It yields a `voiceloop.memoryplan.MemoryPart` for
-everything that takes memory on a device of that type, such as `cpu`. Engines are imported only when
-they are chosen.
+`voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The registered object is
+called with the matching section of the configuration, and returns the engine. A recogniser,
+language model or synthesizer may have settings of its own. Then its object has a struct `Options`,
+a subclass of `voiceloop.schema.Object`, and the user's values are the second argument. The module
+of an engine may have a function `footprint(config, device)`. It yields a
+`voiceloop.memoryplan.MemoryPart` for everything that takes memory on a device of that type, such as
+`cpu`. Engines are imported only when they are chosen.
 """
 
 from __future__ import annotations
@@ -129,9 +130,10 @@ class AsrJob:
     final: bool
     """True if the user is silent and may have finished, so the words are urgent."""
     decode: Callable[[str | None], Sequence[Word]]
-    """Decodes in a language; None has the meaning of `AsrRequest.language`."""
+    """A function that decodes `pcm` in a language; None has the meaning of
+    `AsrRequest.language`."""
     accept: Callable[[Sequence[Word]], Transcript]
-    """Takes the words, and returns the transcript of the turn."""
+    """A function that takes the words, and returns the transcript of the turn."""
 
 
 class AsrSession(Protocol):
@@ -155,7 +157,8 @@ class AsrSession(Protocol):
     def guess(self) -> Transcript | None:
         """Return the transcript that will be final if the current silence ends the turn.
 
-        A reply is prepared from it. None while the user speaks, and until a decode has given it.
+        A reply is prepared from this transcript. None while the user speaks, and until a decode has
+        given it.
         """
         ...
 
@@ -178,7 +181,7 @@ class AsrSession(Protocol):
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
         """Note that the user goes on from `speech_start`. The guess is void then.
 
-        With `anew`, what follows is unrelated to the speech before the pause. With `whole`, all
+        With `anew`, the new speech is unrelated to that before the pause. With `whole`, all
         audio of the turn is decoded together, to detect its language.
         """
         ...
@@ -307,8 +310,8 @@ class Conversation(Protocol):
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
         """Answer anew after a reply to the same turn was begun and the user's text has changed.
 
-        Gives the same as `reply`, but sooner: the beginning that the old reply shares with the new
-        one costs a single pass.
+        This gives the same items as `reply`, but sooner: the beginning that the old reply shares
+        with the new one costs a single pass.
         """
         ...
 
@@ -326,7 +329,7 @@ class Conversation(Protocol):
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
         """Answer `text`, the user's whole turn, with `reply`, which does not come from the model.
 
-        Nothing is computed: the model reads both when it next reads, and takes the reply for its
+        Nothing is computed now. At its next step the model reads both, and takes the reply for its
         own. An empty `text` means that the user has said nothing.
         """
         ...
@@ -334,8 +337,8 @@ class Conversation(Protocol):
     def catch_up(self) -> Steps[None]:
         """Extend the caches to the end of a recited reply, while it sounds.
 
-        This changes nothing but the caches, and any other call ends it. It spares the next turn
-        the reading of a history that was put in place before the reply.
+        This changes nothing but the caches, and any other call ends it. If `rewrite` has put a
+        history before the reply, the next turn need not wait until that history is read.
         """
         ...
 
@@ -363,9 +366,9 @@ class Conversation(Protocol):
         """Replace the system prompt, the history `past` and the tools.
 
         The model gets the `tools` in the format of its training, if it has one. If `required` names
-        some of them, every reply from now on is a call of one of these; `calls` tells if that is
-        possible. The next step that reads pays for it, and only for the tokens that have changed.
-        If the history takes more than half of the context, its oldest turns are left out.
+        some of the tools, every reply from now on is a call of one of these; `calls` tells if that
+        is possible. The next step that reads does the work, and only for the tokens that have
+        changed. If the history takes more than half of the context, its oldest turns are left out.
         """
         ...
 
@@ -400,8 +403,8 @@ class Llm(Protocol):
     judge ends no better than the last word does. A language without an entry is not calibrated
     yet."""
     borrowed: set[str]
-    """Codes of languages with the calibration of another file of the same model. It serves until
-    this file has its own."""
+    """Codes of languages that use the calibration of another file of the same model, until this
+    file has its own."""
     system: str
     """The default system prompt of conversations; empty: none."""
     metered: bool
@@ -458,7 +461,7 @@ class Priority:
     """
 
     level: int = 0
-    """Of the waiting steps, the one with the smallest level is next."""
+    """The waiting step with the smallest level is next."""
 
 
 FIRST, LATER, IDLE = 0, 10, 1000
@@ -477,11 +480,12 @@ class Runner(Protocol):
     """An executor that runs the steps of one model, one at a time."""
 
     def quiet_s(self) -> float:
-        """Return the seconds since its last work of a level below `IDLE`; 0 during such work."""
+        """Return the seconds since the end of the last work with a level below `IDLE`; 0 during
+        such work."""
         ...
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run `job`, one bounded step. Of the jobs that wait, the most urgent is next."""
+        """Run `job`, one bounded step. The most urgent of the waiting jobs is next."""
         ...
 
     def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
@@ -508,9 +512,10 @@ class Engines:
     """The model that judges the end of turns from the sound; None if none is configured."""
     turn_runner: Runner | None = None
     vad_runner: Runner | None = None
-    """None if the VAD is so quick that it runs on the event loop."""
+    """The runner of the VAD; None if the VAD is so quick that it runs on the event loop."""
     new_vad: Callable[[], Vad] | None = None
-    """Loads another VAD, since each conversation needs one of its own; None: the configured one."""
+    """A function that loads another VAD, since each conversation needs its own. None means that the
+    configured VAD is loaded."""
 
     @property
     def runners(self) -> Sequence[Runner]:
@@ -536,8 +541,9 @@ def _entry(kind: Kind, name: str) -> EntryPoint:
 
 
 Own = Mapping[Kind, Callable[..., object]]
-"""Engines that a program brings: by their kind, the function or class that makes one from its
-section of the settings, and from its `Options` if it has some. They replace the configured ones."""
+"""Engines that a program brings, by kind. Each is a function or class that makes the engine from
+its section of the settings, and from its `Options` if it has some. They replace the configured
+engines."""
 
 
 def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
@@ -553,8 +559,8 @@ def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
 NO_REPORTS = "ORT_DISABLE_TELEMETRY"
 """The variable with which ONNX Runtime sends no reports, which it does from 1.29 on."""
 _importing = Lock()
-"""Serialises imports, since engines are loaded on a thread each. If two threads import modules
-that import each other, Python avoids a deadlock by showing one of them a half-imported module."""
+"""Serialises imports, since engines are loaded on a thread each. If two threads import modules that
+import each other, Python avoids a deadlock by giving one of them a half-imported module."""
 
 
 def _imported(kind: Kind, name: str) -> Any:
@@ -566,10 +572,10 @@ def _imported(kind: Kind, name: str) -> Any:
 
 @contextmanager
 def _unreported() -> Generator[None]:
-    """Keep ONNX Runtime, if it is imported meanwhile, from reporting its use to its makers.
+    """Keep ONNX Runtime from reporting its use to its makers if it is imported within the context.
 
-    It reads a variable when it is imported. The variable is removed again, since the process may be
-    another program's. One that the user has set stays.
+    ONNX Runtime reads an environment variable when it is imported. The variable is removed after
+    that, since the process may belong to another program. A value that the user has set stays.
     """
     if NO_REPORTS in os.environ:
         yield
@@ -598,7 +604,8 @@ def options_of(kind: Kind, name: str) -> type[Object] | None:
 
 
 def check(kind: Kind, name: str, config: object) -> None:
-    """Raise ConfigError if no engine has this name, or if its own settings are wrong."""
+    """Raise ConfigError if no engine is called `name`, or if the settings of the engine's own are
+    wrong."""
     _read_options(kind, name, config, options_of(kind, name))
 
 

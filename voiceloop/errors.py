@@ -108,7 +108,8 @@ without room for their stack.
 
 
 def first_cause(error: Exception) -> Exception:
-    """Return the first exception within groups of exceptions, such as anyio's task groups raise."""
+    """Return the first exception in nested groups of exceptions, such as anyio's task groups raise;
+    `error` itself if it is no group."""
     while isinstance(error, ExceptionGroup):
         error = cast("ExceptionGroup[Exception]", error).exceptions[0]
     return error

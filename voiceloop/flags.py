@@ -54,7 +54,7 @@ class Command(Object, frozen=True, kw_only=True):
     """The page with more about the command."""
     looks_at_files: ClassVar[bool] = False
     """True for a command that checks files of settings itself. If the user's file or
-    ./voiceloop.toml is wrong, it runs without both."""
+    ./voiceloop.toml is wrong, the command runs without both."""
 
     config: Annotated[Path | None, written("FILE")] = None
     """A TOML file of settings, which wins over the user's file and ./voiceloop.toml."""
@@ -63,8 +63,8 @@ class Command(Object, frozen=True, kw_only=True):
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where each setting comes from, by dotted key."""
     refused: tuple[str, ...] = ()
-    """The message and the hint about wrong files of settings, if the command `looks_at_files`;
-    empty if the files are right."""
+    """The message and the hint of an error in the files of settings, if the command
+    `looks_at_files`; empty without an error."""
 
 
 C = TypeVar("C", bound=Command)
@@ -77,7 +77,7 @@ class Argument(Struct, frozen=True):
 
     field: str
     hint: Any
-    """Its type, with its bounds if it has any."""
+    """The type of the argument, with its bounds if it has any."""
     metavar: str
     positional: bool
     required: bool

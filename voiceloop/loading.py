@@ -48,10 +48,10 @@ from voiceloop.types import Clause, Pcm, Span
 WARM_STEPS = 8
 """Steps with a result that warm a language model up: some rounds, but no whole reply."""
 WARM_WINDOWS = 8
-"""Windows that warm the VAD up. The time of the quickest is taken as its cost, since other engines
-load at the same time and slow it down."""
+"""Number of windows that warm the VAD up. Its cost is the time of the quickest window, since other
+engines load at the same time and slow it down."""
 AT_ONCE_S = 0.001
-"""Maximum seconds that a window may take if the VAD is to run on the event loop; it blocks it."""
+"""Maximum seconds of a window for which the VAD runs on the event loop, which it blocks."""
 
 
 def load_asr(config: Config) -> Asr:
@@ -119,7 +119,7 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
             check(kind, name, settings)
             new[kind] = partial(_load, kind, name, settings)
     if config.llm.engine == "speculative":
-        from voiceloop.planning import check_memory  # which imports torch
+        from voiceloop.planning import check_memory  # imports torch
 
         check_memory(config, own=own)
     llm = ModelThread("llm", lambda: warm_llm(new["llm"]()))
@@ -151,7 +151,7 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
         )
 
 
-# Each of these gives its engine work: enough to set up its libraries and to raise early errors.
+# Each of these functions gives its engine enough work to set up its libraries and to raise errors.
 
 
 def warm_vad(vad: Vad) -> tuple[Vad, float]:

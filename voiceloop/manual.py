@@ -2,7 +2,7 @@
 
 The help of a command fits on a small terminal: the first sentence about each option, the settings
 that people change most, and how to see all. The texts are the docstrings of the commands and of
-`voiceloop.config`. `docs/configuration.md` is written from the latter, too.
+`voiceloop.config`. `docs/configuration.md` is also written from `voiceloop.config`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ManualEntry(NamedTuple):
     usage: str
     meaning: str
     value: str = ""
-    """The value that holds if nobody gives one; empty if there is none."""
+    """The default value; empty if there is none."""
 
 
 Groups = Mapping[str, Mapping[str, str]]

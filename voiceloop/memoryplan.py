@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from voiceloop.catalog.cards import size
 
 MARGIN = 0.1
-"""Share of an estimate by which it may be too high. A plan is refused only if it does not fit even
-without this share."""
+"""Share of an estimate by which it may be too high. A plan is refused only if it would not fit with
+its estimates reduced by this share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class MemoryPlan:
         return f"needs about {size(self.needed)} on {self.device}{free}: {parts}"
 
     def instead(self, changes: Iterable[PlanChange]) -> str:
-        """Return the hint of the first of `changes` that fits without the margin; empty if none."""
+        """Return the hint of the first of `changes` whose parts fit, without counting on the
+        margin; empty if none does."""
         for change in changes:
             if self.free is None or total(change.parts) - self.taken <= self.free:
                 return change.hint

@@ -137,7 +137,7 @@ def memory_for(what: str, hint: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        import torch  # only after a failure, since it is slow
+        import torch  # imported only after a failure, since that is slow
 
         if not isinstance(error, torch.OutOfMemoryError) and not tells_of_no_memory(error):
             raise

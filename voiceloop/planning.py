@@ -1,8 +1,8 @@
 """Checks before loading that the models fit into memory, and proposes smaller ones if not.
 
-It compares the memory that the engines report with the free memory; `memoryplan` does the
+The memory that the engines report is compared with the free memory; `memoryplan` does the
 arithmetic. Only models that run in this process are counted, and on a CPU also the process itself.
-Importing this imports torch.
+Importing this module imports torch.
 """
 
 from __future__ import annotations

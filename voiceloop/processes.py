@@ -1,6 +1,7 @@
 """Keeps Ctrl-C away from child processes.
 
-A terminal sends it to the command and to all its children, but only the command should report it.
+A terminal sends Ctrl-C to the command and to all its children, but only the command should report
+it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from contextlib import contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:
     """Start processes of multiprocessing within this context with Ctrl-C blocked.
 
-    They do not get it even while their Python starts, so the parent has to end them. A Ctrl-C
-    within the context reaches this process when the context ends.
+    The processes do not get a Ctrl-C even while their Python starts, so the parent has to end them.
+    A Ctrl-C within the context reaches this process when the context ends.
     """
     if os.name == "nt":
         yield

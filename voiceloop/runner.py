@@ -36,17 +36,18 @@ M = TypeVar("M")
 LINGER_S = 0.002
 """Seconds that a thread waits after a result of a stream before it begins less urgent work.
 
-Its consumer may soon request the next step, and other work may take much longer (anticipatory
-scheduling, Iyer and Druschel 2001).
+The consumer of the stream may soon request the next step, and other work may take much longer
+(anticipatory scheduling, Iyer and Druschel 2001).
 """
 
 LOADING_S = 10.0
-"""Seconds for which the end of a program waits for a job in the background that nobody wants any
-more. Python aborts if it ends while libraries compute."""
+"""Maximum seconds for which the end of a program waits for a background job whose result nobody
+wants. Python aborts if it ends while libraries compute."""
 
 _DONE: Any = object()
 _AT_ONCE = Priority(FIRST - 1)
-"""The priority of closing, before all other work: it frees the model of a cancelled reply."""
+"""The priority of closing a stream, before all other work. Closing frees the model of a cancelled
+reply."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +84,7 @@ class _Quiet:
         self._wanted = 0
         """Number of steps that somebody waits for now, without those in idle time."""
         self._since = -math.inf
-        """The moment at which the last such step ended, on the clock."""
+        """The moment on the clock at which the last of these steps ended."""
 
     @contextmanager
     def until_done(self, priority: Priority) -> Iterator[None]:
@@ -99,7 +100,7 @@ class _Quiet:
             self._since = self._clock()
 
     def seconds(self) -> float:
-        """Return the seconds since the last work that counts; 0 during such work."""
+        """Return the seconds since the end of the last work that counts; 0 during such work."""
         return 0.0 if self._wanted else self._clock() - self._since
 
 
@@ -116,10 +117,11 @@ class ModelThread(Generic[M]):
         self.model: Future[M] = Future()
         """The result of `load`, or its error."""
         self.waited: Callable[[str, float], None] = lambda name, seconds: None
-        """Called on the thread with the seconds that each job waited for it."""
+        """A function that is called on the thread with its name and the seconds that a job waited
+        for it."""
         self._quiet = _Quiet(perf_counter)
         self._jobs: list[_Job] = []
-        """Waiting jobs. They are few, so a list is searched: a handful for each busy session."""
+        """Waiting jobs. There are few, a handful for each busy session, so a list is searched."""
         self._count = itertools.count()
         self._changed = threading.Condition()
         self._open = True
@@ -179,12 +181,13 @@ class ModelThread(Generic[M]):
             try:
                 return await done
             except BaseException:
-                with self._changed:  # so that the thread does not call into a loop that may end
+                with self._changed:  # so that the thread does not call a loop that may have ended
                     done.cancel()
                 raise
 
     def quiet_s(self) -> float:
-        """Return the seconds since its last work of a level below `IDLE`; 0 during such work."""
+        """Return the seconds since the end of the last work with a level below `IDLE`; 0 during
+        such work."""
         return self._quiet.seconds()
 
     def _goes_before(self, priority: Priority) -> bool:
@@ -323,7 +326,8 @@ class InlineRunner:
             return await self._step(job, priority)
 
     def quiet_s(self) -> float:
-        """Return the seconds since its last work of a level below `IDLE`; 0 during such work."""
+        """Return the seconds since the end of the last work with a level below `IDLE`; 0 during
+        such work."""
         return self._quiet.seconds()
 
     async def _step(self, job: Callable[[], T], priority: Priority) -> T:
@@ -353,7 +357,7 @@ class InlineRunner:
             except BaseException:
                 if ticket in self._waiting:
                     self._waiting.remove(ticket)
-                else:  # it was given the runner just as it was cancelled
+                else:  # the call got the runner just as it was cancelled
                     self._pass_on()
                 raise
         self._busy = True

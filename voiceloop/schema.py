@@ -75,7 +75,7 @@ class Mistake(ValueError):
     def __init__(
         self, problem: str, hint: str = "", *, code: Code = "invalid_value", path: Path = ()
     ) -> None:
-        super().__init__(problem)  # it follows the name of the value in the message
+        super().__init__(problem)  # in the message the value's name comes first
         self.hint = hint
         self.code: Code = code
         self.path = path

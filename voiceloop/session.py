@@ -60,7 +60,7 @@ MAX_GUESSES = 6
 class Session:
     """One conversation. Call `run` once.
 
-    Its attributes are the parts that it connects, and what it was asked for.
+    Its attributes are the parts that it connects, and the options of its caller.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class Session:
         leave out parallel and early work, for measurements. `detector` replaces the speech detector
         of the settings. `conversation` is one to continue, with its `skills`; the caller closes it.
         The language model may call the tools in `toolbox`. With `ends`, the session ends when a
-        goodbye has been spoken to the user. It begins by saying the `greeting`, if there is one.
-        `kept` is given each exchange that is over, if the conversation is kept for later. `core` is
+        goodbye has been spoken to the user. A `greeting` is spoken when the session begins. `kept`
+        is called with each exchange that is over, if the conversation is kept for later. `core` is
         `receive`, or a function that also records its calls.
         """
         self._core = core
@@ -110,7 +110,7 @@ class Session:
         self._greeting = greeting
         self._kept = kept
         self._aside: list[StageSpan] = []
-        """Work between turns, for the record of the next turn."""
+        """Work between turns, which the record of the next turn will contain."""
         self._history = History(self._resources)
         self._listener = Listener(microphone, self._resources, config, detector)
         guesses = config.turns.max_guesses
@@ -134,11 +134,11 @@ class Session:
         """The number of the turn that the client's last request concerns; None without a turn."""
         self._tasks: TaskGroup | None = None
         self._lasting: TaskGroup | None = None
-        """Tools that go on after their reply was interrupted."""
+        """The task group of tools that outlive their reply; None before `run`."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Converse until the microphone ends, or a goodbye was spoken, every turn is over, and so
-        is every tool that outlives its reply.
+        """Converse until the microphone ends or a goodbye was spoken. Then wait until all turns are
+        over, and the tools that outlive their reply.
 
         `task_status` is told when requests can be made.
         """
@@ -190,7 +190,7 @@ class Session:
 
     @property
     def sounding(self) -> SpokenExchange | None:
-        """Return the exchange whose reply was let out last, until its turn is over."""
+        """Return the exchange whose reply was committed last; None once its turn is over."""
         player = self._resources.player
         work = self._work.get(player.turn)
         if work is None or work.reply is None or not work.reply.gate.committed:
@@ -198,7 +198,8 @@ class Session:
         return sounding(work.reply, player.heard())
 
     def note_work(self, name: str, since: float, until: float, **facts: float | str) -> None:
-        """Record work of the language model that belongs to no turn, with the next turn."""
+        """Record work of the language model that belongs to no turn. It becomes part of the next
+        turn's record."""
         self._aside.append(StageSpan(Lane.DECODE, name, since, until, facts))
 
     @property
@@ -265,7 +266,7 @@ class Session:
         return not self._state.turns
 
     def rewrite(self, rewritten: Callable[[], None]) -> None:
-        """Call `rewritten`, which edits the conversation, before the model reads anything else."""
+        """Call `rewritten`, which edits the conversation, before the model reads anything more."""
         self._send(self._history.replace(rewritten))
 
     def _request(self, report: inputs.Input) -> int | None:
@@ -329,7 +330,7 @@ class Session:
             case actions.CallTool():
                 self._call_tool(action, self._reply_of(action.turn))
             case actions.Stop():
-                # Before the player stops, or the reply would count as played to its end.
+                # Before the player stops: otherwise the reply would count as played to its end.
                 self._work[action.turn].call_off()
                 if action.audible:
                     self._resources.player.stop()
@@ -402,8 +403,8 @@ class Session:
         work.begin(partial(self._reply, work, work.reply))
 
     def _call_tool(self, action: actions.CallTool, reply: Reply) -> None:
-        """Run a tool. One of the user's own runs beside everything else, until the turn is called
-        off, or until it returns if it outlives that."""
+        """Run a tool. A tool of the user's own runs beside everything else, until its turn is
+        called off. A tool that outlives its reply runs until it returns."""
         call, resources = action.call, self._resources
         if call.problem:
             text = f"the model wrote a call that cannot be read: {call.problem}"
@@ -430,7 +431,7 @@ class Session:
             return
         known, announced = reply.thinking.answer, reply.asked.announces
         if announced and announced.text == self._greeting:
-            self.rewrite(lambda: None)  # so that the rest of the history is read at once
+            self.rewrite(lambda: None)  # so that the model reads the rest of the history at once
         elif self._kept is not None:
             words = len(self._resources.player.heard().words)
             if exchange := finished(reply, words, heard, outcome):

@@ -25,7 +25,8 @@ WIDTH = 78
 
 
 def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
-    """Return the text of the file. Defaults and values of the preset are commented out."""
+    """Return the text of the file. Settings with a default or a value of the preset are
+    comments."""
     lines, section = [HEAD], ""
     for key, value in flatten(settings).items():
         owner, _, name = key.rpartition(".")

@@ -21,7 +21,7 @@ ENDING = tuple(
 )
 
 AGAIN_S = 0.01
-"""Seconds after which an interruption is repeated that came where none can be raised."""
+"""Seconds after which an interruption is raised again, if it came where none can be raised."""
 INTERRUPTED = "voiceloop: interrupted"
 """The message of an interrupted command."""
 
@@ -65,7 +65,7 @@ def leave() -> NoReturn:
     """End the process at once, with a message and the exit status of the signal.
 
     A normal exit would wait for threads that load models, or abort if one is importing a library.
-    Its status may be that of an unhandled Ctrl-C.
+    After another signal than Ctrl-C, it might also have the exit status of Ctrl-C.
     """
     for one in ENDING:
         signal.signal(one, signal.SIG_IGN)
@@ -94,7 +94,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _unraised(what: sys.UnraisableHookArgs) -> None:
-    """Raise an interruption again that came where none can be raised, as in a `__del__`."""
+    """Raise an interruption again after `AGAIN_S` if it came where none can be raised, as in a
+    `__del__`."""
     if isinstance(what.exc_value, KeyboardInterrupt):
         threading.Timer(AGAIN_S, os.kill, (os.getpid(), _came[-1])).start()
     else:

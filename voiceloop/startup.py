@@ -17,7 +17,7 @@ from voiceloop.threads import bound_threads
 T = TypeVar("T")
 
 ENVIRONMENT = {
-    # Engines are imported with it too, but other code may import ONNX Runtime first.
+    # `engines` sets this variable during its imports, but other code may import it earlier.
     "ORT_DISABLE_TELEMETRY": "1",
     # On some GPUs torch prefers cuDNN's attention, which plans anew for each length.
     "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1",

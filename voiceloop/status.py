@@ -41,7 +41,8 @@ def engine_names(config: Config) -> str:
 
 
 def llm_name(config: LlmConfig) -> str:
-    """Return the target's name, or the engine's if it is another one and no target is set."""
+    """Return the name of the target. If none is set for another engine than the default, return
+    the engine's name."""
     usual = LlmConfig()
     unnamed = config.engine != usual.engine and config.target == usual.target
     return config.engine if unnamed else _last(config.target)

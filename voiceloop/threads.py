@@ -15,11 +15,11 @@ from threading import Lock
 
 VARIABLE = "OMP_NUM_THREADS"
 SPINS = "30000"
-"""How often an idle thread of GNU's OpenMP looks for work before it sleeps.
+"""Number of times that an idle thread of GNU's OpenMP looks for work before it sleeps.
 
 That takes 1.5 ms on an Intel Xeon and some tenths of a millisecond elsewhere, longer than the time
-between two steps of a model. The default is ten times as much: it blocks a core that the next step
-may need.
+between two steps of a model. The default is ten times that number, and would block a core that the
+next step may need.
 """
 
 _share, _all = 0, 0
@@ -61,8 +61,8 @@ def bound_threads(threads: int) -> None:
 def small_work() -> None:
     """Give torch the threads for small work on this thread from now on, if torch is imported.
 
-    By default a new thread gets the number that any thread has set last. While another thread is in
-    `all_cores`, that would be all.
+    By default a new thread gets the number that any thread has set last. That would be all cores
+    while another thread is in `all_cores`.
     """
     if _share and "torch" in sys.modules:
         import torch

@@ -58,7 +58,7 @@ class Transcript:
 
     turn: int
     revision: int
-    """Grows by one with every transcript of the turn."""
+    """Number that grows by one with every transcript of the turn."""
     committed: tuple[Word, ...]
     """Words that no later partial transcript changes."""
     tentative: tuple[Word, ...] = ()
@@ -284,7 +284,7 @@ Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | Floor
 
 
 def spaced(texts: Iterable[str]) -> str:
-    """Join texts. Two of them get a space in between if neither has whitespace there."""
+    """Join texts. A space is put between two of them if neither has whitespace there."""
     joined = ""
     for text in filter(None, texts):
         apart = not joined or joined[-1].isspace() or text[0].isspace()

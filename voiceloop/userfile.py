@@ -65,7 +65,7 @@ def _changed(text: str, values: Mapping[str, str]) -> str:
 def _above_what_ends(table: object) -> Iterator[None]:
     """Remove the comments at the end of a table while the context lasts.
 
-    They belong to the next table, so a new key has to stand above them.
+    These comments belong to the next table, so a new key must stand above them.
     """
     if not isinstance(table, Table):
         yield

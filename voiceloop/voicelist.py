@@ -97,8 +97,8 @@ def _pulled(store: ModelStore) -> Iterator[Listed]:
 
 
 def _to_pull(absent: Iterable[Card]) -> Iterator[Listed]:
-    """Yield the voices of models that can be pulled. Of cards with one and the same name the first
-    counts."""
+    """Yield the voices of models that can be pulled. If several cards have the same name, the first
+    one counts."""
     for card in {card.name: card for card in reversed(list(absent))}.values():
         if card.kind in VOICES:
             for name in _kokoro(file.name for file in card.files) or [card.name]:

@@ -1,7 +1,7 @@
 """Describes voices for people, from the names of the voices.
 
 Names of Kokoro's and Piper's voices contain language and region, and Kokoro's also the sex of the
-speaker. For Piper's voices a table has it, as far as it is known.
+speaker. For Piper's voices the sex is in a table, as far as it is known.
 """
 
 from __future__ import annotations

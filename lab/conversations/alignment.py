@@ -1,8 +1,8 @@
 """Finds when the words of a recording are spoken, by forced alignment with pocketsphinx.
 
-Whisper's cross-attention gives word times too, but for people they lag by 0.1 to 0.3 s. A silence
-that is inserted there is in the middle of a word. Forced alignment to the known words is right to
-some hundredths of a second. It works for English only.
+Whisper's cross-attention gives word times too. For recordings of people these are 0.1 to 0.3 s
+late, so a silence inserted at such a time falls in the middle of a word. Forced alignment to the
+known words is accurate to some hundredths of a second. It works for English only.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FILLERS = ("<", "[", "+")
 """First characters of the aligner's names for silences and noises."""
 
 Stretch = tuple[int, int]
-"""First sample of a word, and the one after its last."""
+"""The samples of a word: the first, and the one after the last."""
 Align = Callable[[Pcm, Sequence[str]], Sequence[Stretch | None]]
-"""Finds where in the audio each of the words is spoken; None for a word that is not found."""
+"""A function that finds each of the words in the audio; None for a word that is not found."""
 
 
 def aligner() -> Align:
@@ -43,7 +43,7 @@ def aligner() -> Align:
             return [None] * len(words)
         decoder.set_align_text(" ".join(spoken))
         _pass(decoder, pcm)
-        if decoder.hyp() is None:  # nothing like these words is said
+        if decoder.hyp() is None:  # the audio has nothing like these words
             return [None] * len(words)
         decoder.set_alignment()
         _pass(decoder, pcm)

@@ -1,4 +1,4 @@
-"""Clips with pauses, interruptions and noise, which only the suites of the lab have."""
+"""The clips of the lab's suites, which may have pauses, interruptions and noise."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class TimedWord:
     """A word and when it sounds; words that the synthesizer runs together share their time."""
 
     text: str
-    """As written, with its punctuation."""
+    """The word as written, with its punctuation."""
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A silence within what is said."""
+    """A silence between two words of the user."""
 
     words: int
     """Number of words before it."""
@@ -34,21 +34,22 @@ class Pause:
     standing: Standing
     """The standing of the words before it."""
     start: int
-    """The sample after the last audible one."""
+    """The first silent sample."""
     end: int
-    """The next audible sample."""
+    """The first audible sample after the silence."""
 
 
 @dataclass(frozen=True, slots=True)
 class PausedSaid(ClipSpeech):
-    """What the user says, with the pauses that are known."""
+    """What the user says in a clip, with the known pauses."""
 
     words: tuple[TimedWord, ...] = ()
     """The words with their times; empty if these are not known."""
     pauses: tuple[Pause, ...] = ()
     """The inserted pauses. At a comma the synthesizer itself is silent for up to 250 ms."""
     own_pauses: tuple[tuple[int, int], ...] = ()
-    """Beginning and end of a person's own pauses, in a recording without inserted ones."""
+    """Beginning and end, in samples, of a person's own pauses, in a recording without inserted
+    ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,10 @@ class Interruption:
     end: int
     """The sample after its last audible one."""
     delay_ms: float
-    """From the reply's first audible sample to that of this sound."""
+    """Milliseconds from the first audible sample of the reply to the first one of this sound."""
     voiced: int | None = None
-    """Sample of `pcm` at which the voice begins: late in a cough; None for one without voice."""
+    """Sample of `pcm` at which the voice begins: late in a cough; None for a sound without
+    voice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Evaluates how sessions judge silences: as pauses within a turn, or as its end.
 
-Each silence whose place is known is one `Silence`, with the judgements of the language model and of
-the turn model, and the words before it. From many of them follow two things: how well each
-judgement separates ends from pauses, and what an endpoint policy costs, which is delay at ends and
-cut-offs in pauses. This module knows neither engines nor clocks. The clips are English.
+A `Silence` is a silence at a known place of a clip, with the words before it and the end
+probabilities of the language model and of the turn model. From many silences this module computes
+how well each probability separates ends from pauses. It also computes the costs of an endpoint
+policy: the delay at ends, and cut-offs in pauses. It knows neither engines nor clocks. The clips
+are English.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from voiceloop.trace.record import Lane
 from voiceloop.types import Calibration
 
 LAG_MS = 64.0
-"""An endpoint up to this long after speech has gone on counts as decided in the pause."""
+"""An endpoint counts as decided in a pause if it comes at most this long after the pause."""
 Policy = Literal["fixed", "trailing-words", "p-eot"]
 WAITS_MS = range(60, 1101, 20)
 """Hangovers that are tried with each policy, beside the configured one."""
@@ -45,13 +46,13 @@ class Silence:
     standing: Standing | Literal["end"]
     """The standing of the words before it; `end` for the silence after all words."""
     length_ms: float | None
-    """None for the silence after all words, which lasts."""
+    """Length of the pause; None for the silence after all words, which has no end."""
     text: str
     """The transcript at the judgement; without a judgement in time, the words that were said."""
     probability: float | None = None
     """End probability after `text`; None without a judgement in time."""
     judged_ms: float | None = None
-    """From the beginning of the silence until `probability` was known."""
+    """Milliseconds from the beginning of the silence until `probability` was known."""
     sound: float | None = None
     """End probability by the turn model; None if it gave none."""
 
@@ -59,7 +60,7 @@ class Silence:
 @dataclass(frozen=True, slots=True)
 class _Judgement:
     begun: float
-    """When it began, as a sample of the room's stream."""
+    """When the judgement began, as a sample of the room's stream."""
     known: float
     """When its result was known, as a sample of the room's stream."""
     text: str
@@ -68,10 +69,11 @@ class _Judgement:
 
 
 def silences(clip: LabClip, take: Take) -> list[Silence]:
-    """Return the inserted pauses of `clip` and its end; nothing if the end is not known.
+    """Return the silences of `clip`: its inserted pauses, and the silence after all words. Return
+    none if the true end of speech is not known.
 
-    A judgement belongs to the silence in which it began. Of several the last one counts. Judgements
-    that began elsewhere, such as within a word, are ignored.
+    A judgement belongs to the silence in which it began. If there are several, the last one counts.
+    Judgements that began elsewhere, such as within a word, are ignored.
     """
     said = clip.said
     if said.end is None:
@@ -93,7 +95,7 @@ def silences(clip: LabClip, take: Take) -> list[Silence]:
 
     pauses = [silence(one.standing, one.start, one.end, one.prefix) for one in said.pauses]
     end = silence("end", said.end, None, said.text or "")
-    # Without any words, the end cannot be judged by them.
+    # A turn without words cannot be judged by its words.
     return [*pauses, end] if end.text else pauses
 
 
@@ -149,11 +151,12 @@ def cut_off_shares(found: Sequence[tuple[Standing, bool]]) -> dict[str, dict[str
 
 
 def areas(found: Sequence[Silence]) -> dict[str, float | None]:
-    """Return areas under ROC curves: how well ends are separated from pauses in incomplete text.
+    """Return the areas under ROC curves of four scores that separate ends from pauses.
 
-    The scores are the end probabilities of the language model, of the turn model and of both, and
-    the last word alone. All areas are over the same silences: those that were judged. An area is
-    None without ends or without such pauses, or if the turn model did not judge all of them.
+    Only pauses after incomplete text count. The scores are the end probabilities of the language
+    model and of the turn model, both together, and the last word alone. All areas are over the
+    silences that were judged. All are None if there is no end or no pause, and those with the turn
+    model are None if it did not judge every silence.
     """
     judged = [one for one in found if one.probability is not None]
     ends = [one for one in judged if one.standing == "end"]
@@ -182,10 +185,10 @@ def _both(one: Silence) -> float:
 
 
 def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -> float:
-    """Return the silence in ms after which the policy of `config` ends the turn in this place, if
-    no endpoint in a pause came just before.
+    """Return after how many ms of silence the policy of `config` ends the turn in this place.
 
-    Policies other than `fixed` do not decide before the judgement is known.
+    This holds if no endpoint came in a pause just before. Policies other than `fixed` do not decide
+    before the judgement is known.
     """
     wait = hangover_ms(one.text, one.probability, config, ENGLISH, calibration, one.sound)
     return wait if config.endpoint == "fixed" else max(wait, one.judged_ms or 0.0)
@@ -194,10 +197,10 @@ def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -
 def curve(
     found: Sequence[Silence], policy: Policy, config: TurnConfig, calibration: Calibration | None
 ) -> list[dict[str, Any]]:
-    """Return what `policy` costs with each hangover of `WAITS_MS`.
+    """Return the costs of `policy` for each hangover of `WAITS_MS` and for the configured one.
 
-    With the policy `p-eot` this is the hangover of turns that seem complete; other turns have at
-    least the same.
+    With the policy `p-eot` these are hangovers of turns that seem complete. Other turns have the
+    configured hangover, or this one if it is longer.
     """
     waits = sorted({*WAITS_MS, configured_ms(policy, config)})
     # The hangover that is tried replaces the least silence of the calibration.

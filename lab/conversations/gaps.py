@@ -1,4 +1,4 @@
-"""Inserts silences into a recording, made of the recording's own background.
+"""Inserts silences into a recording, filled with the recording's own background.
 
 The background is made by granular synthesis: pieces of the recording's quietest places overlap in
 random order, each fading into the next. The squares of their windows sum to one, so that noise
@@ -23,11 +23,12 @@ GRAIN_MS = 80
 STEP_MS = 10
 """Distance between the pieces that are compared, and length over which their level is measured."""
 GRAINS = 24
-"""The most pieces that are used: the quietest ones."""
+"""Maximum number of pieces that are used; the quietest are taken."""
 ALIKE_DB = 6.0
-"""How much louder than the quietest piece a piece may be to be used."""
+"""Maximum level of a piece that is used, in dB above the quietest piece."""
 NO_ROOM_DBFS = -80.0
-"""A piece with a quieter step is not of a room, but the edge of a file that a codec has changed."""
+"""Minimum level of every step of a piece. A quieter step is not the sound of a room: it comes from
+the edge of a file that a codec has changed."""
 FADE_MS = 10
 """Length of a fade between speech and background."""
 
@@ -37,9 +38,10 @@ class Gap:
     """A silence to be put into a recording."""
 
     at: int
-    """Sample of the recording before which the gap comes. To append it, give the whole length."""
+    """Index of the sample before which the gap is inserted; the recording's length appends the
+    gap."""
     length: int
-    """Samples of background alone. The fades of the speech come before and after them."""
+    """Number of samples with background alone, without the fades of the speech around them."""
 
 
 def background(pcm: Pcm, rng: Rng, count: int) -> Pcm:
@@ -68,9 +70,8 @@ def background(pcm: Pcm, rng: Rng, count: int) -> Pcm:
 def insert(pcm: Pcm, gaps: Sequence[Gap], background: Pcm) -> Pcm:
     """Insert `gaps` into `pcm` and fill them with `background`.
 
-    The gaps must be in order and further apart than two fades. The background is counted from the
-    first sample of the result, also beneath speech, so that it can go on after the end without a
-    seam.
+    The gaps must be in order and further apart than two fades. The background begins with the
+    result, is repeated, and is silent during speech. So it can go on after the end without a seam.
     """
     fade = samples(FADE_MS)
     rise = np.sin(np.pi / 2 * (np.arange(fade) + 0.5) / fade).astype(np.float32)
@@ -80,10 +81,10 @@ def insert(pcm: Pcm, gaps: Sequence[Gap], background: Pcm) -> Pcm:
     gain: list[Pcm] = []
     for index, (first, last) in enumerate(pairwise(bounds)):
         part, quiet = pcm[first:last].copy(), silence(last - first)
-        if len(part) and index:  # a gap is before it
+        if len(part) and index:  # a gap comes before this part
             part[:fade] *= rise[: len(part)]
             quiet[:fade] = rise[::-1][: len(part)]
-        if len(part) and index < len(gaps):  # and one behind it
+        if len(part) and index < len(gaps):  # a gap comes after it
             part[-fade:] *= rise[::-1][-len(part) :]
             quiet[-fade:] = rise[-len(part) :]
         parts += [silence(lengths[index]), part]

@@ -19,7 +19,8 @@ from voiceloop.types import StageSpan, TurnTrace
 
 Verdict = Literal["resume", "interrupt"]
 SLACK_S = 0.032
-"""The voice detector's window. A pause up to this long before the sound is due to it."""
+"""Length of the voice detector's window, in seconds. A pause of the reply that begins at most this
+long before the sound counts as caused by the sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,18 @@ class Reaction:
     text: str
     """The words of the sound; empty for a cough."""
     trigger_ms: float | None
-    """From the sound's first voiced sample, or its first audible one if it has no voice, until the
-    reply was paused. Negative if noise before the voice paused it; None if the reply went on."""
+    """Milliseconds from the first voiced sample of the sound until the reply was paused. For a
+    sound without voice, the first audible sample counts. Negative if noise before the voice paused
+    the reply; None if nothing paused it."""
     decided_ms: float | None
-    """From a pause of the reply to the verdict on it; the longest time of several."""
+    """Milliseconds from a pause of the reply to the verdict; the longest if there were several."""
     pauses: int
     """Times that the sound paused the reply."""
     verdict: Verdict | None
-    """`interrupt` if one of the pauses ended the reply; None if the reply went on."""
+    """`interrupt` if one of the pauses ended the reply, otherwise `resume`; None without a
+    pause."""
     stop_ms: float | None
-    """From the first pause until the reply was silent."""
+    """Milliseconds from the first pause until the reply was silent; None without a pause."""
     outcome: str
     """The outcome of the reply's turn."""
     heard: str
@@ -92,7 +95,7 @@ def _sounding(take: Take, moment: float) -> TurnTrace | None:
 
 
 def _stopped_ms(reply: TurnTrace, paused: float) -> float:
-    """Return the ms from `paused` to the end of the stretch of sound around it; 0 in a gap."""
+    """Return the ms from `paused` to the end of the sound that played then; 0 if none played."""
     stretches: list[StageSpan] = [span for span in reply.spans if span.lane == Lane.SPEAKER]
     return max((_ms(s.end - paused) for s in stretches if s.start <= paused <= s.end), default=0.0)
 

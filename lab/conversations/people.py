@@ -143,7 +143,7 @@ def arrange(recordings: Sequence[Spoken], seed: int, pauses: int = PAUSES) -> tu
 
 
 def _cuts(recordings: Sequence[Spoken], rng: Rng) -> Iterator[tuple[Spoken, list[Boundary]]]:
-    """Yield recordings, each with one or two of its boundaries, without end."""
+    """Yield recordings without end, each with one or two of its boundaries."""
     while any(one.boundaries for one in recordings):
         drawn: list[tuple[Spoken, list[Boundary]]] = []
         for spoken in recordings:
@@ -231,7 +231,8 @@ def _quietest(pcm: Pcm, end: int, start: int) -> int:
 
 
 def _marked(heard: Sequence[str], text: str | None) -> list[str]:
-    """Return the heard words, written as in `text` (with punctuation) if it has the same word."""
+    """Return the `heard` words. A word that `text` has at the same place gets the spelling and the
+    punctuation of `text`."""
     marked, written = list(heard), (text or "").split()
     found = difflib.SequenceMatcher(
         None, [*map(normalise, heard)], [*map(normalise, written)], autojunk=False

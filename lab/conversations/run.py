@@ -103,7 +103,8 @@ def figures(
 
 
 def _costs(measured: Sequence[Measured]) -> dict[str, float | None]:
-    """Return the median extra voice to voice of modes that leave a part out, over `FOLLOWED`."""
+    """Return what each left-out part costs: the median voice-to-voice time of the mode without the
+    part, minus that of `FOLLOWED`, in ms."""
     found: dict[str, float | None] = {}
     for name in measured[0].outcomes if measured else ():
         if name.startswith("no-") and FOLLOWED.name in measured[0].outcomes:
@@ -117,7 +118,7 @@ def _costs(measured: Sequence[Measured]) -> dict[str, float | None]:
 
 
 def _whole_recordings(measured: Sequence[Measured]) -> dict[str, int]:
-    """Count pauses and words in recordings without inserted silences, which are few."""
+    """Count pauses, words and errors in the recordings without inserted silences."""
     whole = [
         (one, clip)
         for one in measured
@@ -138,7 +139,7 @@ def _whole_recordings(measured: Sequence[Measured]) -> dict[str, int]:
 def carry_over(takes: Sequence[tuple[LabClip, Take]]) -> dict[str, Any]:
     """Return how often a first clause was kept although the user went on after a reply had begun.
 
-    The figures are by kind of addition, and for all additions with the same answer together.
+    There are figures for each kind of addition, and for all kinds that leave the answer as it was.
     """
     kinds: tuple[AdditionKind, ...] = get_args(AdditionKind)
     found: dict[str, list[Take]] = {

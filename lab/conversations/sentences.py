@@ -34,7 +34,7 @@ class Sentence:
 
     text: str
     standings: tuple[Standing, ...]
-    """One for each place between two words."""
+    """The standing at each place between two words."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class Addition:
 
 
 def added(kind: AdditionKind, first: str, addition: str) -> Addition:
-    """Add `addition` to `first`. Both end with punctuation; that of `first` becomes a comma."""
+    """Add `addition` to `first`. Both end with punctuation; the mark of `first` becomes a comma."""
     return Addition(kind, first, f"{first[:-1]}, {addition}")
 
 

@@ -57,7 +57,8 @@ def babble(rng: Rng, count: int, dbfs: float, talkers: Sequence[Pcm]) -> Pcm:
 
 
 def cough(rng: Rng) -> tuple[Pcm, int | None]:
-    """Draw a cough of 200 to 450 ms. Return also where its voice begins, None for two in five."""
+    """Draw a cough of 200 to 450 ms. Also return the sample at which its voice begins; two coughs
+    in five have no voice, and None."""
     parts = [
         _breath(rng, rng.uniform(30, 60), attack_ms=rng.uniform(1, 4), decay=1.5),
         _breath(rng, rng.uniform(150, 250), attack_ms=_JOIN_MS, decay=1.5) * rng.uniform(0.3, 0.5),
@@ -120,7 +121,7 @@ def _folds(rng: Rng, ms: float, first_hz: float, last_hz: float, jitter: float) 
 
 
 def _joined(parts: Sequence[Wave]) -> Wave:
-    """Join `parts`, each of which begins while the one before it fades."""
+    """Join `parts`. Each begins while the part before it fades."""
     overlap = samples(_JOIN_MS)
     whole = np.zeros(sum(len(part) - overlap for part in parts) + overlap)
     at = 0

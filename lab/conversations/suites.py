@@ -43,8 +43,8 @@ COUGH_PEAK = (0.3, 0.6)
 """Bounds of the amplitude of a cough's loudest sample."""
 SNR_DB = (20.0, 10.0, 5.0)
 TALKERS, TABLES = 10, 4
-"""Number of voices in a babble, and how many copies of each are mixed. So many talkers sound like a
-canteen, which a VAD does not take for one voice."""
+"""Number of voices in a babble, and how many copies of each are mixed. That many talkers sound like
+a canteen, which a VAD does not take for one voice."""
 
 _Plan = tuple[list[Line], Callable[[list[Utterance]], LabClip]]
 """The lines that a clip needs, and a function that makes the clip from their utterances."""
@@ -72,8 +72,8 @@ def _pauses(drawn: Drawn) -> _Plan:
 
 
 def _bargein(drawn: Drawn) -> _Plan:
-    """Plan a clip with an interruption: in turn words, a backchannel and a cough. Every other cough
-    is a cleared throat."""
+    """Plan a clip with an interruption. The kinds take turns: words, a backchannel, a cough. Every
+    other cough is a cleared throat."""
     question = drawn.pick(LONG_ANSWERS)
     kind = get_args(InterruptionKind)[drawn.index % 3]
     pool = {"words": INTERRUPTIONS, "backchannel": BACKCHANNELS}.get(kind)
@@ -98,7 +98,7 @@ def _bargein(drawn: Drawn) -> _Plan:
 
 
 def _noise(drawn: Drawn) -> _Plan:
-    """Plan a clip with noise: in turn every kind of noise at every level."""
+    """Plan a clip with noise. The clips take turns through every kind of noise at every level."""
     question = drawn.pick(QUESTIONS)
     kinds: tuple[NoiseKind, ...] = get_args(NoiseKind)
     kind, snr_db = list(product(kinds, SNR_DB))[drawn.index % (len(kinds) * len(SNR_DB))]

@@ -22,7 +22,7 @@ from voiceloop.types import Pcm, Span, SpeechChunk
 SEEK_MS = 15
 """How far from a word's beginning the quietest place for a cut is searched."""
 QUIET_MS = 2
-"""Length over which the power at such a place is summed."""
+"""Length of the stretches whose power is compared to find the quietest place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,12 @@ def _estimated(starts: Sequence[int], spans: Sequence[Span], word: int) -> bool:
 def place(
     utterance: Utterance, sentence: Sentence, pauses: Mapping[int, float], lead: int, dbfs: float
 ) -> tuple[Pcm, PausedSaid]:
-    """Return `utterance` at the level `dbfs` after `lead` silent samples, and the truth about it.
+    """Return `utterance` at the level `dbfs` after `lead` silent samples, with its words and
+    pauses.
 
-    `pauses` are milliseconds, 10 or more, by the number of words before the pause. There the sound
-    is cut at its quietest place, both sides are faded, and nothing is audible for exactly that
-    long.
+    `pauses` has the milliseconds of each pause, 10 or more, by the number of words before it. At a
+    pause the sound is cut at its quietest place, both sides are faded, and nothing is audible for
+    exactly that time.
     """
     pcm = at_level(utterance.pcm, dbfs)
     margin = samples(MARGIN_MS)

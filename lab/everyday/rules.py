@@ -16,7 +16,7 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.languages.spoken import KNOWN
 
 MOST_TOKENS = 100
-"""The most tokens of a right answer."""
+"""Maximum number of tokens in a right answer."""
 _WHOLE = re.compile(r"[.!?…][\"'”’)\]]*$")  # noqa: RUF001
 _UNSPEAKABLE = ("So", "Sk", "Cn", "Co", "Cs", "Cc")
 """Unicode categories of characters that cannot be spoken."""
@@ -64,7 +64,7 @@ class Answer(NamedTuple):
     """The reply as written; empty if there was none."""
     tokens: int = 0
     cut: bool = False
-    """True if the reply was cut off because it had as many tokens as it may have."""
+    """True if the reply was cut off at the maximum number of tokens."""
     done: Sequence[str] = ()
     """Effects of the answer in the words of `Ask.does`, except for `stops` and `repeats`."""
 

@@ -115,7 +115,8 @@ class Watch:
 
 
 def deeds(skills: Skills, before: VoiceAdjustment) -> list[str]:
-    """Return the effects of a turn in the words of `Ask.does`; `before` is the voice before it."""
+    """Return the effects of a turn in the words of `Ask.does`; `before` is the voice before the
+    turn."""
     now = skills.voice
     found = [f"timer {timer.seconds}" for timer in skills.timers]
     found += ["louder"] * (now.gain > before.gain) + ["softer"] * (now.gain < before.gain)
@@ -164,7 +165,7 @@ async def hold(talk: Talk, engines: Engines, config: Config, questions: Question
 
 
 async def _answer(ask: Ask, watch: Watch, over: anyio.Event, most: int) -> Answer:
-    """Return the answer of the turn that is over. `most` is the greatest length in tokens."""
+    """Return the answer of the turn that is over. A reply has at most `most` tokens."""
     done, trace = list[str](), watch.trace
     assert trace is not None, "the turn is over"
     if ask.does == "ends":

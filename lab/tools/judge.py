@@ -18,7 +18,7 @@ class SpokenRequest(Struct, frozen=True, forbid_unknown_fields=True):
     call: str = ""
     """Name of the tool; empty for chatter."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any], name="with")
-    """Arguments that matter: patterns of texts, and other values."""
+    """Values by name of the arguments that are checked. A text is a regular expression."""
 
 
 class _Listed(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Six tools of a home, as a user would write them. They do nothing but say that it is done."""
+"""Six tools of a home, as a user would write them. They do nothing, but answer that it is done."""
 
 from __future__ import annotations
 

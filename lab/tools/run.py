@@ -3,9 +3,10 @@
     python -m lab.tools.run --preset laptop --out calls.json
     python -m lab.tools.run --preset laptop --spoken
 
-Each is the first turn of a session of its own. It is typed; with `--spoken`, it is said by the
-voice of the settings, and what the recogniser hears is typed. A request is right if it leads to the
-right call and to no other, chatter if it leads to none. Any setting may be given as a flag.
+Each sentence is the first turn of a session of its own. It is typed. With `--spoken` the configured
+voice says it first, and the recogniser's transcript is typed. A request is right if it leads to the
+right call and to no other. Chatter is right if it leads to no call. Any setting may be given as a
+flag.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ REQUESTS = Path(__file__).with_name("requests.toml")
 
 
 class CallTools(Command, frozen=True, kw_only=True):
-    """Say requests to own tools, and chatter, and count the right calls."""
+    """Say requests for tools, and chatter, and count the right calls."""
 
     out: Annotated[Path | None, written("C.json")] = None
     """Write all calls with their faults."""
     spoken: bool = False
-    """Have each said by the voice, and heard by the recogniser."""
+    """Let the voice say each sentence, and type the recogniser's transcript."""
 
 
 def heard(requests: Sequence[SpokenRequest], config: Config) -> Mapping[str, str]:
-    """Return what the recogniser hears of each request if the voice says it."""
+    """Let the voice say each request. Return the recogniser's transcripts, by request."""
     from voiceloop.asr.recording import transcribe_recording
     from voiceloop.saying import write
 
@@ -73,7 +74,7 @@ def heard(requests: Sequence[SpokenRequest], config: Config) -> Mapping[str, str
 
 
 async def ask(said: str, request: SpokenRequest, engines: Engines, config: Config) -> Any:
-    """Say something in a session of its own, and return the record of what came of it."""
+    """Type `said` in a session of its own. Return the record of the turn."""
     microphone, watch = SilentMicrophone(), Watch()
     session = Session(
         *(engines, microphone, NullSpeaker(SPEAKER_RATE, pace="max"), config, watch.show),
@@ -98,7 +99,8 @@ async def ask(said: str, request: SpokenRequest, engines: Engines, config: Confi
 async def ask_all(
     requests: Sequence[SpokenRequest], texts: Mapping[str, str], engines: Engines, config: Config
 ) -> list[Any]:
-    """Say everything in order. Return the records."""
+    """Hold a session for each request, in order. Return the records. `texts` has what is typed, by
+    request; without an entry it is the request."""
     found = list[Any]()
     with Progress(sys.stderr) as progress:
         for number, request in enumerate(requests, start=1):
@@ -108,7 +110,7 @@ async def ask_all(
 
 
 def table(records: Sequence[Any]) -> list[str]:
-    """Return lines that count what was right, and that show every fault."""
+    """Return lines that count the right turns, and that show every fault."""
     lines = list[str]()
     for name, those in (
         ("requests", [record for record in records if record["meant"]]),

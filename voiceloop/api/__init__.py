@@ -1,1 +1,1 @@
-"""What other programs use of voiceloop: its models, conversations and server within them."""
+"""The Python API: a program loads models, holds conversations with them, and mounts the server."""

@@ -31,11 +31,11 @@ class AnsweredTurn(TurnOver):
     """A recorded question with its answer and the answer's sound."""
 
     audio: Pcm
-    """What sounded of the reply; empty if there was none."""
+    """The sound of the reply; empty if there was none."""
     rate: int
     """Sample rate of `audio`, in hertz."""
     notes: tuple[str, ...]
-    """Lines for the user: why it failed, or what of the file could not be read."""
+    """Lines for the user, such as why the turn failed, or which part of the file was unreadable."""
 
 
 class WholeRecording(Commitment):
@@ -64,7 +64,8 @@ class RecordedQuestion:
         pace: Pace,
         config: TurnConfig,
     ) -> None:
-        """`seconds` is the length of the recording. Replies sound at `rate`."""
+        """`seconds` is the length of the recording. Replies have the sample rate `rate`, in
+        hertz."""
         if seconds > config.max_turn_s:
             raise AudioError(
                 f"the recording has {seconds:.0f} s, and a turn has {config.max_turn_s:g} at most",
@@ -81,7 +82,7 @@ class RecordedQuestion:
         self._played.append(pcm)
 
     def answered(self, events: Sequence[TalkEvent]) -> AnsweredTurn:
-        """Return the turn, by all events of the conversation."""
+        """Make the answered turn from all `events` of the conversation."""
         self.speaker.finish()
         over = next(event for event in events if isinstance(event, TurnOver))
         notes = [event.text for event in events if isinstance(event, Notice)]
@@ -108,7 +109,7 @@ def question(
 
 
 def _mono(sound: MonoSound, rate: int) -> Pcm:
-    """Return samples of a program as they are heard, at 16 kHz. Raises AudioError."""
+    """Convert a program's samples to float32 at 16 kHz. Raises AudioError if they are unusable."""
     samples = np.asarray(sound)
     if samples.ndim != 1 or samples.dtype not in (np.float32, np.float64, np.int16):
         raise AudioError(

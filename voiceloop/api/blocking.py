@@ -27,7 +27,7 @@ def run(
 ) -> Iterator[TalkEvent]:
     """Load the models, hold one conversation, and yield its events until it is over.
 
-    The arguments are those of `open` and `Loop.talk`, whose event loop runs on a thread of its own.
+    The arguments are those of `open` and `Loop.talk`. The event loop runs on a thread of its own.
     Leaving the `for` loop ends the conversation and closes the models; so does Ctrl-C.
     """
     with ExitStack() as stack:
@@ -36,7 +36,7 @@ def run(
         loop = stack.enter_context(portal.wrap_async_context_manager(opened))
         begun = loop.talk(microphone, speaker, headphones=headphones)
         talk = stack.enter_context(portal.wrap_async_context_manager(begun))
-        # A program that ends may still hold this generator, which could not be closed later.
+        # A program may still hold this generator when it ends. Later it could not be closed.
         atexit.register(stack.close)
         stack.callback(atexit.unregister, stack.close)
         while (event := portal.call(talk.take)) is not None:

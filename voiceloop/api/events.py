@@ -29,7 +29,8 @@ MOST = 10_000
 
 
 class TalkEvents:
-    """The events that nobody has taken yet. Of too many, the oldest are dropped."""
+    """A queue of the events that the program has not taken yet. When it is full, the oldest is
+    dropped."""
 
     def __init__(self) -> None:
         self._waiting = deque[TalkEvent](maxlen=MOST)
@@ -63,7 +64,7 @@ class TalkEvents:
             self._changed.set()
 
     def failure(self) -> Exception | None:
-        """Return the error with which the conversation ended, if nobody has been told of it."""
+        """Return the error that ended the conversation, once; None without an error, and later."""
         error, self._error = self._error, None
         return error
 

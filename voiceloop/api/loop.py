@@ -49,8 +49,8 @@ class Loop:
     def __init__(
         self, engines: Engines, config: Config, tasks: TaskGroup, toolbox: Toolbox = NO_TOOLS
     ) -> None:
-        """Run what lasts as long as the loop in `tasks`. The language model may call the tools in
-        `toolbox`."""
+        """Use `tasks` for work that lasts as long as the loop. The language model may call the
+        tools in `toolbox`."""
         self.config = config
         """All settings, merged."""
         self._engines = engines
@@ -58,7 +58,7 @@ class Loop:
         self._tasks = tasks
         self._talks = set[Talk]()
         self._mounted = dict[str, anyio.Event]()
-        """Paths of mounted services, each with the event that it has ended."""
+        """Mounted services by path, each with the event that is set when the service has ended."""
         self._closing = anyio.Event()
 
     @asynccontextmanager
@@ -70,12 +70,12 @@ class Loop:
         conversation: str | None = None,
         headphones: bool = False,
     ) -> AsyncGenerator[Talk]:
-        """Hold a conversation until it is over or the context ends, in mid-reply too.
+        """Hold a conversation until it is over or the context ends, which cuts off a reply.
 
-        Without `microphone` and `speaker` it is at the sound card, whose echo is removed unless
-        the user wears `headphones`. Both may be names of devices, files as a `Path`, or objects of
-        the program. Without a speaker, replies to a file or an object go nowhere. With the name of
-        a `conversation` it is kept, and goes on where it was left.
+        `microphone` and `speaker` may be names of devices, files as a `Path`, or objects of the
+        program. The default is the sound card, whose echo is removed unless the user wears
+        `headphones`. If the microphone is a file or an object and there is no speaker, replies are
+        discarded. `conversation` is the name of a kept conversation to begin or to continue.
         """
         self._check_open()
         events = TalkEvents()
@@ -172,7 +172,8 @@ class Loop:
         detector: Detector | None = None,
         known: KeptConversation | None = None,
     ) -> AsyncGenerator[Talk]:
-        """Run a conversation while the context lasts; `known` is one that goes on."""
+        """Run a conversation while the context lasts. `known` is an earlier conversation to
+        continue."""
         engines = of_conversation(self._engines, self.config)
         config, toolbox = self.config, self._toolbox
         microphone = SwitchedMicrophone(places.microphone)
@@ -225,7 +226,7 @@ class Loop:
 async def running(
     engines: Engines, config: Config, toolbox: Toolbox = NO_TOOLS
 ) -> AsyncGenerator[Loop]:
-    """Give the loop of these engines. At its end, all of its conversations end."""
+    """Yield a loop with these engines. When the context ends, all conversations end."""
     async with own_tasks() as tasks:
         loop = Loop(engines, config, tasks, toolbox)
         tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
@@ -238,8 +239,8 @@ async def running(
 
 @asynccontextmanager
 async def own_tasks() -> AsyncGenerator[TaskGroup]:
-    """Give a task group that is cancelled at the end. What the context or a task raises is raised
-    as it is, not in a group of exceptions."""
+    """Yield a task group that is cancelled at the end. An error of the context or of a task is
+    raised by itself, not in a group of exceptions."""
     raised: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:

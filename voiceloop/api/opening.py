@@ -1,4 +1,4 @@
-"""Opens voiceloop in a program: settings, then models."""
+"""Opens voiceloop in a program: reads the settings, then loads the models."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ async def open(
     """Load the models, and keep them until the context ends.
 
     Settings are those of docs/configuration.md, as `llm={"temperature": 0.7}` or `timezone="…"`.
-    They come before those of the preset, and those of the file `config` are in between. No other
-    file is read. In the place of an engine's name its class or function may stand:
-    `llm={"engine": Parrot}`. A `Config` is taken as it is. Nothing of the process is changed.
+    They replace those of the file `config`, which replace those of the preset. No other file is
+    read. Instead of an engine's name, its class or function may be given: `llm={"engine": Parrot}`.
+    If `config` is a `Config`, it is used unchanged. Nothing of the process is changed.
 
-    The language model may call `tools`: functions, decorated by `tool` or not. Those of the MCP
-    servers in the settings are beside them.
+    The language model may call `tools`: functions, decorated by `tool` or not. It may also call the
+    tools of the MCP servers in the settings.
 
-    Models are loaded on threads of their own. If that is cancelled, they are closed as soon as they
-    are loaded. Raises ConfigError for wrong settings, and EngineError for models that cannot be
-    used.
+    Models are loaded on threads of their own. If loading is cancelled, each model is closed as soon
+    as it is loaded. Raises ConfigError for wrong settings, and EngineError for models that cannot
+    be used.
     """
     merged_settings, own = read_settings(preset, config, settings)
     toolbox = Toolbox(tools, most_chars=room(merged_settings.llm))
@@ -75,9 +75,9 @@ def _note(text: str) -> None:
 def read_settings(
     preset: str | None, config: Config | Path | str | None, settings: Mapping[str, object]
 ) -> tuple[Config, Own]:
-    """Merge what a program gives. Return the settings, and the engines among them.
+    """Merge the settings that a program gives with those of its file and its preset.
 
-    Raises ConfigError.
+    Return the settings, and the engines that are given as a class or function. Raises ConfigError.
     """
     if isinstance(config, Config):
         if preset is not None or settings:

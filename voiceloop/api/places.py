@@ -1,5 +1,5 @@
-"""Where the sound of a conversation comes from and goes to: the sound card, files, or objects of
-the program."""
+"""The microphone and the speaker of a conversation: the sound card, files, or objects of the
+program."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Places(NamedTuple):
     microphone: Microphone
     speaker: Speaker
     full_duplex: bool
-    """Whether the user is heard during replies. A file waits meanwhile."""
+    """Whether the user is heard during replies. A file waits until a reply is over."""
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None
-    """What runs beside the conversation."""
+    """A task that runs beside the conversation; None if there is none."""
 
 
 @asynccontextmanager
@@ -44,10 +44,11 @@ async def opened_places(
     *,
     headphones: bool,
 ) -> AsyncGenerator[Places]:
-    """Open what is not open yet, until the context ends.
+    """Open the microphone and the speaker until the context ends. Objects are used as they are.
 
-    Without a speaker, replies to a microphone that is no sound card go nowhere, at `rate`. Call
-    `note` with texts for the user. Raises AudioError, ConfigError and DeviceError.
+    If the microphone is not the sound card and there is no speaker, replies at `rate` hertz are
+    discarded. `note` is called with texts for the user. Raises AudioError, ConfigError and
+    DeviceError.
     """
     with ExitStack() as stack:
         if microphone is None or isinstance(microphone, str):

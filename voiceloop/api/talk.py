@@ -1,4 +1,4 @@
-"""A conversation that runs, for the program that holds it."""
+"""A running conversation, for the program that holds it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from voiceloop.types import Transcript, Word
 
 
 class Talk(AsyncIterator[TalkEvent]):
-    """A conversation. Iterate over it for its events, until it is over.
+    """A conversation. Iterate over it to get its events until it is over.
 
-    Its methods are called on the event loop that it runs on. Once it is over they raise
-    VoiceloopError.
+    Call its methods on the event loop of the conversation. After the end they raise VoiceloopError.
     """
 
     def __init__(
@@ -38,8 +37,8 @@ class Talk(AsyncIterator[TalkEvent]):
         return self._begun(self._going().announce(_given(text)))
 
     def write(self, text: str) -> int:
-        """Take `text` for a turn that the user has written, and answer it aloud. Returns its
-        number."""
+        """Take `text` as a written turn of the user, and answer it aloud. Returns the number of
+        the turn."""
         turn = self._begun(self._going().write(_given(text)))
         words = (Word(text, 0.0, 0.0),)
         self._events.show(Transcript(turn, 1, words, final=True))
@@ -50,7 +49,7 @@ class Talk(AsyncIterator[TalkEvent]):
         return self._going().cancel() is not None
 
     def mute(self) -> None:
-        """Hear silence from now on. A turn that is being heard ends as ever."""
+        """Hear silence from now on. A turn that is being heard still ends as usual."""
         self._going()
         self._microphone.muted = True
 
@@ -74,8 +73,8 @@ class Talk(AsyncIterator[TalkEvent]):
         return event
 
     async def take(self) -> TalkEvent | None:
-        """Return the next event; None if the conversation is over. Raises what ended it, if that
-        was a failure."""
+        """Return the next event; None if the conversation is over. If an error ended the
+        conversation, raise it after the last event."""
         return await self._events.take()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:

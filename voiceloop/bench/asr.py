@@ -1,7 +1,7 @@
 """`voiceloop bench asr`: compares the short windows of the recogniser with full windows.
 
-Short windows are faster and should not change the words. So the same clips and their beginnings
-are decoded in the configured windows and in full ones, as in final decodes.
+Short windows are faster and should not change the words. So this module decodes clips, and their
+beginnings, with the configured windows and with full windows, as in final decodes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from voiceloop.types import Pcm
 CUTS_S = range(2, 12)
 """Lengths of the beginnings of a clip that are decoded, in seconds."""
 SHORT_WORDS = 6
-"""Largest number of words of a short question. Decoders repeat themselves most on little audio."""
+"""Maximum number of words of a short question. Decoders repeat themselves most on little audio."""
 MARGIN_MS, SPEECH_DBFS = 300.0, -27.0
 """Silence on both sides of a short question in ms, and its RMS level in dB below full scale."""
 
@@ -75,7 +75,8 @@ class Compared:
 
 
 def run(command: BenchAsr, progress: Callable[[str], None]) -> Found:
-    """Load the recogniser and measure it. Raises ConfigError, AudioError, what loading raises."""
+    """Load the recogniser and measure it. Raises ConfigError, AudioError, and the errors of
+    loading."""
     if command.clips < 2:
         raise ConfigError("at least two clips are needed", "set --clips to 2 or more")
     machine, asr = surroundings(), command.settings.asr

@@ -168,10 +168,10 @@ class BenchCompare(Command, frozen=True, kw_only=True):
 
 
 def _bench(module: str) -> Callable[[Any], int]:
-    """Return a function that carries out a command with `run` of a module of the bench."""
+    """Return a function that runs a command by the function `run` of a bench module."""
 
     def carry_out(command: Bench) -> int:
-        def run(progress: Progress) -> Found:  # the threads are bound before torch is imported
+        def run(progress: Progress) -> Found:  # imported only now, when thread counts are set
             return import_module(f"voiceloop.bench.{module}").run(command, progress)
 
         return measured(command, run)

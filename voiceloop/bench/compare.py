@@ -35,7 +35,7 @@ RESAMPLES, CONFIDENCE = 4000, 0.99
 
 
 class TakeRead(Struct):
-    """The results of one clip in one mode that are compared."""
+    """The results of one clip in one mode, as far as they are compared."""
 
     voice_to_voice_ms: float | None
     endpoint_to_sound_ms: float | None

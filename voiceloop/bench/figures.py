@@ -19,7 +19,7 @@ class Verified:
     accepted: int | None
     """Accepted draft tokens; None if the reply ended before the last one could be judged."""
     beyond: int = 0
-    """Tokens that the pass gave after the one that ended the reply."""
+    """Tokens that the pass gave after the token that ended the reply."""
     tested: int | None = None
     """Number of positions whose draft tokens were tested; None if it follows from other fields."""
 

@@ -37,7 +37,8 @@ def trained(llm: SpeculativeLlm) -> bool:
 
 
 def without_draft(llm: EngineT) -> EngineT:
-    """Return an engine over the same target without a draft; other engines as they are."""
+    """Return an engine over the same target without a draft. An engine of another kind is returned
+    unchanged."""
     if not isinstance(llm, SpeculativeLlm):
         return llm
     alone = another(llm)

@@ -54,7 +54,7 @@ Figures = Callable[["LatencyPlan", Sequence[Measured], Calibration | None], dict
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite of clips, with the modes and settings for them."""
+    """A suite of clips, with the modes and the settings for it."""
 
     name: str
     clips: Callable[[LatencyPlan], Sequence[Clip]]
@@ -169,7 +169,7 @@ def modes_of(names: str | None, known: Sequence[SessionMode] = MODES) -> tuple[S
 
 
 def run(command: BenchLatency, progress: Progress) -> Found:
-    """Carry out the command. Raises what `carry_out` raises."""
+    """Run the command. Raises what `carry_out` raises."""
     if command.input and command.suite not in (None, "people"):
         raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
     name = command.suite or ("input" if command.input else usual_suite(command.settings))
@@ -327,7 +327,8 @@ def _turns(measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def played(measured: Sequence[Measured]) -> dict[str, list[TurnTrace]]:
-    """Return all traces of each mode, numbered from 1. Between them other modes ran."""
+    """Return all traces of each mode. They are numbered from 1 for each mode, since the numbers of
+    the sessions repeat."""
     return {
         name: [
             replace(trace, turn=number)

@@ -98,7 +98,7 @@ def run(command: BenchLlm, progress: Progress) -> Found:
 def measure(plan: DecodingPlan, progress: Progress, *, every: bool = False) -> BenchRecord:
     """Load the models of `plan` and measure them; with `every`, measure all drafts that fit.
 
-    Raises what loading raises, and ConfigError for a plan that cannot be carried out.
+    Raises the errors of loading, and ConfigError for a plan that cannot be carried out.
     """
     check(plan)
     texts = read_prompts(plan.prompts or PROMPTS)
@@ -171,7 +171,8 @@ def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
 def _every(
     config: LlmConfig, refused: dict[str, str], progress: Progress
 ) -> dict[str, SpeculativeLlm]:
-    """Load an engine for each draft, plain decoding first. Put into `refused` why others fail."""
+    """Load an engine for each draft, plain decoding first. Add to `refused` the reason why each
+    other draft fails."""
     engines: dict[str, SpeculativeLlm] = {}
     for name in _names(config):
         progress(f"loading the draft {name}" if name != PLAIN else "loading the target")
@@ -181,7 +182,7 @@ def _every(
         except EngineError as error:
             if name == PLAIN:
                 raise
-            if not isinstance(error, ModelNotFound):  # else it is another kind of model
+            if not isinstance(error, ModelNotFound):  # otherwise it is another kind of model
                 refused[name] = error.message
             continue
         if name == "auto" and not trained(llm):
@@ -198,7 +199,7 @@ def _names(config: LlmConfig) -> list[str]:
         model.name for model in ModelStore().models() if (model.folder / "config.json").is_file()
     ]
     named = [PLAIN, "ngram", config.draft, "auto", "starter", *here]
-    if config.target == "starter":  # for it "auto" and "starter" are the same draft
+    if config.target == "starter":  # for this target "auto" and "starter" are the same draft
         named = [name for name in named if name != "auto"]
     # A target cannot be its own draft. The starter's draft is another model of the same name.
     return [name for name in dict.fromkeys(named) if name == "starter" or name != config.target]

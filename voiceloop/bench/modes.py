@@ -45,7 +45,7 @@ class OurMode:
         """Generate the whole reply. Its time includes tokenising the prompt."""
         conversation = self._conversation
         counts = [conversation.counters]
-        """The counters at the beginning, and after each pass that gave tokens."""
+        """The counters at the beginning, and those after each pass that gave tokens."""
         first: float | None = None
         known = 0
         began = perf_counter()
@@ -57,7 +57,7 @@ class OurMode:
                 known = len(conversation.ids)
                 counts.append(conversation.counters)
         end = perf_counter()
-        counts.append(conversation.counters)  # a pass may give nothing but the reply's end
+        counts.append(conversation.counters)  # the last pass may give only the reply's end
         ids = conversation.ids
         conversation.close()  # so that the next reply begins with empty caches
         assert ids[: len(prompt.ids)] == prompt.ids, "both engines must see the same prompt"

@@ -1,7 +1,7 @@
 """Draws a record as text with Markdown tables, for a terminal and for a file.
 
 Each row is a figure, under its name in the JSON and in the documentation. Each column is a mode, a
-draft or whatever else was compared. Of several percentiles the median comes first.
+draft or whatever else was compared. The median comes before other percentiles.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The order in which compared contestants take turns.
 
-For each item all contestants work one directly after the other. With the next item, another one
-begins.
-So a temporary slowdown of the machine slows down all of them.
+For each item all contestants work directly one after the other. With each new item, another
+contestant begins. So a temporary slowdown of the machine slows down all of them.
 """
 
 from __future__ import annotations

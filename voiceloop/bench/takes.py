@@ -1,4 +1,4 @@
-"""Takes: a take is a clip that a real session heard in one mode, with all that was recorded.
+"""Makes takes: a take is the record of a real session that heard one clip in one mode.
 
 Compared modes replay the endpoint decisions of another take, so that no mode gains by deciding
 later. This module computes no figures.
@@ -42,8 +42,8 @@ class SessionMode:
     drafts: bool = True
     """True if the language model uses its draft."""
     endpoint: dict[str, object] = field(default_factory=dict[str, object])
-    """Changes to the section `turns` of the settings. With any, the mode itself decides where turns
-    end."""
+    """Changes to the section `turns` of the settings. If there are any, the mode itself decides
+    where turns end."""
 
 
 FOLLOWED = SessionMode("speculative")
@@ -74,8 +74,8 @@ class RecordingDetector(SpeechDetector):
     def end(self) -> TurnEnded:
         """End the turn, and record the endpoint."""
         ended = super().end()
-        # The session may end a turn while no event is being reported, some time after the last
-        # frame. A replay does not know that time, so it decides with the next frame.
+        # Outside of a report, the session ends the turn some time after the last frame. A replay
+        # does not know that time, so it decides with the next frame.
         late = 0 if self._reporting else 1
         self.events.append(structs.replace(ended, sample=ended.sample + late))
         return ended
@@ -117,7 +117,7 @@ class Take:
 
     mode: str
     events: tuple[TurnEvent, ...]
-    """Decisions about turns, in samples of the room's stream."""
+    """Beginnings, pauses and ends of turns, in samples of the room's stream."""
     traces: tuple[TurnTrace, ...]
     transcripts: tuple[Transcript, ...]
     """The final transcripts."""

@@ -31,7 +31,7 @@ class Behind:
     """Delays of a partial transcript behind the end of its audio, in milliseconds."""
 
     begun: float
-    """Delay of the start of its decode. More than a window of the VAD shows a backlog of audio."""
+    """Delay of the start of its decode. If it exceeds a window of the VAD, audio has piled up."""
     arrived: float
     """Delay of the transcript itself."""
     replaced: float | None
@@ -46,10 +46,10 @@ class Outcome:
     """
 
     voice_to_voice_ms: float | None
-    """From the true last voiced sample to the first audible sample of the reply."""
+    """Milliseconds from the true last voiced sample to the first audible sample of the reply."""
     endpoint_to_sound_ms: float | None
     endpoint_delay_ms: float | None
-    """From the true last voiced sample to the endpoint; None if the endpoint was missed."""
+    """Milliseconds from the true last voiced sample to the endpoint; None if it was missed."""
     parts_ms: Mapping[str, float]
     """The parts of `voice_to_voice_ms`."""
     cut_offs: int
@@ -108,8 +108,9 @@ def outcome(take: Take, said: ClipSpeech) -> Outcome:
 
 
 def _endpoints(take: Take, said: ClipSpeech) -> tuple[int, int | None]:
-    """Return the number of endpoints before the end of speech, and the delay of the next one in
-    samples; None if it was missed. If the end is unknown, the last endpoint counts as next."""
+    """Return the number of endpoints before the end of speech, and the delay in samples of the
+    first one after it; None if that was missed. If the true end is unknown, the last endpoint
+    counts as the one after it."""
     ends = [event for event in take.events if isinstance(event, TurnEnded)]
     if said.end is None:
         return max(0, len(ends) - 1), ends[-1].sample - ends[-1].speech_end if ends else None

@@ -37,7 +37,7 @@ class File:
     name: str
     """Path within the model's folder; mostly a name alone."""
     bytes: int | None = None
-    """Size in bytes; None: the hub gives it."""
+    """Size in bytes; None if only the hub knows it."""
     sha256: str | None = None
 
 
@@ -68,7 +68,7 @@ class Wheel:
 
     @property
     def published(self) -> str:
-        """The package and its author, for a person to judge."""
+        """The package and its author, as text for the user."""
         author = f"by {self.author}" if self.author else "whose metadata names no author"
         return f"{self.package} {self.version}, {author}"
 
@@ -104,7 +104,7 @@ class Card:
     repo: str = ""
     """Repository on the hub; empty for a model from packages."""
     revision: str | None = None
-    """Commit of the repository; None: the newest one of `main` when the model is pulled."""
+    """Commit of the repository; None means the newest commit of `main` when the model is pulled."""
     folder: str = ""
     """Folder of the repository that contains the files."""
     wheels: tuple[Wheel, ...] = ()
@@ -129,7 +129,7 @@ def parse(text: str) -> tuple[Card, ...]:
 def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list[Card]:
     """Return the cards called `name`, and of `kind` if that is given. The hub's card comes first.
 
-    For a voice of Piper without a card, one is made from its name.
+    If no card of that name exists and it is the name of a Piper voice, a card is made from it.
     """
     found = [card for card in cards if card.name == name] or _piper(name)
     return sorted(
@@ -156,8 +156,8 @@ def size(count: float) -> str:
 
 
 def _piper(name: str) -> list[Card]:
-    """Make the card of the Piper voice `name`; none if there is no such voice. Its licence is a
-    link to the voice's own model card."""
+    """Make the card of the Piper voice `name`; none if there is no such voice. The card's licence
+    is a link to the voice's own model card."""
     voice = piper_name(name)
     if voice is None or voice.within:
         return []

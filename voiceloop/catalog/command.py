@@ -146,7 +146,7 @@ def models_pull(
         return 0
     orders = _orders(wanted, command, asks)
     total = sum(order.download for order in orders)
-    # A damaged model keeps its intact files, so its need of space is known only in the pull.
+    # A damaged model keeps its intact files, so the space that it needs is known only later.
     new = [order for order in orders if store.known(order.name, order.origin) is None]
     fetched = sum(store.fetched(order.name, order.origin) for order in new)
     shelf.make_room(store.root, sum(order.room for order in new) - fetched)
@@ -204,9 +204,9 @@ def models_rm(command: ModelsRm) -> int:
 
 
 def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
-    """Return the order of each model: from its first source, or the next if that is unreachable and
-    the user can be asked. A source that did not answer is not tried for models that have
-    another."""
+    """Return an order for each model, from its first source. If that source is unreachable and the
+    user can be asked, the order is from the next source. After that, the unreachable source is
+    skipped for all models that have another."""
     from voiceloop.catalog.fetch import Unreachable
     from voiceloop.catalog.pull import order
 
@@ -321,7 +321,8 @@ def _of_preset(preset: str) -> list[str]:
 
 
 def _names(word: str, cards: Sequence[Card]) -> list[str]:
-    """Return the names of the models that `word` means: itself, or those of a preset."""
+    """Return the names of the models that `word` means: `word` itself, or the models of the preset
+    `word`."""
     from voiceloop.catalog.cards import variants
 
     known = {card.name for card in cards}

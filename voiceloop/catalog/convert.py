@@ -81,7 +81,7 @@ def convert_gguf(file: Path, target: Path) -> None:
 
 
 def _ends(ids: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
-    """Return the end tokens `ids`, with those in `settings` that end a text, a turn or a
+    """Return the end tokens `ids`, together with those in `settings` that end a text, a turn or a
     message."""
     found = ids if isinstance(ids, list) else [] if ids is None else [ids]
     for kind in ("eos", "eot", "eom"):
@@ -113,7 +113,7 @@ def widen(folder: Path) -> None:
             dtype=torch.bfloat16,
             quantization_config=GgufConfig(dequantize=True),
         )
-    # The weights get their name once they are complete; the folder's own files stay as they are.
+    # The weights get their final name once they are complete. All other files stay unchanged.
     with _written(folder), TemporaryDirectory(dir=folder) as made:
         model.save_pretrained(made, max_shard_size="1TB")
         (Path(made) / WEIGHTS).rename(folder / WEIGHTS)
@@ -165,7 +165,7 @@ def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
 
 
 def _knows(architecture: str) -> bool:
-    """Return whether transformers knows this architecture. Dashes and underscores do not count."""
+    """Return whether transformers knows this architecture. Dashes and underscores are ignored."""
     from transformers.integrations.gguf.gguf_config_mapping import GGUF_CONFIG_ARCHS
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 

@@ -25,8 +25,8 @@ ANSWER_S = 4.5
 SILENCE_S = 30.0
 """Seconds without data after which a download is broken off and tried again."""
 TRIES = 5
-"""Failed attempts in a row after which a download is given up. An attempt with data begins the
-count anew, at 1."""
+"""Failed attempts in a row after which a download is given up. An attempt that has received data
+resets the count to 1."""
 
 
 class Unreachable(EngineError):
@@ -63,7 +63,7 @@ class Wanted:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def matches(self, path: Path) -> bool:
-        """Return whether the file at `path` is this one, by its digest."""
+        """Return whether the file at `path` has the digest of this one."""
         kind, _, digits = self.digest.partition(":")
         if kind == "git":
             digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
@@ -173,9 +173,9 @@ def _append_once(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> No
                 start = 0
             with explained(path.parent), path.open("ab" if start else "wb") as file:
                 left = wanted.bytes - start
-                # Without a chunk size: what is collected for a larger chunk is lost in a break.
+                # No chunk size: if the connection broke, data collected for a chunk would be lost.
                 for block in answer.iter_raw():
-                    # No more than was announced is written, whatever is sent.
+                    # Never write more bytes than were announced, even if the server sends more.
                     file.write(block[:left])
                     bar.advance(len(block[:left]))
                     left -= len(block)

@@ -40,7 +40,7 @@ class _HeaderReader:
 
     def __init__(self, view: mmap) -> None:
         self._view, self._at, self._order = view, 4, "<"
-        if self._number("I") >= 1 << 16:  # so large a version was read in the wrong byte order
+        if self._number("I") >= 1 << 16:  # a version this large has the wrong byte order
             self._order = ">"
 
     def settings(self) -> dict[str, Setting]:

@@ -38,7 +38,7 @@ class Listing:
 def list_card(card: Card) -> Listing:
     """List the files of a hub card, as the hub has them at the card's commit.
 
-    Raises Unreachable, ModelNotFound, and ModelCorrupt if hub and card do not agree.
+    Raises Unreachable, ModelNotFound, and ModelCorrupt if the hub has other files than the card.
     """
     revision, entries = _files(card.repo, card.revision)
     files: list[Wanted] = []

@@ -40,7 +40,7 @@ PIPER = "en_US-joe-medium"
 KOKORO = "kokoro-82m"
 """The model of Kokoro that speaks unless another is configured."""
 VOICES: Mapping[str, tuple[Kind, str]] = {"piper": ("piper", PIPER), "kokoro": ("kokoro", KOKORO)}
-"""Kind and default of the model with which each of these engines speaks."""
+"""Kind and default name of the model that speaks, by engine."""
 KINDS: Mapping[Kind, str] = {
     "asr": "a recogniser",
     "llm": "a language model",
@@ -63,9 +63,9 @@ NO_MODEL = ("starter", "auto", "ngram", "none")
 def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool = True) -> Path:
     """Return the folder of the model called `name`. Fetch or convert it first, if that is needed.
 
-    Only repositories are fetched, and only files converted. Raises ModelNotFound with a hint, also
-    if something would have to be made and `make` is false. Raises Unreachable, ModelCorrupt,
-    MissingExtra, and VoiceloopError if the disk is full.
+    Only repositories are fetched, and only files are converted. With `make` False neither is done.
+    Raises ModelNotFound, with a hint, if the folder does not exist and is not made. Raises
+    Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError if the disk is full.
     """
     store = store or ModelStore()
     of_kind = variants(cards(), name, kind)
@@ -163,8 +163,8 @@ def voice_model(config: TtsConfig) -> str:
 
 
 def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFound:
-    """Return the error for models, by their cards, that are not pulled or are damaged. The hint is
-    to pull `word`."""
+    """Return the error for models, given by their cards, that are damaged or not pulled. The hint
+    says to pull `word`."""
     damaged = [
         card.title
         for card in absent
@@ -201,8 +201,8 @@ def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
 def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool) -> Path:
     """Return the folder of a model file, and convert the file if that has not been done.
 
-    The file is recognised by path, size and time, or by checksum. A JSON file beside it, of the
-    same name, is a part of it.
+    A converted file is recognised by path, size and time, or by checksum. A JSON file of the same
+    name beside it is part of the model.
     """
     parts = [path for path in (file, file.with_name(f"{file.name}.json")) if path.is_file()]
     stats = [path.stat() for path in parts]
@@ -233,7 +233,7 @@ def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool
                     (alone / part.name).symlink_to(part)
             try:
                 convert(conversion, alone, shop / "made")
-            except ModelCorrupt:  # another try can use nothing of it
+            except ModelCorrupt:  # nothing of it is useful in another try
                 shutil.rmtree(shop)
                 raise
         with explained(shop):

@@ -3,8 +3,8 @@
 A voice is a VITS model (Kim et al. 2021) that was exported as one graph: phonemes in, samples out,
 with noise drawn inside. It becomes two graphs. The first goes up to the vocoder's input; its noise
 becomes an input, and the duration of each phoneme an output. The second is the vocoder. Its
-metadata say on how many frames before and after its own a sample depends. This module runs no
-graph.
+metadata give the number of frames before and after a sample's own frame on which the sample
+depends. This module runs no graph.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
 def reach(graph: onnx.GraphProto, source: str, target: str) -> tuple[int, int, int]:
     """Return (before, after, hop) for a graph from `source` to `target`.
 
-    A sample of `target` depends on its own frame of `source`, on `before` frames before and on
-    `after` frames after that one. A frame has `hop` samples. Raises ValueError if anything but a
-    convolution mixes times.
+    A sample of `target` depends on its own frame of `source`, on `before` frames before that frame
+    and on `after` frames after it. A frame has `hop` samples. Raises ValueError if another operator
+    than a convolution mixes positions in time.
     """
     hop = math.prod(_first_number(node, "strides", 1) for node in graph.node if _is_up(node))
     needed = {target: (0, hop - 1)}
@@ -114,7 +114,7 @@ def _make_noise_inputs(graph: onnx.GraphProto) -> None:
         raise ValueError(f"it draws noise in {len(drawn)} places, not in two")
     for_text, for_sound = drawn
     _replace(graph, for_text, [helper.make_node("Identity", [TEXT_NOISE], for_text.output)])
-    # Only the graph knows the number of frames: it takes as much noise, and repeats it if needed.
+    # Only the graph knows the number of frames: it cuts or repeats the noise to that length.
     like, (out,) = for_sound.input[0], for_sound.output
     nodes = [
         helper.make_node("Shape", [like], [f"{out}/shape"]),

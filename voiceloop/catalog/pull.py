@@ -1,7 +1,7 @@
 """Pulling of a model from its source into the store, completely or not at all.
 
-The model is put together in a workshop of the store. A pull that broke off is continued by the next
-one.
+The model is put together in a workshop of the store. If a pull breaks off, the next one continues
+it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Order:
 
     @property
     def download(self) -> int:
-        """Bytes to fetch, if nothing is here yet."""
+        """Bytes to fetch, if no file is here yet."""
         return sum(file.bytes for file in self.files)
 
     @property

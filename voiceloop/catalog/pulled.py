@@ -1,4 +1,4 @@
-"""The preset that runs if none is named: the best one whose models have all been pulled.
+"""The default preset of `talk` and `serve`: the best one whose models have all been pulled.
 
 Models that the user has named are kept. This module fetches nothing.
 """
@@ -29,7 +29,8 @@ def named_sections(given: Mapping[str, object]) -> set[str]:
 
 
 def wanted(preset: Preset, given: Given) -> list[str]:
-    """Return the models of a preset, each once, except in sections where the user named one."""
+    """Return the models of a preset, each once. Sections in which the user named a model are left
+    out."""
     named = named_sections(given)
     models = preset_models(preset.name)
     return list(dict.fromkeys(models[key] for key in models if key.partition(".")[0] not in named))

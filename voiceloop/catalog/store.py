@@ -1,4 +1,4 @@
-"""The store of models: where they lie, and which of their files are complete.
+"""The store of models: where models are on the disk, and which of their files are complete.
 
 A model is a folder of the store, with its files and a record of them. The folder gets its final
 name by one rename, when everything is there and on the disk. So a folder with a final name is
@@ -103,14 +103,15 @@ class ModelStore:
         self.root = root
 
     def models(self) -> list[Model]:
-        """Return all models whose records can be read, by name. Their files are not looked at."""
+        """Return all models whose records can be read, sorted by name. Their files are not
+        checked."""
         if not self.root.is_dir():
             return []
         found = (self._read(path) for path in sorted(self.root.iterdir()) if path.name[0] != ".")
         return [model for model in found if model is not None]
 
     def unreadable(self) -> list[str]:
-        """Return the folders that are named like models and whose records cannot be read."""
+        """Return the folders that have a model's name but no readable record."""
         if not self.root.is_dir():
             return []
         called = [path for path in sorted(self.root.glob("[!.]*@*")) if path.is_dir()]
@@ -147,7 +148,7 @@ class ModelStore:
         """Yield a folder in which a model is put together. After a failure it stays for the next
         try.
 
-        Raises VoiceloopError if another process works in it, which Windows does not notice.
+        Raises VoiceloopError if another process works in it; on Windows this is not noticed.
         """
         folder = self._workshop(name, origin)
         with explained(self.root):
@@ -183,8 +184,8 @@ class ModelStore:
         }
         (made / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
         for path in files_in(made).values():
-            if not path.is_symlink():  # that file is the user's own
-                path.chmod(made.stat().st_mode & 0o666)  # some writers keep files to their owner
+            if not path.is_symlink():  # a link leads to a file of the user's own
+                path.chmod(made.stat().st_mode & 0o666)  # some writers exclude other users
             _sync(path)
         for inner in (path for path in made.rglob("*") if path.is_dir()):
             _sync(inner)

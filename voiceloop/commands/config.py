@@ -37,8 +37,8 @@ def show_config(command: ShowConfig) -> int:
 
 
 def _without_secrets(value: object) -> str:
-    """Return a text for a value that JSON has not. Of an MCP server, whose variables and headers
-    may hold secrets, it only says which one is meant."""
+    """Return a text for a value that JSON cannot write. For an MCP server it is only the program
+    or the address, since variables and headers may hold secrets."""
     if not isinstance(value, McpServer):
         return str(value)
     return value.command or value.url.partition("?")[0].rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""What the keys of `voiceloop talk` do."""
+"""The effects of the keys of `voiceloop talk`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRESS = "press space to talk"
 
 
 class Controls:
-    """The keys of a keyboard, and the microphone that they switch.
+    """The keyboard of a conversation, and the microphone that its keys switch on and off.
 
     With `push_to_talk`, the space bar switches talking on and off. With `wake`, the microphone
     sleeps between turns.
@@ -40,7 +40,7 @@ class Controls:
         self._wake = wake
 
     def status(self, elapsed_s: float) -> Status:
-        """Return what the view shows of the microphone and of the keys."""
+        """Return the status for the view: the microphone's level and state, and the keys."""
         muted, pushed = self._microphone.muted, self._push_to_talk is not None
         idle = LISTENING
         if self._wake is not None and not self._wake.awake:
@@ -60,14 +60,14 @@ class Controls:
             self._wake.busy = lambda: not session.idle
 
     async def obey(self, session: Session, end: Callable[[], None]) -> None:
-        """Do what the keys say, and call `end` if the user wants to quit."""
+        """Carry out each key that is pressed. Call `end` if the user wants to quit."""
         assert self.keyboard is not None, "there are keys"
         async with aclosing(self.keyboard.pressed()) as pressed:
             async for key in pressed:
                 self.press(key, session, end)
 
     def press(self, key: str, session: Session, end: Callable[[], None]) -> None:
-        """Do what one key says. Keys without a meaning do nothing."""
+        """Carry out one key. Keys without a meaning do nothing."""
         match key.lower():
             case " " if self._push_to_talk is not None:
                 self._switch(self._push_to_talk, session)

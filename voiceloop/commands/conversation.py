@@ -1,6 +1,6 @@
 """Runs a conversation in a command: loads its engines, shows its turns, writes its trace.
 
-Heavy modules are imported only when it begins.
+Heavy modules are imported only when the conversation begins.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TerminalConversation:
         self._end: Callable[[], None]
         """Ends the conversation; set while it runs."""
         self._unshown: OSError | None = None
-        """The error of the output, once showing an event has failed."""
+        """The error that the output raised when an event was shown; None if there was none."""
 
     def note(self, text: str) -> None:
         """Show a notice to the user."""
@@ -69,13 +69,13 @@ class TerminalConversation:
         kept: KeptConversation | None = None,
         **options: Any,
     ) -> None:
-        """Converse until the microphone ends; `options` are more of `Session`.
+        """Converse until the microphone ends. `options` are further arguments of `Session`.
 
         With `full_duplex` the user is heard during a reply. With `lasts`, a goodbye ends the
         conversation, and the language model is calibrated in idle time if it has no calibration.
         With `controls`, the keys of the terminal are read. With `record`, the conversation is
-        recorded in that folder. `beside` runs for as long. With `kept`, an earlier conversation
-        goes on and is kept.
+        recorded in that folder. `beside` runs until the conversation ends. `kept` is an earlier
+        conversation to continue and to keep.
         """
         import anyio
 
@@ -138,7 +138,7 @@ class TerminalConversation:
                 await session.run()
                 tasks.cancel_scope.cancel()
 
-        # Outside of the event loop, so that nothing prevents them from being undone.
+        # Entered outside of the event loop, so that the terminal is restored whatever happens.
         with live or nullcontext(), keyboard or nullcontext():
             anyio.run(converse)
         if self._unshown:
@@ -168,7 +168,7 @@ class TerminalConversation:
 
     @contextmanager
     def _watched_output(self) -> Iterator[None]:
-        """End the conversation if the output fails: its reader has gone, no turn has failed."""
+        """End the conversation if the output fails. Its reader has gone; no turn has failed."""
         try:
             yield
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The commands of `voiceloop conversations`: what was kept, shown and deleted.
+"""The commands of `voiceloop conversations`: list, show, export and delete kept conversations.
 
 SQLite and the session are imported only when a command runs.
 """
@@ -163,7 +163,8 @@ def conversations_forget(command: ConversationsForget) -> int:
 
 @contextmanager
 def opened(name: str | None) -> Iterator[KeptConversation | None]:
-    """Open the conversation that goes on under this name, if there is a name."""
+    """Open the kept conversation `name` to continue it, or begin it. Yield None if `name` is
+    None."""
     if name is None:
         yield None
         return

@@ -9,15 +9,15 @@ from voiceloop.errors import ConfigError
 from voiceloop.server.command import Serve, serve_at_port
 
 HARD_STOP_MARGIN_S = 100.0
-"""Seconds for which a proxy of Ray outlasts the longest session."""
+"""Seconds from the end of the longest session until Ray's proxy is ended by force."""
 
 
 def serve(command: Serve) -> int:
-    """Run `voiceloop serve`, on a Ray cluster if that is asked for."""
+    """Run `voiceloop serve`, on a Ray cluster if an option says so."""
     if not command.cluster:
         return serve_at_port(command)
     limits = command.settings.server
-    # Ray reads these when it is imported and started.
+    # Ray reads these variables when it is imported and started.
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
     hard_stop_s = round(limits.session_s + HARD_STOP_MARGIN_S)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def configured_word(settings: Config) -> Phrase | SoundedWord | None:
-    """Return what has to be said before anything is heard; None for nothing.
+    """Return the configured wake word or wake phrase; None if there is none.
 
     Raises ConfigError for a phrase that cannot be found, and the errors of `sounded_word`.
     """
@@ -43,9 +43,10 @@ def configured_word(settings: Config) -> Phrase | SoundedWord | None:
 def prepared(
     word: Phrase | SoundedWord, engines: Engines, settings: Config
 ) -> tuple[WakeWord, Engines]:
-    """Return a wake word that can be found, and the engines for the session.
+    """Return the detector of `word` and the engines for the session.
 
-    A phrase is found by the recogniser, which leaves it out of what the user says to the session.
+    The recogniser finds a wake phrase. The session's recogniser leaves the phrase out of the user's
+    words.
     """
     from voiceloop.loading import load_vad
     from voiceloop.wake.addressed import AddressedAsr
@@ -66,8 +67,8 @@ def wake_microphone(
     terminal: TerminalConversation,
     settings: Config,
 ) -> WakeMicrophone:
-    """Return a microphone that hears nothing before the word is said, for the session of
-    `terminal`. Chimes tell the user."""
+    """Return the microphone for the session of `terminal`: it hears nothing until the word is said.
+    Chimes tell the user."""
     from voiceloop.wake.chime import chime
     from voiceloop.wake.microphone import WakeMicrophone
 

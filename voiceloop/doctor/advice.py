@@ -76,8 +76,8 @@ def machine_of(findings: Iterable[Finding]) -> ExaminedMachine:
 
 
 def suggest(machine: ExaminedMachine, configured: str, *, slow: bool) -> Preset:
-    """Return the best preset whose needs the machine meets. If the configured one was measured to
-    be too `slow`, only smaller ones are considered. If none is left, return the smallest preset."""
+    """Return the best preset whose needs the machine meets. If the configured preset was too `slow`
+    when measured, only smaller ones are considered. If none is left, return the smallest preset."""
     names = [need.name for need in BEST_FIRST]
     first = names.index(configured) + 1 if slow else 0
     return next((need for need in BEST_FIRST[first:] if machine.meets(need)), BEST_FIRST[-1])

@@ -1,5 +1,4 @@
-"""The input of checks: the settings, and the errors of models that they name but that are
-missing."""
+"""The input of checks: the settings, and the errors of models in them that are not ready."""
 
 from __future__ import annotations
 

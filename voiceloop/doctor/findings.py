@@ -48,8 +48,8 @@ def works(findings: Iterable[Finding]) -> bool:
 
 
 def of_error(check: str, error: Exception) -> Finding:
-    """Return the finding of a check that raised `error`. Of an unexpected error it has only the
-    first line."""
+    """Return the finding of a check that raised `error`. Only the first line of an unexpected error
+    is in it."""
     if isinstance(error, VoiceloopError):
         corrupt = isinstance(error, ModelCorrupt)
         hint = f"{VERIFY}; or {error.hint}" if corrupt else error.hint

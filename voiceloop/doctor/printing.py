@@ -43,7 +43,7 @@ class _Console(Console):
     """A console that leaves it to the program to handle a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error that is being handled; rich itself would end the program."""
+        """Raise the error of the closed pipe again; rich itself would end the program."""
         raise
 
 

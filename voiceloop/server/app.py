@@ -57,7 +57,8 @@ class App:
 
 @contextmanager
 def _signals() -> Iterator[AsyncIterator[int]]:
-    """Give the signals that end the server, as they come; on Windows Ctrl-C raises instead."""
+    """Yield the signals that end the server, as they come. On Windows none come, since Ctrl-C
+    raises."""
     if os.name == "nt":
         yield _none()
     else:
@@ -71,6 +72,7 @@ async def _none() -> AsyncIterator[int]:
 
 
 async def _leave_at_next(coming: AsyncIterator[int]) -> None:
-    """End the process at the next signal. Its sender does not want to wait; nothing is lost."""
+    """End the process at the next signal, since its sender does not want to wait. Nothing is
+    lost."""
     signals.note(await anext(coming))
     signals.leave()

@@ -1,11 +1,11 @@
-"""The shell for servers of others: the service as an ASGI application.
+"""The service as an ASGI application, for servers such as uvicorn.
 
     uvicorn voiceloop.server.asgi:app --port 8765
 
 The options are those of `voiceloop serve`, in the environment variable VOICELOOP_OPTIONS. The
-server that runs the application has the port, TLS, signals, and the pings by which it notices that
-a client has gone. In an application of your own, `Application.of` takes the options, and `open`
-keeps the models loaded:
+server that runs the application handles the port, TLS, signals, and the pings by which it notices
+that a client has gone. In an application of your own, `Application.of` takes the options, and
+`open` keeps the models loaded:
 
     voice = Application.of("--preset", "cpu", "--port", "8000")
     site = FastAPI(lifespan=lambda _: voice.open())
@@ -87,7 +87,7 @@ class Application:
     """The ASGI application of one service."""
 
     def __init__(self, make: Callable[[], Service]) -> None:
-        """`make` is called when the server starts the application."""
+        """`make` makes the service when the application is opened."""
         self._make = make
         self.service: Service | None = None
         """The service, once the application has been opened."""
@@ -103,9 +103,9 @@ class Application:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Have the models loaded while the context lasts. At its end conversations end first.
+        """Keep the models loaded while the context lasts. When it ends, conversations end first.
 
-        Raises ConfigError for wrong options, and whatever loading the models raises.
+        Raises ConfigError for wrong options, and the errors of loading the models.
         """
         service, ready = self._make(), anyio.Event()
         self.service = service
@@ -118,7 +118,7 @@ class Application:
                     await service.drain()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the server's start and end, a request, or a websocket."""
+        """Handle the start and the end of the ASGI server, a request, or a websocket."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
@@ -127,7 +127,7 @@ class Application:
             raise RuntimeError("voiceloop is not open: enter `Application.open` in your lifespan")
         request = _request_of(scope)
         if scope["type"] == "websocket":
-            await receive()  # the client's wish to connect
+            await receive()  # the event that a client wants to connect
         response = await service.answer(request)
         if response is not None:
             await _respond(response, scope, send)
@@ -153,7 +153,7 @@ class Application:
 
 
 def _request_of(scope: Scope) -> HttpRequest:
-    """Return the request, its target as the client wrote it but for the path of a mount."""
+    """Return the request. Its target is as the client wrote it, without the path of a mount."""
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     path = path.removeprefix(scope.get("root_path", "").encode())
     query = scope.get("query_string", b"")
@@ -173,7 +173,7 @@ async def _respond(response: HttpResponse, scope: Scope, send: Send) -> None:
             await send({"type": "websocket.close", "code": POLICY, "reason": response.phrase})
             return
         kind = "websocket.http.response"
-    # Whether the connection stays open is for the server to say.
+    # The ASGI server decides whether the connection stays open.
     headers = [
         (name.lower().encode(), value.encode())
         for name, value in response.headers
@@ -192,11 +192,11 @@ def command_of(options: Sequence[str]) -> Serve:
 
 
 def own_service() -> Service:
-    """Make the service of a process that has nothing else to do."""
+    """Make the service for a process that runs nothing else. Its options are in the environment."""
     command = command_of(shlex.split(os.environ.get(VARIABLE, "")))
     startup.configure(command.settings.threads)
     return service_of(command, alone=True)
 
 
 app = Application(own_service)
-"""The application of a process of its own; its options are in the environment."""
+"""The application of a process that runs nothing else."""

@@ -78,7 +78,7 @@ def not_transcribing(changes: SessionChanges) -> list[ProtocolError]:
 
 def with_voice(settings: S, tts: Tts, param: str) -> S:
     """Return the settings with a voice that the synthesizer has. If it lacks one of OpenAI's
-    voices, the server's own voice replaces that.
+    voices, the server's own voice is used instead.
 
     Raises ProtocolError for any other unknown voice. `param` is the name of the settings in the
     error.
@@ -127,8 +127,7 @@ def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
 
 
 def required(settings: SessionSettings | ResponseSettings) -> tuple[str, ...]:
-    """Return the names of the functions of which a response must call one; empty if it may
-    speak."""
+    """Return the names of functions, one of which a response must call; empty if it may speak."""
     match settings.tool_choice:
         case NamedFunction(name=name):
             return (name,)

@@ -34,9 +34,9 @@ def text_of(item: Item) -> str:
 
 
 def unanswered(items: Sequence[Item]) -> str:
-    """Return what the user has said since the last message or call of the model. If the user has
-    said nothing, return the messages of the system since then: some clients send users' texts as
-    these."""
+    """Return what the user has said since the last message or call of the model. If that is
+    nothing, return the system messages since then, since some clients send users' texts as system
+    messages."""
     said, noted = list[str](), list[str]()
     for item in items:
         match item:
@@ -56,9 +56,9 @@ def history(
 ) -> tuple[str, list[Past]]:
     """Return the system prompt, and the past turns with the user's words and the replies to them.
 
-    The prompt has the `instructions` and all messages of the system. The turns are without user
-    messages whose ids are in `waiting`, user messages at the end that have no reply, and calls that
-    have no output.
+    The prompt has the `instructions` and all messages of the system. The turns leave out user
+    messages whose ids are in `waiting`, user messages at the end without a reply, and calls without
+    an output.
     """
     notes, past = [instructions], list[Past]()
     said, replied = list[str](), list[str | tuple[ToolCall, str]]()

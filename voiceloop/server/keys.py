@@ -135,5 +135,5 @@ def _digest(key: str) -> bytes:
 
 
 def _name(key: str) -> str:
-    # The id shares nothing with the digest by which keys are recognised.
+    # The digest by which keys are recognised cannot be computed from the id.
     return hashlib.blake2b(key.encode(), digest_size=6, person=b"voiceloop key id").hexdigest()

@@ -34,7 +34,8 @@ from its end."""
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes that every log record has."""
 _FIELDS = frozenset(("time", "level", "logger", "message", "exception"))
-"""Names of the fields that every line may have. A caller's field of such a name gets a `_`."""
+"""Names of the fields that every line may have. A caller's field with one of these names
+gets a `_`."""
 _SECRETS = re.compile(
     rf"({re.escape(KEY_PROTOCOL)}|Bearer\s+|key=|token=|secret=)[^\s,;&\"']+", re.IGNORECASE
 )
@@ -44,7 +45,7 @@ class Formatter(logging.Formatter):
     """A formatter that writes any record as one line of JSON."""
 
     def __init__(self, *, transcripts: bool = False) -> None:
-        """Log also what was said, if `transcripts`."""
+        """With `transcripts`, also log what was said."""
         super().__init__()
         self._transcripts = transcripts
 

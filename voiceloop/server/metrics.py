@@ -31,7 +31,7 @@ from voiceloop.types import Outcome, TurnTrace
 Family = Metric
 """A metric with the figures of all its labels."""
 LATEST = 50
-"""Most answers of which `take_sound_p95_ms` tells."""
+"""Maximum number of answers that `take_sound_p95_ms` takes into account."""
 MODELS = ("asr", "turn", "llm", "tts")
 """Models that have a thread of their own, for which a step may wait."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)

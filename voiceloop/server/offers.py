@@ -54,16 +54,16 @@ class Offers:
     @staticmethod
     def of(command: Choosing) -> Offers | None:
         """Return the offers of a command. Return None if a language-model server generates the
-        replies already, if the command's options forbid one, or if the recogniser is that of the
-        starter, which understands synthetic voices only."""
+        replies already, if the command's options forbid one, or if the recogniser is the starter's,
+        which understands synthetic voices only."""
         settings, wanted = command.settings, command.llm_server != NOWHERE
         if not wanted or settings.llm.engine == ELSEWHERE or settings.asr.hears_no_people:
             return None
         return Offers(given_in_settings(settings, command.origins), user_file())
 
     async def look(self) -> tuple[LlmServer, ...]:
-        """Find and return the servers that can be taken now; none once one was taken. This lasts at
-        most a second."""
+        """Find the servers of this machine, and return those that can be taken. Once one was taken,
+        none can be. This takes at most a second."""
         if self._taken:
             return ()
         self._found = {server.id: server for server in await find_servers(self._ports)}
@@ -95,7 +95,7 @@ class Offers:
         """Keep the choice for the next start. Return the settings file; None if that failed."""
         values = dict(zip(LLM_KEYS, (ELSEWHERE, server.url, server.models[0]), strict=True))
         if self._given.get("llm.draft", ("", ""))[1] == str(self._file):
-            values["llm.draft"] = "auto"  # a draft of the former model would be refused
+            values["llm.draft"] = "auto"  # the new engine would refuse a draft of the former model
         try:
             keep(values, self._file)
         except ConfigError as error:

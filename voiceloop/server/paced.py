@@ -21,7 +21,8 @@ from voiceloop.config import ServerConfig
 from voiceloop.server.limits import Bucket
 
 PIECE = 2048
-"""Number of bytes that are taken at once. They have up to 341 frames, about 3 ms of work."""
+"""Maximum number of bytes that are taken at once. They contain at most 341 frames, about 3 ms of
+work."""
 WEIGHT_BYTES = 2**14
 """Number of bytes within a frame that count as one more frame, because long frames take longer to
 process: up to 40 ms for the longest message."""
@@ -67,8 +68,8 @@ class Paced(ServerConnection):
         self._head = 0
         """Number of bytes of the request so far."""
         self._untaken = bytearray()
-        """Bytes that have come and were not taken yet: at most what the system delivers at once, as
-        reading is paused while there are any."""
+        """Bytes that have come and were not taken yet. Reading is paused while there are any, so
+        they are at most what the system delivers at once."""
         self._queue_full = False
         """Whether the library wants no more bytes, because a message waits to be processed."""
         self._next: asyncio.Handle | None = None
@@ -110,7 +111,7 @@ class Paced(ServerConnection):
         super().eof_received()
 
     def process_event(self, event: Request | Response | Frame) -> None:
-        """Charge the client for a frame, whatever its kind: for one frame, and more by its size."""
+        """Charge the client for a frame of any kind. A large frame counts as several."""
         if isinstance(event, Frame):
             self._rate.take(1 + len(event.data) / WEIGHT_BYTES, self.loop.time())
         super().process_event(event)
@@ -135,7 +136,7 @@ class Paced(ServerConnection):
         piece = bytes(self._untaken[:PIECE])
         del self._untaken[:PIECE]
         super().data_received(piece)
-        if self.protocol.close_expected():  # no frame of it will be charged
+        if self.protocol.close_expected():  # its frames are ignored, and so not charged
             self._rate.take(len(piece) / WEIGHT_BYTES, self.loop.time())
         if self.request is None:
             self._head += len(piece)

@@ -23,7 +23,7 @@ class PlainFormatter(logging.Formatter):
     it."""
 
     def __init__(self, *, transcripts: bool = False) -> None:
-        """Show also what was said, if `transcripts`."""
+        """With `transcripts`, also show what was said."""
         super().__init__()
         self._transcripts = transcripts
 

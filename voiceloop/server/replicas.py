@@ -1,4 +1,4 @@
-"""The rules by which a cluster runs replicas of the service: how many, and when one is to stop.
+"""The rules by which a cluster runs replicas of the service: how many, and when one must stop.
 
 This module knows nothing of Ray but the form of its settings and details; `voiceloop.cluster` does.
 """
@@ -27,9 +27,9 @@ def check_names(given: Mapping[str, str]) -> None:
 
 
 def stopping(details: Mapping[str, Any], app: str, deployment: str, replica: str) -> bool:
-    """Return whether a replica is to stop, by the details that Serve's controller gives.
+    """Return whether a replica must stop, according to the details from Serve's controller.
 
-    A replica that they do not list is to stop too.
+    A replica that is not in the details must stop too.
     """
     found = details["applications"].get(app, {}).get("deployments", {}).get(deployment, {})
     states = {one["replica_id"]: str(one["state"]) for one in found.get("replicas", ())}
@@ -39,11 +39,11 @@ def stopping(details: Mapping[str, Any], app: str, deployment: str, replica: str
 def wanted_replicas(
     now: int, speaking: Collection[float], sound_ms: Collection[float], speakers: int
 ) -> int:
-    """Return how many replicas there should be, now that there are `now`. `speaking` and `sound_ms`
-    are what each of them tells.
+    """Return how many replicas there should be. At present there are `now`.
 
-    Each carries up to `speakers` sessions that are in a turn. One more is wanted while one of them
-    answers late.
+    `speaking` has for each replica the number of its sessions that are in a turn, and `sound_ms`
+    its time from the endpoint to the sound. A replica carries up to `speakers` sessions in a turn.
+    While a replica answers late, one more is wanted.
     """
     by_load = math.ceil(sum(speaking) / speakers)
     late = any(ms > SLOW_MS for ms in sound_ms)
@@ -63,8 +63,8 @@ def check_closed(environ: Mapping[str, str]) -> None:
 
 
 def scale(given: Mapping[str, str], policy: str) -> dict[str, Any]:
-    """Return Serve's settings of the number of replicas. `policy` is the import path of the class
-    that wants more or fewer. Raises ConfigError."""
+    """Return Serve's settings for the number of replicas. `policy` is the import path of the class
+    that decides it. Raises ConfigError."""
     least, separator, most = given.get("replicas", "1").partition("-")
     try:
         low, high = int(least), int(most if separator else least)
@@ -91,7 +91,7 @@ def scale(given: Mapping[str, str], policy: str) -> dict[str, Any]:
 
 
 def number(given: Mapping[str, str], name: str, default: float) -> float:
-    """Return a number of `given`. Raises ConfigError if it is none, or negative."""
+    """Return the number `name` of `given`. Raises ConfigError if it is no number, or negative."""
     try:
         found = float(given.get(name, default))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Routes: what a request gets, which is a file, metrics, a voice sample, a refusal or a websocket.
+"""Routes: each request gets a file, metrics, a voice sample, a refusal or a websocket.
 
 Clients that may not connect are refused here, before a websocket is opened. This module knows
 neither the library that reads requests nor the messages of a websocket.
@@ -80,7 +80,7 @@ class Routes:
 
     async def answer(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response to a request; None if a websocket is to be opened."""
-        # Load balancers and clusters probe these two, by whatever name they know the server.
+        # Load balancers and clusters probe these two paths, with any name in the header Host.
         if request.path == "/healthz":
             return line(200, "alive")
         if request.path == "/readyz":

@@ -64,8 +64,8 @@ class ClauseStarts:
     def until(self, samples: int, end: int) -> str:
         """Return the text that is heard in the first `samples` of `end` samples.
 
-        This is for clients that report where they stopped. When each word sounds is not known
-        here. So the time of a word is taken to be in proportion to its number of letters. A word
+        This is for clients that report where they stopped. The exact times of words are not known
+        here, so the time of a word is estimated in proportion to its number of letters. A word
         counts once it has sounded to its end.
         """
         stops = [start for start, _ in self._clauses[1:]] + [end]
@@ -130,7 +130,7 @@ class Speaking:
         self._past: list[SpokenResponse] = []
         """The last `REMEMBERED` responses that have ended."""
         self._sounding: SpokenResponse | None = None
-        """The response to which the audio belongs that is written now; None if none sounds."""
+        """The response whose audio is written now; None if there is none."""
 
     @property
     def responding(self) -> bool:
@@ -143,8 +143,8 @@ class Speaking:
         return bool(self._open) and all(spoken.ending for spoken in self._open.values())
 
     def turn_of(self, id: str) -> int | None:
-        """Return the turn of the response in progress that has this id, or whose message has it.
-        Return None if there is none."""
+        """Return the turn of the response in progress that has this id, or whose message has this
+        id; None if there is none."""
         for turn, spoken in self._open.items():
             if id in (spoken.response.id, spoken.response.message_id):
                 return turn
@@ -193,8 +193,8 @@ class Speaking:
             self.speaker.played(round(min(event.audio_ms * PER_MS, sent)), sent)
 
     def cancel(self, turn: int, stopped: ItemTruncate | None = None) -> None:
-        """Cut off a response that the client stops. `stopped` is the client's truncation of it, if
-        that is what stops it."""
+        """Cut off a response that the client stops. `stopped` is the truncation by which it does
+        that, if any."""
         if turn in self._open:
             self._cut(turn, CLIENT_CANCELLED)
             self._open[turn].stopped = stopped or self._open[turn].stopped
@@ -243,8 +243,8 @@ class Speaking:
         return spoken
 
     def leave(self, words: int) -> None:
-        """End all responses, since the client has gone. Of the one that sounds, the text of its
-        first `words` spoken words is kept; of the others no text is kept."""
+        """End all responses, since the client has gone. Keep the text of the first `words` spoken
+        words of the response that sounds, and no text of the others."""
         for spoken in self._open.values():
             heard = spoken.said.first(words) if spoken is self._sounding else ""
             usage = Usage.of(0, 0, spoken.tokens)
@@ -252,15 +252,15 @@ class Speaking:
         self._open.clear()
 
     def _cut(self, turn: int, ending: StatusDetails) -> None:
-        """Send no more of the queued audio of a response that will end with `ending`."""
+        """Drop the queued audio of a response, and note that it will end with `ending`."""
         spoken = self._open[turn]
         spoken.ending = spoken.ending or ending
         if item_id := spoken.response.message_id:
             spoken.response.take_back(self._out.flush(item_id))
 
     def _sound(self, pcm: Pcm) -> None:
-        """Send audio, unless the response is text alone: a reply may have begun to be spoken before
-        the client requested that."""
+        """Send audio, unless the response is text alone. A reply may be spoken already when the
+        client requests text."""
         spoken = self._sounding
         if spoken is not None and spoken.response.spoken:
             self._put(*spoken.response.audio(spoken.encoder.feed(pcm)))

@@ -47,8 +47,8 @@ class Telemetry:
     """The telemetry of one server. `begin` it once, and `end` it once."""
 
     def __init__(self, *, words: bool) -> None:
-        """Export also what was said, if `words`. Raises ConfigError for environment variables that
-        cannot be followed."""
+        """With `words`, also export what was said. Raises ConfigError for environment variables
+        with values that are not supported."""
         self._words = words
         try:
             self._interval_s = _number("OTEL_METRIC_EXPORT_INTERVAL", INTERVAL_MS) / 1000
@@ -109,7 +109,7 @@ class Telemetry:
         links: list[Link],
     ) -> None:
         """Give a span and those within it to the SDK. `offset_ns` is added to times of the loop's
-        clock, and `turn` is the root; None if `span` is."""
+        clock. `turn` is the root span; it is None if `span` is the root."""
         made: SdkSpan = self._tracer.start_span(
             span.name,
             parent,
@@ -146,8 +146,8 @@ def _number(variable: str, default: float) -> float:
 
 
 def _wanted(signal: str) -> bool:
-    """Return whether the environment wants `signal` to be exported. Raises ConfigError if it wants
-    another protocol than ours."""
+    """Return whether the environment asks for the export of `signal`. Raises ConfigError if it asks
+    for a protocol other than ours."""
     environ = os.environ
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False

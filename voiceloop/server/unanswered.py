@@ -18,8 +18,8 @@ class Unanswered:
         self._texts: dict[str, str] = {}
         """Texts of the user, by item id."""
         self._stale = False
-        """Whether the history was rewritten since the last call, so that the reply that made the
-        call is gone."""
+        """Whether the history was rewritten since the last call of the model. Then the reply that
+        made the call is gone."""
 
     @property
     def items(self) -> Collection[str]:
@@ -46,7 +46,7 @@ class Unanswered:
         self._texts.pop(item_id, None)
 
     def rewritten(self) -> None:
-        """Note that the history was rewritten, so that no reply is left which outputs could
+        """Note that the history was rewritten. No reply is left that outputs of calls could
         continue."""
         self._stale = True
 

@@ -1,7 +1,7 @@
 """Events that report the user's turns to a client: start, end, transcript, and long silences.
 
-A sound during a response may be a cough or the user's words. Until it interrupts, the client gets
-no events about it but tentative words.
+A sound during a response may be a cough or the user's words. Until the sound interrupts the
+response, the client gets only tentative words of it.
 """
 
 from __future__ import annotations

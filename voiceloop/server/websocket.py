@@ -1,7 +1,7 @@
 """Websockets by the websockets library: the port, its requests, and the sockets of clients.
 
-Only this module and `paced` depend on the library. Neither knows what requests ask for, nor what
-messages mean.
+Only this module and `paced` depend on the library. Neither knows the paths of requests, nor the
+meaning of messages.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Python functions as tools: the decorator `tool`, and what it reads from a function.
 
 The name of the function is the name of the tool, the first paragraph of its docstring is the
-description, and its annotations are the types of the arguments. What a model writes as arguments is
-converted to these types before the function is called.
+description, and its annotations are the types of the arguments. The arguments that a model writes
+are converted to these types before the function is called.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 TIMEOUT_S = 10.0
-"""Seconds that a tool may take unless it says otherwise."""
+"""Maximum seconds of a call if the tool sets no other."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """Pattern of the name of a tool, as chat servers require it."""
 LONGEST_DESCRIPTION = 1000
@@ -45,9 +45,9 @@ _UNUSABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class DeclaredTool(Generic[P, R]):
-    """A function that the language model may call. It can still be called as the function.
+    """A function that the language model may call. A program can still call it as a function.
 
-    Its attributes say how the model sees it and how it is run.
+    The attributes describe the tool for the model, and say how a call is run.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class DeclaredTool(Generic[P, R]):
         return {name: getattr(found, name) for name in self._arguments.__struct_fields__}
 
     async def run(self, arguments: Mapping[str, object]) -> object:
-        """Call the function with what a model wrote, and return its result. A function that is not
-        async runs on a thread of its own."""
+        """Call the function with the arguments that a model wrote, and return its result. A
+        function that is not async runs on a thread of its own."""
         given = self.read(arguments)
         function: Any = self._function
         if _is_async(function):
@@ -176,14 +176,14 @@ def _arguments(function: Any, name: str) -> type[msgspec.Struct]:
 
 
 def _annotated(function: Any) -> Any:
-    """Return the object that has the annotations of a callable."""
+    """Return the function whose annotations describe the arguments of a callable."""
     function = inspect.unwrap(function)
     plain = inspect.isfunction(function) or inspect.ismethod(function)
     return function if plain else type(function).__call__
 
 
 def _described(hint: Any) -> Any:
-    """Return a type in which a text in `Annotated` is its description."""
+    """Convert a text in `Annotated` to the description of the type."""
     if get_origin(hint) is not Annotated:
         return hint
     base, *marks = get_args(hint)
@@ -200,8 +200,8 @@ def _default(value: Any) -> tuple[Any, ...]:
 
 
 def _schema(arguments: type[msgspec.Struct], name: str) -> dict[str, object]:
-    """Return the JSON schema of the arguments, in one piece: small models do not follow
-    references."""
+    """Return the JSON schema of the arguments without references, since small models do not follow
+    them."""
     template = "#/{name}"
     try:
         (top,), parts = msgspec.json.schema_components([arguments], ref_template=template)
@@ -222,7 +222,7 @@ def _inlined(schema: Any, parts: Mapping[str, Any], within: tuple[str, ...]) -> 
         return _inlined(parts[part], parts, (*within, part))
     return {
         key: {name: _inlined(one, parts, within) for name, one in value.items()}
-        if key == "properties"  # whose keys are names, also of an argument called title
+        if key == "properties"  # its keys are arguments: one may be called title
         else _inlined(value, parts, within)
         for key, value in schema.items()
         if key != "title" and (key, value) != ("required", [])

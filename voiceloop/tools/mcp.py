@@ -1,8 +1,8 @@
-"""Tools of MCP servers, by the official package. Nothing else imports it.
+"""Tools of MCP servers. Only this module imports the official package `mcp`.
 
-Each server has a task, which opens it and closes it. It is opened at the beginning, to list its
-tools, and once more by the next call if it has died. So a server that keeps dying is started no
-more often than it is called.
+Each server has a task that opens and closes it. The server is opened at the beginning, to list its
+tools. If it has died, the next call opens it again. So a server that keeps dying is started no more
+often than it is called.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ MOST_SCHEMA = 4000
 CONNECT_S = 10.0
 """Seconds in which an HTTP server must accept a connection."""
 _GONE = -32000
-"""Code that the official package gives an error for a connection that is closed."""
+"""Code of the official package's error for a closed connection."""
 _OF_CALLS = (-32601, -32602)
-"""Codes of JSON-RPC for an unknown method and for wrong arguments: the server is well."""
+"""Codes of JSON-RPC for an unknown method and for wrong arguments. They do not mean that the server
+has gone."""
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # else Python prints its warnings
 
@@ -48,7 +49,7 @@ class McpTool:
     """A tool of an MCP server."""
 
     def __init__(self, connection: McpConnection, listed: Any) -> None:
-        """Take a tool as the server lists it."""
+        """Describe a tool as the server lists it."""
         server = connection.server
         self._connection = connection
         self.name: str = listed.name
@@ -64,7 +65,7 @@ class McpTool:
 
 
 class McpConnection:
-    """A connection to one server. It is opened again by the next call if the server has gone."""
+    """A connection to one server. If the server has gone, the next call opens it again."""
 
     def __init__(self, name: str, server: McpServer) -> None:
         self.name = name
@@ -73,7 +74,7 @@ class McpConnection:
         """The client, and the event that is set once the server has gone; None while the server is
         not open."""
         self._problem = ""
-        """Why the server could not be opened last."""
+        """Why the server could not be opened the last time."""
         self._wanted = anyio.Event()
         """Set when a call needs the server."""
         self._settled = anyio.Event()
@@ -94,7 +95,7 @@ class McpConnection:
                 self._settle()
 
     def _settle(self) -> None:
-        """Let the calls go on that wait for the server."""
+        """Wake the calls that wait for the server."""
         settled, self._settled = self._settled, anyio.Event()
         self._wanted = anyio.Event()
         settled.set()
@@ -119,7 +120,7 @@ class McpConnection:
             return streamable_http_client(
                 server.url, http_client=await stack.enter_async_context(http)
             )
-        # Its messages for people would end up in the middle of the conversation.
+        # Messages of the program for people would be printed in the middle of the conversation.
         quiet = stack.enter_context(open(os.devnull, "w"))  # noqa: ASYNC230 - the null device
         # The package adds PATH, HOME and the like, and nothing else of our environment.
         program = StdioServerParameters(
@@ -128,7 +129,8 @@ class McpConnection:
         return stdio_client(program, errlog=quiet)
 
     async def _opened(self) -> tuple[Client, anyio.Event]:
-        """Return what is open. Raises ToolError if the server cannot be opened."""
+        """Return the client and its event `gone`, and open the server if necessary. Raises
+        ToolError if it cannot be opened."""
         if self._open is None:
             settled = self._settled
             self._wanted.set()
@@ -144,8 +146,9 @@ class McpConnection:
             self._open = None
 
     async def tools(self, note: Callable[[str], None]) -> Sequence[McpTool]:
-        """Return the tools that the server lists. `note` is told of those that are too much for a
-        language model. Raises ToolError if the server does not start."""
+        """Return the tools that the server lists, without those that are too large or too many.
+        `note` gets a line if there are any of these. Raises ToolError if the server does not
+        start."""
         (client, _), found, cursor = await self._opened(), list[McpTool](), None
         for _ in range(MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
@@ -174,7 +177,7 @@ class McpConnection:
                 f"the server {self.name} has gone, maybe before it did what was asked"
             ) from error
         except Exception:
-            self._lose(gone)  # whatever it was, the next call begins anew
+            self._lose(gone)  # the next call opens the server again, whatever the error was
             raise
         text = "\n".join(_text(part) for part in result.content)
         if result.is_error:
@@ -188,8 +191,8 @@ class McpConnection:
 async def running(
     servers: Mapping[str, McpServer], note: Callable[[str], None]
 ) -> AsyncGenerator[Mapping[str, Sequence[UserTool]]]:
-    """Start `servers` at the same time, and yield the tools of each that does start. `note` is told
-    of the others."""
+    """Start `servers` at the same time. Yield the tools of each server that starts. `note` gets a
+    line about each server that does not."""
     found = dict[str, Sequence[UserTool]]()
 
     async def list_tools(connection: McpConnection) -> None:
@@ -216,13 +219,13 @@ async def running(
 
 @asynccontextmanager
 async def _noticed(transport: Any, gone: anyio.Event) -> AsyncGenerator[Any]:
-    """Give the streams of `transport`, and set `gone` when the server has closed its end."""
+    """Yield the streams of `transport`. Set `gone` when the server has closed its end."""
     async with transport as (read, write):
         yield _Noticing(read, gone), write
 
 
 class _Noticing:
-    """A stream of messages that notices its end."""
+    """A stream of messages that sets the event `gone` at its end."""
 
     def __init__(self, stream: Any, gone: anyio.Event) -> None:
         self._stream, self._gone = stream, gone
@@ -256,14 +259,14 @@ class _Noticing:
 
 
 def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the schema of a tool's arguments without what could steer the model."""
+    """Return the schema of a tool's arguments without texts that could steer the model."""
     known: dict[str, object] = json.loads(harmless(json.dumps(schema, ensure_ascii=False)))
     known.pop("$schema", None)
     return known
 
 
 def _text(part: Any) -> str:
-    """Return the text of one part of a result. What is no text is only named."""
+    """Return the text of one part of a result; for a part without text, its type in brackets."""
     if (text := getattr(part, "text", None)) is not None:
         return str(text)
     if (text := getattr(getattr(part, "resource", None), "text", None)) is not None:

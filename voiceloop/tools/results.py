@@ -43,8 +43,8 @@ _CONTROL = re.compile(
 
 
 def room(config: LlmConfig) -> int:
-    """Return how many characters a result may have. For a model in this process, it should fill
-    about a quarter of the context at most."""
+    """Return the maximum number of characters of a result. For a model in this process, this is
+    about a quarter of its context."""
     return min(MOST_CHARS, config.context) if config.engine == "speculative" else MOST_CHARS
 
 
@@ -52,7 +52,7 @@ def harmless(text: str) -> str:
     """Remove from `text` what steers a model: names of template tokens, marks of calls and of
     thoughts, and control characters."""
     text = _CONTROL.sub("", text)
-    while (shorter := _STEERS.sub("", text)) != text:  # one may stand within another
+    while (shorter := _STEERS.sub("", text)) != text:  # removing one may leave another one
         text = shorter
     return text
 

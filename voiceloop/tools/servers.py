@@ -29,10 +29,10 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 def configured(
     config: McpConfig, only: Collection[str] | None = None, environ: Mapping[str, str] = os.environ
 ) -> dict[str, McpServer]:
-    """Return the servers of the settings and of their file by name, or `only` those of these names.
+    """Return the MCP servers of the settings and of their file, by name; with `only`, just these.
 
-    Raises ConfigError if a file or a server is not as it has to be, or if a name is not known, and
-    MissingExtra if there is a server and the official package is not installed.
+    Raises ConfigError for a wrong file or server and for an unknown name. Raises MissingExtra if
+    there is a server and the official package is not installed.
     """
     found = _in_file(config.file) if config.file else {}
     found |= config.servers
@@ -51,9 +51,9 @@ def configured(
 async def equipped(
     toolbox: Toolbox, servers: Mapping[str, McpServer], note: Callable[[str], None]
 ) -> AsyncGenerator[Toolbox]:
-    """Start `servers`, and yield the tools of `toolbox` with theirs. The servers end with the
-    context. `note` is told, on a line each, of servers that do not start and of tools that are left
-    out."""
+    """Start `servers`. Yield a toolbox with the tools of `toolbox` and of these servers, which end
+    with the context. `note` gets a line about each server that does not start and each tool that is
+    left out."""
     if not servers:
         yield toolbox
         return
@@ -85,8 +85,8 @@ def _checked(name: str, server: McpServer, environ: Mapping[str, str]) -> McpSer
 
 
 def _in_file(name: str) -> dict[str, McpServer]:
-    """Return the servers of a JSON file as other programs have it. Keys that voiceloop does not
-    know are left out, and so are servers marked as disabled."""
+    """Return the servers in a JSON file that has the format of other programs. Keys that voiceloop
+    does not know are ignored, and servers marked as disabled are left out."""
     path = Path(name).expanduser()
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Runs functions of users on threads. None of them keeps the program from ending."""
+"""Runs functions of users on daemon threads, which do not keep the program from ending."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def on_thread(function: Callable[[], T], name: str) -> T:
     def run() -> None:
         try:
             results.append(context.run(function))
-        except BaseException as error:  # SystemExit too: it is one thread's alone
+        except BaseException as error:  # SystemExit too, since it ends only this thread
             errors.append(error)
         with suppress(RuntimeError):  # the loop is closed
             anyio.from_thread.run_sync(done.set, token=token)

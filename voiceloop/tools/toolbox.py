@@ -1,6 +1,7 @@
 """The toolbox: all tools of the user that a language model may call, and how they are called.
 
-It knows neither turns nor models. Whatever a tool does, a call gives a text for the model.
+This module knows neither turns nor models. A call always returns a text for the model, even if the
+tool fails.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class UserTool(Protocol):
-    """A tool of the user. A call of `run` may raise any error; the model is told."""
+    """A tool of the user. Its `run` may raise any error, and the model gets the error as the
+    result."""
 
     @property
     def name(self) -> str: ...
@@ -42,7 +44,7 @@ class UserTool(Protocol):
     @property
     def confirm(self) -> bool: ...
     async def run(self, arguments: Mapping[str, object]) -> object:
-        """Do what the tool is for, and return the result."""
+        """Do the tool's work, and return the result."""
         ...
 
 
@@ -56,9 +58,9 @@ class Toolbox:
     def __init__(
         self, functions: Iterable[Callable[..., Any]] = (), *, most_chars: int = MOST_CHARS
     ) -> None:
-        """Offer `functions`, decorated by `tool` or not. `most_chars` is the greatest length of a
-        result. Raises ConfigError for a function that cannot be offered, and for two of one
-        name."""
+        """Offer `functions`, decorated by `tool` or not. A result has at most `most_chars`
+        characters. Raises ConfigError for a function that cannot be offered, and for two with the
+        same name."""
         self._tools: dict[str, UserTool] = {}
         self._most_chars = most_chars
         self._places = anyio.CapacityLimiter(MOST_AT_ONCE)
@@ -66,7 +68,7 @@ class Toolbox:
             self.add(declared(function))
 
     def add(self, tool: UserTool) -> None:
-        """Offer another tool. Raises ConfigError if there is one of that name."""
+        """Offer another tool. Raises ConfigError if there is already one with its name."""
         if tool.name in self._tools:
             raise ConfigError(
                 f"two tools are called {tool.name}", "give one of the functions another name"
@@ -79,7 +81,7 @@ class Toolbox:
         """Return a toolbox that also offers the tools of `servers`.
 
         A tool whose name is taken, also by one of voiceloop's own, gets the server's name in front.
-        `note` is told of tools that are left out.
+        `note` gets a line about tools that are left out.
         """
         more = Toolbox(most_chars=self._most_chars)
         more._tools |= self._tools

@@ -1,1 +1,1 @@
-"""What the user of a terminal sees of a session, and the keys that they press."""
+"""The view of a session in a terminal, and the keys that the user presses."""

@@ -1,4 +1,4 @@
-"""What a session is doing, in the words of the state row."""
+"""The state of a session, in the words of the state row."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ASKING = "asking a tool"
 SPEAKING = "speaking"
 PAUSED = "paused"
 MOST_TELLING = (PAUSED, SPEAKING, ASKING, THINKING, HEARING)
-"""The states of turns. Of several turns, the first state of this list is shown."""
+"""The states of turns. If turns have several of these states, the first in this list is shown."""
 
 
 class Activity:
-    """What each turn that is not over is doing."""
+    """The state of each turn that is not over."""
 
     def __init__(self) -> None:
         self._doing: dict[int, str] = {}
@@ -24,7 +24,7 @@ class Activity:
 
     @property
     def state(self) -> str:
-        """What the session is doing; `LISTENING` between turns."""
+        """The state of the session; `LISTENING` between turns."""
         states = {PAUSED if turn in self._paused else doing for turn, doing in self._doing.items()}
         return next((state for state in MOST_TELLING if state in states), LISTENING)
 

@@ -1,4 +1,4 @@
-"""Job control: a shell stops the process by Ctrl-Z, and lets it go on."""
+"""Job control: a shell stops the process with Ctrl-Z, and continues it later."""
 
 from __future__ import annotations
 

@@ -16,20 +16,22 @@ if sys.platform != "win32":
     import tty
 
 MOST_BYTES = 64
-"""Bytes that are read at once: the longest escape sequence has fewer."""
+"""Maximum number of bytes that are read at once. The longest escape sequence is shorter."""
 
 
 _SEQUENCE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]?|O[@-~]?|[^\x1b])")
-"""An arrow or another key that is none of ours: Esc with what comes at once behind it."""
+"""Matches the sequence of an arrow key or of another key that no command uses: Esc, and the
+characters that follow it at once."""
 
 
 def keys(data: bytes) -> str:
-    """Return the keys among bytes that a terminal has sent together, one character each."""
+    """Return the keys, one character each, in the bytes that a terminal has sent at once."""
     return _SEQUENCE.sub("", data.decode(errors="ignore"))
 
 
 class Keyboard:
-    """The keys of a terminal, which come without Enter and unseen while the context lasts."""
+    """The keyboard of a terminal. While the context lasts, keys arrive without Enter and are not
+    shown."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -43,12 +45,12 @@ class Keyboard:
         self.pause()
 
     def resume(self) -> None:
-        """Have each key come at once, and the terminal not show it. Ctrl-C and Ctrl-Z still are
+        """Make the terminal send each key at once and not show it. Ctrl-C and Ctrl-Z still send
         signals."""
         tty.setcbreak(self._descriptor, termios.TCSANOW)
 
     def pause(self) -> None:
-        """Give the terminal its modes back."""
+        """Restore the modes that the terminal had before."""
         with suppress(termios.error):  # its window may have been closed
             termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
 
@@ -73,6 +75,6 @@ def own_keyboard() -> Keyboard | None:
     descriptor = sys.stdin.fileno()
     try:
         foreground = os.tcgetpgrp(descriptor) == os.getpgrp()
-    except OSError:  # it is not this process's terminal, so Ctrl-C would not come from it either
+    except OSError:  # the terminal is not this process's own: it would not send Ctrl-C either
         return None
     return Keyboard(descriptor) if foreground else None

@@ -68,7 +68,8 @@ class LiveView:
     def resume(self) -> None:
         """Draw the region again, below what others have written on the terminal.
 
-        Without a pause before, as when the process was stopped by SIGSTOP, the old one stays there.
+        If `pause` was not called before, as when SIGSTOP stopped the process, the old region stays
+        visible.
         """
         if not self._paused:
             self._region.forget()

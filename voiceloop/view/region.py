@@ -1,8 +1,8 @@
 """The live region: rows at the bottom of a terminal, under everything that is printed.
 
-rich prints on the console as ever; with each print the rows are erased and drawn again below it, in
-one write. rich's own `Live` does that too, but redraws without a change and leaves rows behind when
-the terminal gets narrower.
+rich prints on the console as usual. With each print the rows are erased, and drawn again below the
+new text, in one write. rich's own `Live` does that too, but it redraws without a change, and it
+leaves rows behind when the terminal gets narrower.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Region(RenderHook):
         self._console.print(Control())
 
     def forget(self) -> None:
-        """Take the rows for gone, because others have written on the terminal. The next ones are
-        drawn below."""
+        """Assume that the rows are gone, because others have written on the terminal. The next rows
+        are drawn below that text."""
         self._rows, self._drawn = (), []
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Return what is printed now, with the old rows erased before it and the rows after it."""
+        """Return the code that erases the old rows, then what is printed now, then the new rows."""
         erased = self._erasing()
         if not self._rows:
             self._drawn = []
@@ -60,17 +60,17 @@ class Region(RenderHook):
         options = self._console.options.update(no_wrap=True, overflow="crop")
         lines = [self._console.render_lines(row, options, pad=False)[0] for row in self._rows]
         self._drawn = [Segment.get_line_length(line) for line in lines]
-        # Terminals disagree about the width of some characters. A row that is wider than thought
-        # is cut by the terminal instead of wrapped.
+        # Terminals disagree about the width of some characters. If a row is wider than computed
+        # here, the terminal cuts it off instead of wrapping it.
         drawn = [_command(HIDE_CURSOR + NO_WRAP)]
         for line in lines:
             drawn += [*line, Segment.line()]
         return [Segments([_command(erased)]), *renderables, Segments([*drawn[:-1], _command(WRAP)])]
 
     def _erasing(self) -> str:
-        """Return what moves the cursor to the first row and erases all below.
+        """Return the code that moves the cursor to the first row and erases everything below.
 
-        Where the terminal has become narrower, it has wrapped the rows.
+        If the terminal has become narrower, it has wrapped each row into several lines.
         """
         if not self._drawn:
             return ""

@@ -33,7 +33,7 @@ UNHEARD_LINES = 2
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the live region shows beside the events."""
+    """The values that the live region shows in addition to the events."""
 
     elapsed_s: float
     level: float | None = None
@@ -87,7 +87,7 @@ def rows(
 def entry(made: Entry, console: Console, *, styled: bool) -> Text:
     """Return an entry of the transcript, laid out for the width of `console`.
 
-    With `styled`, words that were not heard are struck out; otherwise brackets say so.
+    Words that were not heard are struck out with `styled`, and are in brackets without it.
     """
     room = max(console.width - LABEL - 1, 1)
     text = Text(printable(made.text), "dim" if made.brief else _STYLES.get(made.label, ""))
@@ -148,7 +148,7 @@ def _tail(text: str, cells: int) -> str:
 
 
 def _with_unheard(heard: Text, words: str, console: Console, room: int, *, styled: bool) -> Text:
-    """Return `heard` and the words that were not, folded to lines of `room` cells."""
+    """Return the words `heard` and then the unheard `words`, folded to lines of `room` cells."""
     before, after = ("", "") if styled else ("[not heard: ", "]")
     unheard = Text(f"{before}{printable(words)}", "dim strike" if styled else "dim")
     lines = _joined(heard, unheard).wrap(console, room)

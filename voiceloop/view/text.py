@@ -1,4 +1,4 @@
-"""The texts of turns, by the events of a session."""
+"""Collects the texts of turns from the events of a session."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class TurnOver:
 
     turn: int
     said: str
-    """The user's words; empty if nobody asked anything."""
+    """The user's words; empty for a turn without words of the user."""
     reply: str
     """The whole reply, as the language model wrote it."""
     heard: str
     """The part of the reply that was heard, as it was spoken."""
     outcome: Outcome
     trace: TurnTrace
-    """The record of its moments and its work."""
+    """The trace of the turn."""
 
     @property
     def voice_to_voice_ms(self) -> float | None:
@@ -74,7 +74,7 @@ class Exchanges:
         return self.live.pop(turn, TurnText())
 
     def over(self, trace: TurnTrace) -> TurnOver:
-        """Forget the turn of `trace`, and return the event that it is over."""
+        """Forget the turn of `trace`. Return the event that reports its end."""
         text = self.end(trace.turn)
         reply = text.reply.strip()
         return TurnOver(trace.turn, text.said, reply, trace.heard, trace.outcome, trace)

@@ -14,28 +14,29 @@ class Entry:
     """An entry of the transcript."""
 
     label: str
-    """Who speaks (`you`, `loop`), what it is (`note`, `call`), or a latency (`143 ms`)."""
+    """The speaker (`you`, `loop`), the kind of entry (`note`, `call`), or a latency (`143 ms`)."""
     text: str = ""
     unheard: str = ""
     """Words of a reply that were not heard, after those of `text`."""
     ending: str = ""
     """How a reply ended; empty if it ended by itself."""
     brief: bool = False
-    """Whether a terminal gives it one line and cuts what is longer."""
+    """Whether a terminal shows the entry on one line and cuts it off."""
 
 
 class TranscriptWriter:
     """Makes the entries of a session's events.
 
-    The user's words are an entry when the reply begins, the reply is one after the turn.
+    The user's words become an entry when the reply begins. The reply becomes one when the turn is
+    over.
     """
 
     def __init__(self, *, timed: bool = True) -> None:
-        """Without `timed`, turns have no latencies."""
+        """With `timed` False, the entries have no latencies."""
         self.exchanges = Exchanges()
         self._timed = timed
         self._introduced = 0
-        """The newest turn whose words of the user have been written."""
+        """Number of the newest turn with an entry of the user's words."""
 
     def follow(self, event: Event) -> list[Entry]:
         """Return the entries that the next event completes."""
@@ -78,8 +79,8 @@ def _ending(trace: TurnTrace) -> str:
 
 
 def _words_heard(trace: TurnTrace, exchange: TurnText) -> int:
-    """Return how many words of the written reply were heard. That is all of them if the reply came
-    to its end: its spoken text may have another number of words."""
+    """Return how many words of the written reply were heard. If the reply was played to its end,
+    all count, since the spoken text may have another number of words."""
     if trace.outcome in ("done", "silent"):
         return len(exchange.reply.split())
     return len(trace.heard.split())

@@ -75,10 +75,10 @@ class Message(Object, frozen=True, tag="message"):
     """Words that were said or written, or a note for the model."""
 
     role: Role
-    """The author. `assistant` is the model, of which a client can create written messages only.
-    Messages of `system` are instructions or notes for the model."""
+    """The author. `assistant` is the model; a client can create its written messages, but no spoken
+    ones. Messages of `system` are instructions or notes for the model."""
     content: Annotated[tuple[Part, ...], Meta(max_length=64)]
-    """Its parts: text of the `system`, text or audio of the `user`, output of the `assistant`."""
+    """The parts: text of the `system`, text or audio of the `user`, output of the `assistant`."""
     id: ItemId = ""
     """Id of the item; the server chooses one if the client gives none."""
     status: Status = "completed"

@@ -61,7 +61,7 @@ def refused(message: str, hint: str = "") -> ProtocolError:
 def _measure(text: str) -> None:
     """Raise ProtocolError if the text without its strings is too deep or has too many values."""
     if sum(map(text.count, ",[{")) <= MAX_DEPTH:
-        return  # true of most messages, even if characters inside strings count
+        return  # most messages pass even when characters inside strings are counted
     # A value has at most 4 quotes: its key's and its own. This check also bounds the regex's work.
     if text.count('"') - text.count('\\"') > 4 * MAX_VALUES:
         raise refused(f"the message has more than {MAX_VALUES} values")

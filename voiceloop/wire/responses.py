@@ -88,7 +88,8 @@ class _Open:
 
 
 class Response:
-    """One response. What is added after its end is dropped: it may have been on its way."""
+    """One response. Content that is added after its end is dropped, since it may have been on its
+    way."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class Response:
         *,
         conversation_id: str,
     ) -> None:
-        """Add its items to `ledger`, unless the settings keep it out of the conversation."""
+        """Add the items of the response to `ledger`, unless the settings keep them out of it."""
         self.id = new_id("resp")
         self.settings = settings
         self._new_id = new_id

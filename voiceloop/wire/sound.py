@@ -12,7 +12,7 @@ RATE = 24_000
 
 
 class AudioBytes(bytes):
-    """Encoded audio, made of bytes or of their base64. It does not know its format."""
+    """Encoded audio, made of bytes or of their base64. The object does not know its format."""
 
     described = "audio in base64"
 

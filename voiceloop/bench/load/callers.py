@@ -2,8 +2,8 @@
 
     python -m voiceloop.bench.load.callers < CALLS.json
 
-Prints `ready` once all clients are connected, and at the end their results as one line of JSON. All
-that the clients know of the server has come through their sockets.
+Prints `ready` once all clients are connected, and at the end their results as one line of JSON. The
+clients learn about the server through their sockets alone.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class HeardAnswer:
 
     samples: int = 0
     first_audible: float | None = None
-    """When its first audible sample sounds, if audio is played as it arrives; None before that is
-    known."""
+    """When the first audible sample sounds for a client that plays audio on arrival; None before an
+    audible sample has arrived."""
     plays_until: float = 0.0
-    """When all audio so far will have been played."""
+    """When all audio that has arrived will have been played."""
     last: float = 0.0
     """When the last audio arrived."""
     underruns: int = 0
@@ -179,7 +179,8 @@ class Caller:
         return turn
 
     async def over(self, earlier: int) -> Event:
-        """Wait for a trace of an answered turn, and return it. Skip the first `earlier` traces."""
+        """Wait for the trace of an answered turn after the first `earlier` traces, and return
+        it."""
         while True:
             for event in self.received.traces[earlier:]:
                 if event["response_id"] is not None:
@@ -187,7 +188,8 @@ class Caller:
             await self.received.changed.wait()
 
     def _with_results(self, turn: CallerTurn, event: Event, end: int) -> CallerTurn:
-        """Return `turn` with the results in its trace. Its speech ends before sample `end`."""
+        """Return `turn` with the results in its trace. The speech of the turn ends before sample
+        `end`."""
         item_id = self.received.items.get(event["response_id"], "")
         answer = self.received.answers.get(item_id, HeardAnswer())
         trace = event["trace"]

@@ -161,7 +161,7 @@ class LoadMeasurement:
         return CallResults.of(found)
 
     def calls(self, **what: Any) -> dict[str, Any]:
-        """Return a `Calls` as a dictionary, with all sounds. `what` has its other fields."""
+        """Return a `Calls` with all sounds, as a dictionary. `what` has its other fields."""
         url = f"ws://localhost:{self._port}/v1/realtime"
         sounds = {
             name: base64.b64encode(_wire(clip.pcm)).decode() for name, clip in self.said.items()
@@ -194,7 +194,7 @@ class LoadMeasurement:
 
 
 def said(suite: SuiteName, count: int) -> dict[str, Clip]:
-    """Return the clips that clients say, by number and words."""
+    """Return the clips that clients say, by name. A name is the clip's number and words."""
     clips = build(suite, count)
     return {f"{number}: {clip.said.text}": clip for number, clip in enumerate(clips)}
 

@@ -46,18 +46,19 @@ class CallerTurn:
     samples: int = 0
     """Samples of the answer that arrived."""
     voice_to_voice_ms: float | None = None
-    """From the last audible sample of the client's speech to the first one of the answer, if the
-    client plays audio as it arrives."""
+    """Milliseconds from the last audible sample of the client's speech to the first audible sample
+    of the answer, for a client that plays audio on arrival."""
     found_late_ms: float = 0.0
-    """From the true end of speech to the end that the server found, where its figures begin."""
+    """Milliseconds from the true end of speech to the end that the server found. The server's own
+    figures count from the end that it found."""
     parts_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     """The parts of `served_voice_to_voice_ms`."""
     served_voice_to_voice_ms: float | None = None
     """Voice to voice in the server's trace, without the transport from and to the client."""
     served_endpoint_to_sound_ms: float | None = None
-    """From the endpoint to the first audible sample, in the server's trace."""
+    """Milliseconds from the endpoint to the first audible sample, in the server's trace."""
     underruns: int = 0
-    """Times that a client that plays audio as it arrives ran out of it within the answer."""
+    """Times that the audio ran out within the answer, for a client that plays audio on arrival."""
 
     @property
     def added_ms(self) -> float | None:

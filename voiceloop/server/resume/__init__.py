@@ -4,5 +4,5 @@
 - `sessions`: the rules of who has a session, kept in a store;
 - `store`: what a store is, and the store in memory; `sqlite` and `redis`: the stores that several
   servers share; `opening`: the choice of one;
-- `snapshot`: a conversation as it is kept in a shared store.
+- `snapshot`: the form of a conversation in a shared store.
 """

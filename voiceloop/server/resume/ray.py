@@ -1,6 +1,6 @@
-"""The store that the replicas of a Ray cluster share: an actor that has them in its memory.
+"""The store that the replicas of a Ray cluster share: an actor with the sessions in its memory.
 
-If the actor dies, Ray starts it again, and the servers write again what they serve.
+If the actor dies, Ray starts it again, and each server writes its own sessions again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RayStore:
         ).remote()
 
     def now(self) -> float:
-        """Return the unix time. Clocks of machines may differ by a second or so."""
+        """Return the unix time in seconds. Clocks of machines may differ by a second or so."""
         return datetime.now(UTC).timestamp()
 
     async def read(self, name: str) -> StoredValue | None:
@@ -45,11 +45,11 @@ class RayStore:
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write a value if it is still the one `before`. Return None if it is not."""
+        """Write `value` if the stored value is still `before`. Otherwise return None."""
         return await self._ask("swap", name, before, value, keep_s)
 
     async def touch(self, name: str, stored: StoredValue, keep_s: float) -> bool:
-        """Keep a value for `keep_s` seconds from now on. Return False if it is another one."""
+        """Keep `stored` for `keep_s` seconds from now on. Return False if it was replaced."""
         return await self._ask("touch", name, stored, keep_s)
 
     async def close(self) -> None:

@@ -41,7 +41,7 @@ class RedisStore:
         self._touch = client.register_script(_TOUCH)
 
     def now(self) -> float:
-        """Return the unix time. Clocks of servers may differ by a second or so."""
+        """Return the unix time in seconds. Clocks of servers may differ by a second or so."""
         return datetime.now(UTC).timestamp()
 
     async def read(self, name: str) -> StoredValue | None:
@@ -52,14 +52,14 @@ class RedisStore:
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write a value if it is still the one `before`. Return None if it is not."""
+        """Write `value` if the stored value is still `before`. Otherwise return None."""
         after = StoredValue(randbits(62), value)
         given = [before.version if before else "", after.version, value, round(keep_s * 1000)]
         done = await self._ask(self._swap(keys=[PREFIX + name], args=given))
         return after if done else None
 
     async def touch(self, name: str, stored: StoredValue, keep_s: float) -> bool:
-        """Keep a value for `keep_s` seconds from now on. Return False if it is another one."""
+        """Keep `stored` for `keep_s` seconds from now on. Return False if it was replaced."""
         given = [stored.version, round(keep_s * 1000)]
         return bool(await self._ask(self._touch(keys=[PREFIX + name], args=given)))
 
@@ -85,7 +85,7 @@ def redis_store(address: str) -> RedisStore:
         hint = "pip install 'voiceloop[redis]'"
         raise ConfigError("server.store at Redis needs the package redis", hint) from error
     try:
-        try_s = ANSWER_S / 2  # it is tried twice: Redis may have been started again
+        try_s = ANSWER_S / 2  # two tries fit, since Redis may just have been restarted
         client = Redis.from_url(
             address,
             socket_timeout=try_s,
@@ -93,6 +93,6 @@ def redis_store(address: str) -> RedisStore:
             retry=Retry(NoBackoff(), 1),
         )
         return RedisStore(client, RedisError)
-    except ValueError as error:  # it may repeat a password: say nothing of it
+    except ValueError as error:  # its text may have a password, so it is not shown
         hint = "write redis://HOST:PORT, or rediss:// for TLS"
         raise ConfigError("server.store is no address of Redis", hint) from error

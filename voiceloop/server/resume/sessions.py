@@ -41,7 +41,7 @@ T = TypeVar("T")
 ENDED = b""
 """Value of a session that has ended, while others might still write to it."""
 LEASE_S = 15.0
-"""Seconds for which a server's word counts without a new one."""
+"""Seconds after which the store forgets the clients of a server that reports nothing more."""
 
 
 class ResumeFailure(StrEnum):
@@ -52,28 +52,29 @@ class ResumeFailure(StrEnum):
     REPLAYED = "replayed_token"
     """The token was spent. Showing it has ended the session."""
     NO_STORE = "no_store"
-    """The store failed or did not answer, so that nobody knows whose the session is."""
+    """The store failed or did not answer, so nobody knows which client holds the session."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
-    """What a store has of one session."""
+    """The entry of one session in a store."""
 
     key: str | None
-    """Id of the API key under which it began."""
+    """Id of the API key under which the session began; None without keys."""
     current: bytes
-    """Proof of the newest token. It also tells whose the session is: each client that takes the
-    session gets a new token."""
+    """Proof of the newest token. It also identifies the client that holds the session, since each
+    client that takes it gets a new token."""
     former: bytes = b""
-    """Proof of the token before; empty if there is none, or once the newest has arrived."""
+    """Proof of the token before the newest; empty if there is none, or once the newest has
+    arrived."""
     state: bytes = b""
     """The conversation, for another server; empty in a store that is not shared."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True):
-    """What a store has of one API key."""
+    """The entry of one API key in a store."""
 
     places: dict[str, tuple[int, float]] = {}
-    """Number of clients of each server, and the store's time until which that counts."""
+    """By server, its number of clients and the store's time until which this number counts."""
     parked: dict[str, float] = {}
     """Names of parked sessions, the oldest first, each with the store's time at which it ends."""
 
@@ -85,14 +86,15 @@ class Holding:
     name: str
     """Name of the session in the store."""
     record: SessionRecord
-    """The newest record, of which the store may lack the end."""
+    """The newest record. The store may not have its last changes yet."""
     stored: StoredValue | None = None
-    """What the store has had last from this holder."""
+    """The value in the store that the last write of this holder has made; None before the first."""
     parked: bool = False
     """Whether the session waits for its client."""
 
     def arrived(self) -> None:
-        """Note that the client has the newest token: the next write spends the one before."""
+        """Note that the client has received the newest token. The next write spends the token
+        before."""
         self.record = replace(self.record, former=b"")
 
 
@@ -103,7 +105,7 @@ class Taken(NamedTuple):
     token: str
     """New token, which is sent to the client and kept nowhere else."""
     former: bytes
-    """Proof of the newest token until now: it tells who had the session."""
+    """Proof of the token that was the newest until now. It identifies the former holder."""
 
 
 class Refused(NamedTuple):
@@ -111,7 +113,7 @@ class Refused(NamedTuple):
 
     reason: ResumeFailure
     name: str = ""
-    """Name of the session that this has ended, if any."""
+    """Name of the session that the refused token has ended; empty if none."""
 
 
 class Sessions:
@@ -180,8 +182,8 @@ class Sessions:
     async def park(self, holding: Holding, state: bytes) -> list[str] | None:
         """Leave the session to whoever shows its token within `keep_s`.
 
-        Return the names of older sessions of the same key that this ends, since there are too many.
-        Return None, and do nothing, if the session is not this holder's any more.
+        If the key has too many parked sessions, the oldest end. Return their names. Return None,
+        and do nothing, if the session is not this holder's any more.
         """
         if not await self.save(holding, state):
             return None
@@ -203,8 +205,8 @@ class Sessions:
             await self._swap(holding.name, holding.stored, ENDED)
 
     async def admit(self, key: str | None, server: str, clients: int, most: float) -> bool:
-        """Note that `server` has so many clients of `key`. Return False, and note nothing, if then
-        all servers together have more than `most`."""
+        """Note that `server` has `clients` clients of `key`. Return False, and note nothing, if all
+        servers together would have more than `most`."""
 
         def admitted(record: KeyRecord) -> tuple[KeyRecord, bool]:
             now = self._store.now()
@@ -222,8 +224,8 @@ class Sessions:
 
     @property
     def _held_s(self) -> float:
-        """Seconds for which the store keeps a session that has a client: until the client can have
-        come back if its server dies."""
+        """Seconds for which the store keeps a session that has a client. If the server dies, the
+        client has this time to come back."""
         return self._keep_s + LEASE_S
 
     def _parked(self, record: KeyRecord, name: str, until: float) -> tuple[KeyRecord, list[str]]:
@@ -253,7 +255,8 @@ class Sessions:
         return await change(self._store, name, changed, self._held_s)
 
     async def _write(self, holding: Holding) -> bool:
-        """Write the holder's record, unless the session is somebody else's by now, or over.
+        """Write the holder's record. Return False if somebody else has the session, or if it is
+        over.
 
         If the store has lost the session, begin it again there.
         """
@@ -263,7 +266,7 @@ class Sessions:
             if stored is not None:
                 holding.stored = stored
                 return True
-            # Either somebody else has written, or this holder without having been told so.
+            # Either somebody else has written, or the answer to this holder's own write was lost.
             found = await self._store.read(holding.name)
             record = _decoded(found) if found else holding.record
             if record is None or record.current != holding.record.current:
@@ -284,7 +287,7 @@ def _decoded(stored: StoredValue) -> SessionRecord | None:
 
 
 def _opens(record: SessionRecord, shown: Token) -> bool:
-    """Return whether a token opens the session. All of both proofs is compared, whatever matches,
-    so that the time tells nothing."""
+    """Return whether a token opens the session. Both proofs are always compared to their ends, so
+    that the time reveals nothing."""
     proofs = (record.current, record.former)
     return any([hmac.compare_digest(shown.proof, proof) for proof in proofs])

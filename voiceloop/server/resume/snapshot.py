@@ -1,8 +1,8 @@
 """A conversation as a shared store keeps it: the settings, the items, and what the skills know.
 
 Sound is left out, and so are the caches of the language model: the server that goes on reads the
-conversation again. Servers that share a store are configured alike; what one of them lacks, such
-as a voice, is replaced by its own.
+conversation again. Servers that share a store are configured alike. If a server lacks something,
+such as the voice, it uses its own.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def snapshot(dialogue: Dialogue) -> bytes:
 
 
 def restore(state: bytes, dialogue: Dialogue) -> None:
-    """Make a new dialogue the one of which `state` is a snapshot.
+    """Restore the conversation of the snapshot `state` into a new `dialogue`.
 
-    Raises msgspec.DecodeError if it is none, or one of a server of another kind.
+    Raises msgspec.DecodeError if `state` is no snapshot of this kind of server.
     """
     taken = msgspec.msgpack.decode(state, type=Snapshot)
     own, tts = dialogue.settings, dialogue.engines.tts

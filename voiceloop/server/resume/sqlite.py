@@ -1,7 +1,7 @@
 """The store that servers of one machine share: an SQLite file.
 
-One thread has the connection. The file is the user's alone (mode 0600), since it has words of
-conversations.
+One thread has the connection. Only the user can read the file (mode 0600), since it contains words
+of conversations.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SqliteStore:
             ) from error
 
     def now(self) -> float:
-        """Return the unix time."""
+        """Return the unix time in seconds."""
         return datetime.now(UTC).timestamp()
 
     async def read(self, name: str) -> StoredValue | None:
@@ -65,11 +65,11 @@ class SqliteStore:
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write a value if it is still the one `before`. Return None if it is not."""
+        """Write `value` if the stored value is still `before`. Otherwise return None."""
         return await self._run(lambda: self._swap(name, before, value, keep_s))
 
     async def touch(self, name: str, stored: StoredValue, keep_s: float) -> bool:
-        """Keep a value for `keep_s` seconds from now on. Return False if it is another one."""
+        """Keep `stored` for `keep_s` seconds from now on. Return False if it was replaced."""
         now = self.now()
         given = (now + keep_s, name, stored.version, now)
         return await self._run(lambda: self._database.execute(_TOUCH, given).rowcount == 1)
@@ -108,7 +108,8 @@ class SqliteStore:
         raise StoreError(f"{self._path} did not answer in {ANSWER_S:g} s")
 
     def _on_the_file(self, work: Callable[[], T]) -> T:
-        """Do `work` on the file that has the path now: somebody may have removed the former."""
+        """Do `work` on the file at the store's path. Open that file first if somebody has removed
+        or replaced the one that is open."""
         if not self._path.exists() or self._path.stat().st_ino != self._file:
             self._database.close()
             self._database, self._file = self._opened()

@@ -1,7 +1,7 @@
 """What a store of sessions is, and the store in memory.
 
 A store keeps small values by name, each for a time. Its one way to write is `swap`, which writes
-only if nobody else has written since the value was read. All rules of resuming stand on that, so
+only if nobody else has written since the value was read. All rules of resuming rely on that, so
 they hold between servers too.
 """
 
@@ -24,7 +24,7 @@ TRIES = 20
 """Number of times that a change is tried while others write the same value."""
 
 BACKOFF_S = 0.002
-"""Most seconds of the wait before a change is tried again, for each time that it was tried."""
+"""Maximum wait before the next try of a change, in seconds per try so far."""
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Store(Protocol):
     """Whether other servers see the values, and whether they outlast this process."""
 
     def now(self) -> float:
-        """Return the time in seconds by the clock that all who share the store have."""
+        """Return the time in seconds, by a clock that all users of the store share."""
         ...
 
     async def read(self, name: str) -> StoredValue | None:
@@ -58,18 +58,18 @@ class Store(Protocol):
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write `value` for `keep_s` seconds if the value is still the one `before`.
+        """Write `value` for `keep_s` seconds if the stored value is still `before`.
 
-        Return None, and write nothing, if it is another one.
+        Otherwise write nothing and return None.
         """
         ...
 
     async def touch(self, name: str, stored: StoredValue, keep_s: float) -> bool:
-        """Keep a value for `keep_s` seconds from now on. Return False if it is another one."""
+        """Keep `stored` for `keep_s` seconds from now on. Return False if it was replaced."""
         ...
 
     async def close(self) -> None:
-        """Give back what the store holds of the machine."""
+        """Release the connections, files and threads of the store."""
         ...
 
 
@@ -86,7 +86,7 @@ async def change(
         value, result = rule(before.value if before else None)
         if await store.swap(name, before, value, keep_s) is not None:
             return result
-        # The others try again too: each waits for another time.
+        # The others try again too, so each of them waits for a random time.
         await anyio.sleep(random() * BACKOFF_S * (tries + 1))
     raise StoreError("the store of sessions is too busy")
 
@@ -119,7 +119,7 @@ class MemoryStore:
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write a value if it is still the one `before`. Return None if it is not."""
+        """Write `value` if the stored value is still `before`. Otherwise return None."""
         if await self.read(name) != before:
             return None
         after = StoredValue(next(self._versions), value)
@@ -127,7 +127,7 @@ class MemoryStore:
         return after
 
     async def touch(self, name: str, stored: StoredValue, keep_s: float) -> bool:
-        """Keep a value for `keep_s` seconds from now on. Return False if it is another one."""
+        """Keep `stored` for `keep_s` seconds from now on. Return False if it was replaced."""
         if await self.read(name) != stored:
             return False
         self._values[name] = stored, self.now() + keep_s

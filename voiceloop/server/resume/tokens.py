@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 Random = Callable[[int], bytes]
-"""A function that returns as many bytes as it is asked for, which nobody can guess."""
+"""A function that returns a given number of bytes that nobody can guess."""
 
 _HALF = 16
 """Bytes of each half of a token."""
@@ -37,7 +37,7 @@ class Token(NamedTuple):
 
     @property
     def proof(self) -> bytes:
-        """What a store keeps of the secret half."""
+        """The SHA-256 of the secret half, which a store keeps."""
         return hashlib.sha256(self.secret).digest()
 
     @property
@@ -52,7 +52,7 @@ def new_token(finder: bytes | None = None, random: Random = secrets.token_bytes)
 
 
 def read_token(text: str) -> Token | None:
-    """Return the token that a client shows; None if `text` has not the form of one."""
+    """Return the token that a client shows; None if `text` does not have the form of a token."""
     if not _TOKEN.fullmatch(text):
         return None
     both = urlsafe_b64decode(f"{text}=")
