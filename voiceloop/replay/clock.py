@@ -117,8 +117,9 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         return 0
 
     def _shuffle(self) -> None:
-        places = [at for at, handle in enumerate(self._ready) if _is_task(handle)]
-        handles = [self._ready[at] for at in places]
+        ready = list(self._ready)  # other threads may append to it meanwhile
+        places = [at for at, handle in enumerate(ready) if _is_task(handle)]
+        handles = [ready[at] for at in places]
         self._clock.order.shuffle(handles)
         for at, handle in zip(places, handles, strict=True):
             self._ready[at] = handle
