@@ -322,7 +322,7 @@ def test_what_is_said_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert shown.err.count("voiceloop models pull cpu, then --preset cpu") == 1
 
 
-def test_ten_minutes_take_no_more_memory_than_one(tmp_path: Path) -> None:
+def test_five_minutes_take_no_more_memory_than_one(tmp_path: Path) -> None:
     question, rate = sf.read(DEMO, dtype="float32")
     program = (
         "import resource, sys; from voiceloop.cli import main; status = main(sys.argv[1:]); "
@@ -331,7 +331,7 @@ def test_ten_minutes_take_no_more_memory_than_one(tmp_path: Path) -> None:
     )
     pause = np.zeros(55 * rate, np.float32)
     peaks: list[int] = []
-    for minutes in (1, 10):
+    for minutes in (1, 5):
         path = wav(tmp_path / f"{minutes}.wav", np.tile(np.append(question, pause), minutes), rate)
         done = subprocess.run(
             [sys.executable, "-c", program, "ask", str(path), "--pace", "max", "--json"],
@@ -342,4 +342,4 @@ def test_ten_minutes_take_no_more_memory_than_one(tmp_path: Path) -> None:
         assert len(done.stdout.splitlines()) == minutes
         peaks.append(int(done.stderr.split()[-1]))
     unit = 1 if sys.platform == "darwin" else 1024
-    assert (peaks[1] - peaks[0]) * unit < 40e6
+    assert (peaks[1] - peaks[0]) * unit < 18e6

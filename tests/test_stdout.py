@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -93,11 +94,17 @@ def test_a_file_of_settings_has_every_character_whatever_a_terminal_takes(tmp_pa
     ]
 
 
-CLOSED = {">&-": (1,), "2>&-": (2,), ">&- 2>&-": (1, 2), "<&- >&- 2>&-": (0, 1, 2)}
+ALL_CLOSED = "<&- >&- 2>&-"
+CLOSED = {">&-": (1,), "2>&-": (2,), ">&- 2>&-": (1, 2), ALL_CLOSED: (0, 1, 2)}
 
 
-@pytest.mark.parametrize("closed", CLOSED)
-@pytest.mark.parametrize("command", [*COMMANDS, "mistake"])
+@pytest.mark.parametrize(
+    ("command", "closed"),
+    [
+        *product(["config", "mistake"], CLOSED),
+        *product([command for command in COMMANDS if command != "config"], [ALL_CLOSED]),
+    ],
+)
 def test_a_stream_that_is_closed_is_written_to_by_nobody(
     command: str, closed: str, tmp_path: Path
 ) -> None:

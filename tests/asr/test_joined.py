@@ -105,7 +105,7 @@ def test_a_saying_is_kept_that_a_decode_leaves_out(clips: dict[str, Pcm]) -> Non
     asr = engine()
     last = clips["jfk"][samples(7650) :]
     for name in ("LJ001-0002", "LJ001-0008"):
-        for gap in (0, 100, 300, 400, 500):
+        for gap in (0, 300, 400):
             parts = (silence(1600), clips[name], silence(samples(gap)), last, silence(1600))
             words = asr.transcribe(AsrRequest(np.concatenate(parts)))
             text = " ".join(word.text for word in words)
@@ -118,9 +118,7 @@ def test_a_saying_is_kept_that_a_decode_leaves_out(clips: dict[str, Pcm]) -> Non
     assert asr.counters["looked_again"] == before, "a saying by itself is decoded once"
 
 
-@pytest.mark.parametrize(
-    ("level_db", "offset"), [(-20, 0.05), (-40, 0.005), (-54, 0.02), (-60, 0.001), (-60, 0.05)]
-)
+@pytest.mark.parametrize(("level_db", "offset"), [(-20, 0.05), (-54, 0.02), (-60, 0.05)])
 def test_soft_speech_beside_an_offset_is_understood(
     clips: dict[str, Pcm], level_db: float, offset: float
 ) -> None:

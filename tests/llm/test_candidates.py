@@ -117,7 +117,7 @@ def test_a_chosen_candidate_goes_on_as_its_seed_would_alone(workshop, sampling, 
     target = workshop.decoder(features=trained)
     model = workshop.layer() if trained else workshop.draft(draft)
     seed = seeds(sampling.seed, N)[favourite]
-    for prompt in prompts(workshop.vocab, 3):
+    for prompt in prompts(workshop.vocab, 2):
         made = speculator(target, model, sampling, 3)
         step = begun(made, prompt, Judge(favourite))
         ids = [*prompt, *step.tokens]

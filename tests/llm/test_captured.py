@@ -40,7 +40,7 @@ EVERY_NAME = [*MODE_NAMES, "rejection"]
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(30, id="quick"), pytest.param(125, id="all", marks=pytest.mark.full)]
+    "count", [pytest.param(15, id="quick"), pytest.param(125, id="all", marks=pytest.mark.full)]
 )
 @pytest.mark.parametrize("draft", ["unsteady", "same", "random", "none"])
 def test_conversations_go_as_they_go_without(workshop: Workshop, draft: str, count: int) -> None:

@@ -469,7 +469,7 @@ def test_a_reply_ends_before_a_stop_string_and_the_next_turn_knows_it_so(worksho
 
 
 @pytest.mark.parametrize(
-    "cases", [pytest.param(40, id="quick"), pytest.param(200, id="all", marks=pytest.mark.full)]
+    "cases", [pytest.param(20, id="quick"), pytest.param(200, id="all", marks=pytest.mark.full)]
 )
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)], ids=["greedy", "sampled"])
 def test_a_revised_reply_is_the_one_that_a_fresh_start_gives(workshop, sampling, cases):
@@ -946,7 +946,7 @@ def test_memory_is_flat_however_long_conversations_go_on(workshop, slots):
     talk.begin("unsteady", None, 2, slots)
     texts = ["What", "What is the capital?", "Tell me a story. " * 6, "🌍?"]
     held = []
-    for operation in range(600):
+    for operation in range(300):
         which, text = rng.randrange(3), rng.choice(texts)
         match rng.choice(["prefill", "reply", "revise", "heard", "close"]):
             case "prefill":
@@ -959,9 +959,9 @@ def test_memory_is_flat_however_long_conversations_go_on(workshop, slots):
                 talk.heard(which, rng.randrange(30))
             case _ if rng.random() < 0.1:
                 talk.conversations[which].close()
-        if operation % 30 == 29:
+        if operation % 15 == 14:
             talk.caches_hold_what_a_fresh_prefill_would()
             held.append(live_tensors())
-    assert sum(conversation.counters.evictions for conversation in talk.conversations) > 10
+    assert sum(conversation.counters.evictions for conversation in talk.conversations) > 5
     for early, late in zip(zip(*held[:10], strict=True), zip(*held[10:], strict=True), strict=True):
         assert max(late) <= max(early)

@@ -77,7 +77,7 @@ def test_the_first_guess_is_that_of_the_layer_over_all_the_targets_features(work
 def test_replies_are_the_targets_own(workshop, sampling):
     target, layer = workshop.decoder(features=True), workshop.layer()
     drafted = accepted = 0
-    for prompt in prompts(workshop.vocab, 12):
+    for prompt in prompts(workshop.vocab, 5):
         expected = say(speculator(workshop.decoder(), None, sampling, None), prompt, 48).ids
         for length in (1, 3, 8, None):
             made = speculator(target, layer, sampling, length)

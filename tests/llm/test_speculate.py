@@ -161,7 +161,7 @@ def carried(samples: int, fault: str = "none") -> tuple[float, LlmCounters]:
 
 @pytest.mark.parametrize(
     "samples",
-    [pytest.param(1500, id="quick"), pytest.param(30_000, id="all", marks=pytest.mark.full)],
+    [pytest.param(1000, id="quick"), pytest.param(30_000, id="all", marks=pytest.mark.full)],
 )
 def test_under_rejection_a_reply_that_is_carried_over_has_the_targets_distribution(samples):
     p, counters = carried(samples)

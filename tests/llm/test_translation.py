@@ -154,12 +154,12 @@ def made(workshop: Any, kind: str, how: str, target: Any, sampling: Sampling, le
 def test_with_another_tokenizer_replies_are_the_targets_own(workshop, sampling, kind, how):
     target, drafted = workshop.decoder(), 0
     for prompt in prompts(workshop.vocab, 2):
-        for length in (1, 4, None):
+        for length in (4, None):
             speaks, _ = made(workshop, kind, how, target, sampling, length)
-            reply = say(speaks, prompt, 32).ids
+            reply = say(speaks, prompt, 24).ids
             if not sampling.rejects:
                 plain = speculator(workshop.decoder(), None, sampling, None)
-                assert reply == say(plain, prompt, 32).ids
+                assert reply == say(plain, prompt, 24).ids
             drafted += speaks.stats.total.drafted
     assert drafted > 0
 
@@ -167,7 +167,7 @@ def test_with_another_tokenizer_replies_are_the_targets_own(workshop, sampling, 
 @pytest.mark.parametrize(
     ("count", "tokens"),
     [
-        pytest.param(4, 24, id="quick"),
+        pytest.param(4, 16, id="quick"),
         pytest.param(500, 64, id="all", marks=pytest.mark.full),
     ],
 )

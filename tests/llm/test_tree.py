@@ -121,7 +121,7 @@ MODES = {
 @pytest.mark.parametrize(
     ("count", "tokens"),
     [
-        pytest.param(4, 40, id="quick"),
+        pytest.param(2, 32, id="quick"),
         pytest.param(500, 64, id="all", marks=pytest.mark.full),
     ],
 )
@@ -147,15 +147,15 @@ def test_no_tree_changes_a_reply(
         accepted += sum(map(len, policy.paths))
         branched += sum(path != tuple(range(len(path))) for path in policy.paths)
     if name == "unsteady":  # it is right often enough for the paths to be tried
-        assert accepted > 40
+        assert accepted > 15
     if name == "second" and sampling.temperature == 0:
-        assert branched > 20
+        assert branched > 5
 
 
 @pytest.mark.parametrize(
     "samples",
     [
-        pytest.param(1000, id="quick"),
+        pytest.param(600, id="quick"),
         pytest.param(8000, id="all", marks=pytest.mark.full),
     ],
 )
