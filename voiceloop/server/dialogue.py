@@ -37,7 +37,7 @@ from voiceloop.wire.settings import (
     only_transcribing,
 )
 
-MOST_TOLD = 200
+MOST_TOLD = 100
 """Maximum number of turns of a kept conversation that a client is told."""
 
 

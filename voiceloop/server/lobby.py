@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import SystemRandom
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
@@ -239,7 +240,11 @@ class SessionRegistry:
                 assert here.dialogue.opened is not None
                 await here.dialogue.opened.over.wait()  # its client may have left just now
             opened = await self.conversations.open(name)
-            kept = KeptSession(self._new_dialogue(opened), connection)
+            try:
+                kept = KeptSession(await self._dialogue_of(opened), connection)
+            except BaseException:
+                await opened.close()
+                raise
             self._open[name] = kept
         self._count()
         return kept
@@ -364,14 +369,21 @@ class SessionRegistry:
 
     # ---- the models of a session
 
-    def _new_dialogue(self, opened: OpenedConversation | None = None) -> Dialogue:
+    def _new_dialogue(self) -> Dialogue:
         engines = of_conversation(self._engines, self._config)
         now = wall_time(self._config.timezone)
-        begin = opened.kept.conversation if opened else begun
-        conversation = begin(engines.llm, self._config, now, self._toolbox)
+        conversation = begun(engines.llm, self._config, now, self._toolbox)
         return Dialogue(
-            *(engines, self._config, conversation, self.new_id, now, self._toolbox), opened
+            *(engines, self._config, conversation, self.new_id, now), toolbox=self._toolbox
         )
+
+    async def _dialogue_of(self, opened: OpenedConversation) -> Dialogue:
+        """Return a dialogue that goes on with a kept conversation."""
+        engines, config = of_conversation(self._engines, self._config), self._config
+        now = wall_time(config.timezone)
+        begin = partial(opened.kept.conversation, engines.llm, config, now, self._toolbox)
+        conversation = await engines.llm_runner.call(begin)  # a long history takes a while
+        return Dialogue(*(engines, config, conversation, self.new_id, now, self._toolbox), opened)
 
     async def use(self, server: str) -> LlmServerUsed:
         """Let the language-model server with the id `server` reply in all sessions that begin or

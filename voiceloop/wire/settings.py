@@ -207,8 +207,10 @@ class Voice(Object, frozen=True):
 
 
 class Extensions(Settings, frozen=True):
-    """The additions of voiceloop to the protocol. A client turns on the ones that it wants. The last
-    fields are what the server tells it."""
+    """The additions of voiceloop to the protocol. A client turns on the ones that it wants.
+
+    The last fields are what the server tells it.
+    """
 
     binary_audio: bool = False
     """Send audio of responses in binary messages instead of `response.output_audio.delta`."""
