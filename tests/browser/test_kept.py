@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.standin import Client, StandIn, item_id
+from tests.browser.standin import StandIn, item_id
 from tests.server.offering import STORY, offering
 from tests.server.serving import Serving, until
 from voiceloop.conversations.keeping import kept
@@ -98,41 +97,9 @@ def test_it_is_named_goes_on_after_a_reload_and_in_a_terminal(
     until(goes_on)
 
 
-def greeting(*names: Any) -> Callable[[Client], None]:
-    """What a server says first that offers conversations."""
-
-    def greet(client: Client) -> None:
-        own: dict[str, Any] = {"instructions": "Be kind.", "voiceloop": {"conversations": names}}
-        client.send("session.created", session=own)
-        client.send("session.updated", session=own)
-
-    return greet
-
-
-def test_where_it_cannot_be_opened_the_page_says_so_and_tells_what_was_said(
+def test_the_choice_is_there_where_it_is_offered_and_a_refusal_is_told(
     visit: Open, server: StandIn
 ) -> None:
-    server.greet = greeting("work")
-    page = visit().page
-    client = server.client()
-    client.wait("session.update")
-    client.text(item_id(1), "Hello.", "r1")
-    client.send("response.output_audio_transcript.done", item_id=item_id(1), transcript="Hello.")
-    choose(page, "work")
-    second = server.client(2)
-    assert second.wait(OPEN)["name"] == "work"
-    assert second.events[0]["type"] == OPEN
-    message = "the conversation 'work' is open in another voiceloop"
-    second.send("error", error={"message": message, "type": "invalid_request_error"})
-    second.wait("conversation.item.create")
-    expect(page.locator(".entry.note").last).to_contain_text(message)
-    expect(page.locator("#kept-as")).to_be_hidden()
-    page.reload()
-    server.client(3).wait("session.update")
-    assert not server.client(3).of(OPEN)
-
-
-def test_the_choice_is_there_only_where_it_is_offered(visit: Open, server: StandIn) -> None:
     page = visit(viewport={"width": 320, "height": 640}).page
     client = server.client()
     client.wait("session.update")
@@ -156,4 +123,19 @@ def test_the_choice_is_there_only_where_it_is_offered(visit: Open, server: Stand
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Settings").click()
     expect(choice).to_have_value("")
-    assert len(server.clients) == 1
+    page.keyboard.press("Escape")
+    client.text(item_id(1), "Hello.", "r1")
+    client.send("response.output_audio_transcript.done", item_id=item_id(1), transcript="Hello.")
+    choose(page, "<b>work</b>")
+    second = server.client(2)
+    assert second.wait(OPEN)["name"] == "<b>work</b>"
+    assert second.events[0]["type"] == OPEN
+    message = "the conversation is open in another voiceloop"
+    second.send("error", error={"message": message, "type": "invalid_request_error"})
+    created = second.wait("conversation.item.create")  # the fresh session is told what was said
+    assert created["item"]["content"][0]["text"] == "Hello."
+    expect(page.locator(".entry.note").last).to_contain_text(message)
+    expect(page.locator("#kept-as")).to_be_hidden()
+    page.reload()
+    server.client(3).wait("session.update")
+    assert not server.client(3).of(OPEN)

@@ -106,7 +106,7 @@ def test_it_goes_on_where_it_was_left(server: Serving, store: Path) -> None:
         assert not client.all("voiceloop.session.token")
     with opened(server, "Küche 1") as client:
         client.wait("conversation.item.done", where=lambda one: "Anna" in str(one))
-        assert names(client) == ["Küche 1"]
+        assert names(client)[0] == "Küche 1"
         until(lambda: len(items(client)) == 4)
         assert items(client)[:2] == [ASKED, ANSWERED]
         assert "Anna" in str(client.write("What do you remember about me?")["output"])
@@ -203,23 +203,24 @@ def test_it_comes_first_and_only_a_page_of_this_machine_may_ask(server: Serving)
         assert "gives no responses" in client.wait("error")["error"]["message"]
 
 
-def test_a_store_that_cannot_be_used_is_told(tmp_path: Path) -> None:
-    store = tmp_path / "conversations.sqlite3"
+def test_a_store_that_cannot_be_used_is_told(server: Serving, store: Path) -> None:
+    with opened(server, "before") as client:
+        client.write("Who are you?")
+    free(store, "before")
     store.write_bytes(b"no database" * 1000)
-    with offering(tmp_path, tmp_path / "config.toml", store=store) as server:
-        with opened(server, "new") as client:
-            error = client.wait("error")["error"]
-            assert error["type"] == "server_error" and "is damaged, and was moved" in str(error)
-            client.write("Who are you?")
-        free(store, "new")
-        assert len(record(store, "new").turns) == 1
-        store.unlink()
-        store.mkdir()
-        with page(server) as client:
-            client.send(OPEN, name="new")
-            assert "cannot be used" in client.wait("error")["error"]["message"]
-            client.write("Who are you?")
-        assert "Traceback" not in server.log.read_text()
+    with opened(server, "new") as client:
+        error = client.wait("error")["error"]
+        assert error["type"] == "server_error" and "is damaged, and was moved" in str(error)
+        client.write("Who are you?")
+    free(store, "new")
+    assert len(record(store, "new").turns) == 1
+    store.unlink()
+    store.mkdir()
+    with page(server) as client:
+        client.send(OPEN, name="new")
+        assert "cannot be used" in client.wait("error")["error"]["message"]
+        client.write("Who are you?")
+    store.rmdir()
 
 
 def test_another_model_goes_on_and_is_told_what_is_remembered(tmp_path: Path) -> None:
@@ -231,6 +232,7 @@ def test_another_model_goes_on_and_is_told_what_is_remembered(tmp_path: Path) ->
         with opened(server, "work") as client:
             client.write("Who are you?")
             client.write("Remember that my sister is called Anna.")
+            client.write("Remember that I like tea.")
             client.wait("session.updated", where=lambda one: bool(told(one)["llm_servers"]))
             client.send("voiceloop.llm_server.use", server="ollama")
             client.wait("voiceloop.llm_server.used")
@@ -239,8 +241,10 @@ def test_another_model_goes_on_and_is_told_what_is_remembered(tmp_path: Path) ->
             assert "I am Ollama's." in str(client.write("And now?"))
             system, *rest = brain.asked[-1]["messages"]
             assert [one["content"] for one in rest[:2]] == ["Who are you?", "The scripted one."]
-            assert "The user asked you to remember: my sister is called Anna." in str(system)
+            remembered = "The user asked you to remember: my sister is called Anna. I like tea."
+            assert remembered in system["content"]
             client.write("Forget that my sister is called Anna.")
             client.write("And now?")
-            assert "The user asked you to remember" not in str(brain.asked[-1]["messages"])
+            system = brain.asked[-1]["messages"][0]["content"]
+            assert "The user asked you to remember: I like tea." in system
         assert "Traceback" not in server.log.read_text()
