@@ -170,6 +170,19 @@ def test_what_another_process_has_is_not_taken(server: Serving, store: Path) -> 
     assert record(store, "mine").turns == ()
 
 
+def test_whoever_loses_it_while_it_goes_on_is_told(server: Serving, store: Path) -> None:
+    with opened(server, "lost") as client:
+        with closing(ConversationStore(store, lambda text: None)) as mine:
+            mine.database.execute("DELETE FROM leases")
+            mine.claim("lost")
+        client.write("Who are you?")
+        error = client.wait("error")["error"]
+        assert "not kept from here on: another process has taken" in error["message"]
+        client.write("Who are you?")
+        assert len(client.all("error")) == 1
+    assert record(store, "lost").turns == ()
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [
