@@ -93,6 +93,8 @@ def page(kind: type[Command], request: Help, width: int) -> str:
     usage = " ".join(argument.usage for argument in arguments(kind) if argument.required)
     head = [f"usage: {PROGRAM} {request.name} {usage}{' ' * bool(usage)}[OPTIONS]", ""]
     examples = ["for example:", *(f"  {example}" for example in kind.examples)]
+    if len(kind.examples) == 1:
+        examples = [f"for example: {kind.examples[0]}"]
     if request.whole:
         about = textwrap.dedent(f"    {kind.__doc__}").strip().splitlines()
         return "\n".join([*about, *head, *_whole(kind, own, request.settings, width), *examples])

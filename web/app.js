@@ -9,6 +9,7 @@ import { ADVICE } from './core/microphone-state.js';
 import { aboutConnection } from './core/notices.js';
 import { phaseOf } from './core/phase.js';
 import * as wire from './core/wire.js';
+import { KeptChoice } from './kept.js';
 import { listenToKeys } from './keys.js';
 import { Microphone } from './microphone.js';
 import { NoticeBar } from './notice.js';
@@ -53,6 +54,7 @@ class App {
     applied: (now, before) => this.settingsChanged(now, before),
     ownVoice: () => wire.ownSettings(this.connection.created).voice,
   });
+  kept = new KeptChoice((name) => this.keepAs(name));
   connection = new Connection(wire.socketUrl(location), {
     changed: () => this.refresh(),
     began: (start) => this.sessionBegan(start),
@@ -118,7 +120,7 @@ class App {
   async goOn() {
     await this.tab.claim();
     this.conversation.goOn(this.tab);
-    this.connection.open(this.settings.current.key, this.tab.token);
+    this.connection.open(this.settings.current.key, this.tab.token, this.tab.conversation);
   }
 
   /**
@@ -212,11 +214,23 @@ class App {
   settingsChanged(now, before) {
     if (now.key !== before.key) {
       void this.interrupt();
-      this.connection.open(now.key);
+      this.connection.open(now.key, null, this.tab.conversation);
     } else this.updateSession();
     const on = this.microphone.state === 'live' || this.microphone.state === 'silent';
     if (on && now.processing !== before.processing) this.start();
     this.refresh();
+  }
+
+  /**
+   * Go on with another conversation; what this one is, its server knows.
+   *
+   * @param {string} name empty for one that is not kept
+   */
+  keepAs(name) {
+    void this.interrupt();
+    this.tab.token = null;
+    if (!name) this.conversation.clear();
+    this.connection.open(this.settings.current.key, null, name);
   }
 
   /**
@@ -239,8 +253,11 @@ class App {
     this.hearing = false;
     this.endResponse();
     this.conversation.breakOff();
+    this.tab.conversation = this.connection.conversation;
+    this.kept.goesOn(this.connection.conversation);
     this.updateSession();
-    if (start !== 'resumed') this.tellAgain();
+    if (start === 'opened') this.conversation.clear();
+    else if (start !== 'resumed') this.tellAgain();
     // What was heard while nobody could be told.
     else if (this.lastPlayed) this.connection.send(this.lastPlayed);
   }
@@ -265,6 +282,7 @@ class App {
       case 'session.created':
       case 'session.updated':
         this.settings.offerVoices(wire.voicesOf(event));
+        this.kept.offered(event);
         this.welcome.show(event);
         break;
       case 'input_audio_buffer.speech_started':

@@ -71,15 +71,21 @@ export class Connection {
     return this.#handshake.ready;
   }
 
+  /** Under which name the conversation is kept; empty if it is not. */
+  get conversation() {
+    return this.#handshake.conversation;
+  }
+
   /**
    * Connect, or connect anew with another key: a session belongs to the key that it began with.
    *
    * @param {string} key empty for none
    * @param {string | null} token of a session that is to be taken up
+   * @param {string} conversation name of a kept one that is to go on
    */
-  open(key, token = null) {
+  open(key, token = null, conversation = '') {
     this.#key = key;
-    this.#handshake = new Handshake(token);
+    this.#handshake = new Handshake(token, conversation);
     this.retry();
   }
 

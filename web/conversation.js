@@ -11,6 +11,8 @@ import { TranscriptView } from './transcript-view.js';
 
 export class Conversation {
   #transcript = new Transcript();
+  /** Nothing has happened but that the server tells what was said before. */
+  #recalls = false;
   #view = new TranscriptView(
     element('transcript', HTMLElement),
     element('conversation', HTMLElement),
@@ -29,9 +31,24 @@ export class Conversation {
     document.addEventListener('visibilitychange', () => document.hidden && keep());
   }
 
+  /** Begin anew: with nothing, or with the items of a kept conversation that are told next. */
+  clear() {
+    this.#transcript.clear();
+    this.#view.clear();
+    this.#recalls = true;
+    document.body.dataset.session = 'fresh';
+  }
+
   /** @param {WireEvent} event */
   apply(event) {
-    this.#show(this.#transcript.apply(event));
+    const item = event.type.startsWith('conversation.item.');
+    this.#recalls &&= item || event.type === 'session.created';
+    const entry = this.#transcript.apply(event);
+    if (!this.#recalls || !entry) this.#show(entry);
+    else {
+      this.#begin();
+      this.#view.restore(this.#transcript.entries, [entry]);
+    }
   }
 
   /** @param {string} text a line of the page's own */

@@ -10,6 +10,7 @@
 
 const ID = 'voiceloop.tab';
 const TOKEN = 'voiceloop.token';
+const CONVERSATION = 'voiceloop.conversation';
 const ENTRIES = 'voiceloop.transcript';
 /** A page that is being left gives its lock back by then. */
 const PATIENCE_MS = 1000;
@@ -23,7 +24,7 @@ export class Tab {
     try {
       const id = sessionStorage.getItem(ID);
       if (!id || !(await claimed(id))) {
-        for (const name of [TOKEN, ENTRIES]) sessionStorage.removeItem(name);
+        for (const name of [TOKEN, CONVERSATION, ENTRIES]) sessionStorage.removeItem(name);
         const own = crypto.getRandomValues(new Uint32Array(4)).join('-');
         sessionStorage.setItem(ID, own);
         await claimed(own);
@@ -41,6 +42,15 @@ export class Tab {
 
   set token(token) {
     this.#keep(TOKEN, token);
+  }
+
+  /** Name under which the conversation is kept; empty if it is not. */
+  get conversation() {
+    return this.#storage?.getItem(CONVERSATION) ?? '';
+  }
+
+  set conversation(name) {
+    this.#keep(CONVERSATION, name || null);
   }
 
   /**

@@ -72,15 +72,21 @@ export class TranscriptView {
   }
 
   /**
-   * Show what was said before the page was reloaded, which is not read out again.
+   * Show what was said before this page knew of it, which is not read out again.
    *
-   * @param {Entry[]} entries
+   * @param {Entry[]} entries all of them, in order
+   * @param {Entry[]} [earlier] those that were said before; all where it is not told
    */
-  restore(entries) {
-    for (const entry of entries) {
+  restore(entries, earlier = entries) {
+    for (const entry of earlier) {
       this.#said.add(entry.id);
       this.show(entries, entry);
     }
+  }
+
+  /** Show nothing. */
+  clear() {
+    this.#forget([]);
   }
 
   /**

@@ -262,6 +262,20 @@ def test_opened_twice_is_told_and_nothing_is_overwritten(path: Path) -> None:
         assert tuple(found.turns) == (TURN,)
 
 
+def test_a_second_store_in_one_process_does_not_unlock_the_first(path: Path) -> None:
+    """Another process that reads in between would take the journal for its own to delete."""
+    script = (
+        "import sqlite3, sys; print(len(sqlite3.connect(sys.argv[1]).execute('{}').fetchall()))"
+    )
+    with closing(ConversationStore(path, print)) as first:
+        ConversationStore(path, print).close()
+        for count in range(1, 3):
+            first.claim(f"talk {count}")
+            counting = script.format("SELECT name FROM conversations")
+            reader = [sys.executable, "-c", counting, str(path)]
+            assert int(subprocess.check_output(reader)) == count
+
+
 def test_the_lease_of_a_dead_process_is_taken_over(path: Path) -> None:
     write(path, a_turn(TURN))
     other = holder(path, "work")

@@ -4,6 +4,7 @@ ports of this machine: `python -m tests.server.offering PORT PAGE FILE [PORTS â€
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -15,31 +16,41 @@ from tests.fakes import Script
 from tests.server.serving import RATE, Serving, free_port, scripted
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, given_in_settings, load_config
+from voiceloop.conversations.store import VARIABLE, location
 from voiceloop.engines import Engines
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server import logs
 from voiceloop.server.app import App
 from voiceloop.server.auth import Access
+from voiceloop.server.conversations import OfferedConversations
 from voiceloop.server.http import load
 from voiceloop.server.offers import Offers
 from voiceloop.server.port import LOOP, Binding
 from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.service import Service
 
-HERE = {"Who are you?": ("The scripted one.",), "Again?": ("Scripted again.",)}
+STORY = "Once there was a whale who wanted to see the mountains, and swam and swam all day long."
+HERE = {
+    "Who are you?": ("The scripted one.",),
+    "Again?": ("Scripted again.",),
+    "Tell me a story": tuple(f"{word} " for word in STORY.split()),
+}
 """What is replied before anybody else replies."""
 TAP = Path(__file__).parents[1] / "browser" / "tap-worklet.js"
 """By this, browser tests record what sounds."""
 
 
-def offering(folder: Path, file: Path, *ports: int) -> AbstractContextManager[Serving]:
-    """The process until the block ends."""
+def offering(
+    folder: Path, file: Path, *ports: int, store: Path | None = None
+) -> AbstractContextManager[Serving]:
+    """The process until the block ends. With `store`, it also offers the conversations in there."""
     page = folder / "page"
     shutil.copytree(bundled("web"), page)
     shutil.copy(TAP, page)
     log, module = folder / "offering.log", "tests.server.offering"
-    return scripted(module, free_port(), log, page, file, *ports, VOICELOOP_LLM_KEY="")
+    variables = {"VOICELOOP_LLM_KEY": "", VARIABLE: str(store or "")}
+    return scripted(module, free_port(), log, page, file, *ports, **variables)
 
 
 def main(port: str, page: str, file: str, *ports: str) -> None:
@@ -61,7 +72,10 @@ def main(port: str, page: str, file: str, *ports: str) -> None:
     given = given_in_settings(*load_config([own] if own.exists() else []))
     offers = Offers(given, own, [int(one) for one in ports])
     config = Config()
-    service = Service(nullcontext(engines), config, access, load(Path(page)), MemoryStore(), offers)
+    service = Service(
+        *(nullcontext(engines), config, access, load(Path(page)), MemoryStore(), offers),
+        conversations=OfferedConversations(location()) if os.environ[VARIABLE] else None,
+    )
     app = App(service, config.server, binding)
     anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
 

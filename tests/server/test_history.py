@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.server.history import history, unanswered
+from voiceloop.conversations.prompt import past
+from voiceloop.conversations.records import KeptCall, KeptTurn
+from voiceloop.server.history import history, items_of, unanswered
+from voiceloop.types import Past
 from voiceloop.wire.items import (
     FunctionCallOutput,
     InputAudioPart,
@@ -76,3 +81,32 @@ def test_a_note_is_answered_where_the_user_has_said_nothing(
     said: list[tuple[str, str]], answered: str
 ) -> None:
     assert unanswered([item(role, text, "id") for role, text in said]) == answered
+
+
+def kept(said: str, heard: str, results: list[str]) -> KeptTurn:
+    calls = tuple(KeptCall("look", {"at": result}, result) for result in results)
+    texts = dict.fromkeys(("replied", "heard", "kept"), heard)
+    at = datetime(2026, 11, 28, tzinfo=UTC)
+    return KeptTurn(number=1, at=at, said=said, calls=calls, outcome="done", **texts)
+
+
+def without_ids(past: list[Past]) -> list[tuple[str, list[object]]]:
+    return [
+        (
+            one.said,
+            [
+                part if isinstance(part, str) else (part[0].name, part[0].arguments, part[1])
+                for part in one.replied
+            ],
+        )
+        for one in past
+    ]
+
+
+@given(st.lists(st.builds(kept, words, st.just("") | words, st.lists(words, max_size=2))))
+def test_of_kept_turns_the_model_reads_on_a_server_what_it_reads_elsewhere(
+    turns: list[KeptTurn],
+) -> None:
+    numbers = iter(range(10_000))
+    items = items_of(turns, lambda kind: f"{kind}_{next(numbers)}")
+    assert without_ids(history("", items, ())[1]) == without_ids(past(turns))

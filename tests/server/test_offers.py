@@ -147,6 +147,16 @@ def test_nobody_else_is_told_and_nobody_else_can_choose(who: str, untouched: Ser
         assert "The scripted one." in replied(client)
 
 
+def test_conversations_are_kept_only_where_the_server_was_told_to(untouched: Serving) -> None:
+    with page(untouched) as client:
+        client.send("voiceloop.conversation.open", name="work")
+        error = client.wait("error")["error"]
+        assert error["code"] == "not_permitted" and "--conversations" in error["message"]
+        offered(client)
+        told = [event["session"]["voiceloop"] for event in client.events if "session" in event]
+        assert told and not any(key.startswith("conversation") for one in told for key in one)
+
+
 @pytest.mark.parametrize("id", ["http://127.0.0.1:1/v1", "vllm", "", "../ollama", "Ollama"])
 def test_no_address_is_taken_from_a_client(id: str, untouched: Serving) -> None:
     with page(untouched) as client:

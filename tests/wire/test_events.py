@@ -88,6 +88,7 @@ EXTENSIONS_TAKEN = {
     "voiceloop.resume",
     "voiceloop.session.token.received",
     "voiceloop.llm_server.use",
+    "voiceloop.conversation.open",
 }
 
 

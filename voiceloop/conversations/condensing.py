@@ -55,8 +55,7 @@ async def condense_in_idle_time(
             text = await _summary(kept, old, session, engines, config)
             await _idle(engines, session)
             kept.condensed(old[-1].number, text)
-        if kept.stale and not kept.carries_on:
-            kept.stale = False
+        if kept.refreshes():
             # Called on the model's thread once it has no other work, with the turns of then.
             session.rewrite(lambda: conversation.rewrite(*kept.prompt(llm, config, at)))
         await changed.wait()

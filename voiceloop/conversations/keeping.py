@@ -115,12 +115,16 @@ class KeptConversation:
 
         The starter model is told neither facts nor summaries: it was trained without them.
         """
-        system = prompt(llm.system, at, config, self._toolbox)
-        if not config.llm.answers_little:
-            summary = self.summary.text if self.summary else ""
-            facts = self._skills.facts if self._skills else self._facts
-            system = system_prompt(system, facts, summary)
+        system = self.remembered(prompt(llm.system, at, config, self._toolbox), config)
         return system, past(tuple(self.turns)), offered(config, self._toolbox)
+
+    def remembered(self, system: str, config: Config) -> str:
+        """Return the system prompt `system` with the facts and the summary, if the model of
+        `config` is told them."""
+        if config.llm.answers_little:
+            return system
+        facts = self._skills.facts if self._skills else self._facts
+        return system_prompt(system, facts, self.summary.text if self.summary else "")
 
     def greeting(self, engines: Engines) -> str:
         """Return what is said at the beginning, if something was before."""
@@ -168,6 +172,13 @@ class KeptConversation:
         """Whether the user's last words had no reply, so that the model's history is not
         complete."""
         return unanswered_end(list(self.turns)[-1:])
+
+    def refreshes(self) -> bool:
+        """Return whether the language model's history is to be written anew. The caller does that
+        now, so the next answer is False."""
+        due = self.stale and not self.carries_on
+        self.stale = self.stale and not due
+        return due
 
     def _look(self, exchange: SpokenExchange) -> None:
         turn, chars = self._turn(exchange), len(exchange.heard)
@@ -225,18 +236,31 @@ def kept(path: Path, name: str, tell: Callable[[str], None]) -> Iterator[KeptCon
     VoiceloopError if the conversation is open elsewhere.
     """
     try:
-        store = ConversationStore(path, tell)
-        try:
-            number, holder, resumed = store.claim(name)
-        except BaseException:
-            store.close()
-            raise
+        found, writer = claimed(path, name, tell)
     except StoreUnusable as error:
         tell(f"{error.message}: this conversation is not kept ({error.hint})")
         yield KeptConversation(ResumedConversation(), lambda *statements: None, lambda: "", 0)
         return
-    writer = ConversationWriter(store.database, number, holder)
     try:
-        yield KeptConversation(resumed, writer.write, lambda: writer.trouble, number)
+        yield found
     finally:
         writer.close()
+
+
+def claimed(
+    path: Path, name: str, tell: Callable[[str], None]
+) -> tuple[KeptConversation, ConversationWriter]:
+    """Open the conversation `name` of the store at `path`. Return it with its writer, whose `close`
+    ends it.
+
+    A damaged store is set aside, which is told in one line. Raises StoreUnusable if nothing can be
+    kept, and VoiceloopError if the conversation is open elsewhere or cannot be read.
+    """
+    store = ConversationStore(path, tell)
+    try:
+        number, holder, resumed = store.claim(name)
+    except BaseException:
+        store.close()
+        raise
+    writer = ConversationWriter(store.database, number, holder)
+    return KeptConversation(resumed, writer.write, lambda: writer.trouble, number), writer

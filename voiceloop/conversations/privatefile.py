@@ -36,15 +36,18 @@ def connect(path: Path, wait_s: float) -> sqlite3.Connection:
 
 
 def _make(path: Path) -> None:
-    """Make an empty file of mode 0600, unless there is a file."""
-    # Without O_NONBLOCK, a pipe with this name would block for ever.
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags, 0o600)
+    """Make an empty file of mode 0600, unless there is a file.
+
+    A file that is there is not opened here. On POSIX closing it would drop the locks of all other
+    connections of this process, and the next process that closes the database would delete their
+    journal.
+    """
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is no file")
-    finally:
-        os.close(descriptor)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        # A pipe with this name would block for ever.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(f"{path} is no file") from None
 
 
 def close_to_others(path: Path) -> None:

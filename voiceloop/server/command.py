@@ -24,6 +24,7 @@ from voiceloop.status import engine_names, notes
 if TYPE_CHECKING:
     from voiceloop.engines import Engines
     from voiceloop.server.auth import Access
+    from voiceloop.server.conversations import OfferedConversations
     from voiceloop.server.http import Site
     from voiceloop.server.port import Binding
     from voiceloop.server.service import Service
@@ -33,7 +34,10 @@ logger = logging.getLogger(__name__)
 
 
 class Serve(Choosing, frozen=True, kw_only=True):
-    """Serve a web page to talk to, and the OpenAI Realtime protocol."""
+    """Serve a web page to talk to, and the OpenAI Realtime protocol.
+
+    It has many attributes: each is an option of the command.
+    """
 
     uses = tuple(section for section in SECTIONS if section != "wake")  # that is for talk
     examples = ("voiceloop serve --preset cpu",)
@@ -55,6 +59,8 @@ class Serve(Choosing, frozen=True, kw_only=True):
     """Another name of the server; the option may be repeated."""
     allow_origin: Annotated[tuple[str, ...], written("URL …")] = ()
     """Origin of pages that may connect; the option may be repeated."""
+    conversations: bool = False
+    """Keep conversations for pages on this machine; docs/conversations.md has more."""
     log_transcripts: bool = False
     """Also log what is said; with --telemetry it is exported too."""
     telemetry: bool = False
@@ -129,7 +135,11 @@ def service_beside(command: Serve, engines: Engines) -> Service:
     _, access, site = guarded(command)
     store = open_store(command.settings.server.store)
     models = nullcontext(engines)
-    return Service(models, command.settings, access, site, store, calibrates=False)
+    return Service(
+        *(models, command.settings, access, site, store),
+        calibrates=False,
+        conversations=_conversations(command),
+    )
 
 
 def guarded(command: Serve) -> tuple[Binding, Access, Site]:
@@ -141,6 +151,11 @@ def guarded(command: Serve) -> tuple[Binding, Access, Site]:
     from voiceloop.server.keys import read_keys
     from voiceloop.server.port import Binding
 
+    if command.conversations and command.behind_proxy:
+        raise ConfigError(
+            "behind a proxy it cannot be seen who is on this machine and may keep conversations",
+            "leave out --conversations or --behind-proxy",
+        )
     binding = Binding(command.host, command.port, bool(command.cert), command.behind_proxy)
     keys = read_keys(os.environ, command.api_key_file)
     access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
@@ -168,7 +183,16 @@ def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Serv
         record=command.record,
         toolbox=Toolbox(most_chars=room(command.settings.llm)),
         servers=servers,
+        conversations=_conversations(command),
     )
+
+
+def _conversations(command: Serve) -> OfferedConversations | None:
+    """Return the kept conversations, if `command` offers them."""
+    from voiceloop.conversations.store import location
+    from voiceloop.server.conversations import OfferedConversations
+
+    return OfferedConversations(location()) if command.conversations else None
 
 
 def _prepare(command: Serve) -> None:

@@ -14,13 +14,14 @@ from typing import Protocol
 
 import anyio
 import anyio.lowlevel
+from msgspec import UNSET
 
 from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError, VoiceloopError
 from voiceloop.server.closecodes import INTERNAL, POLICY
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Kind, Ticket
-from voiceloop.server.lobby import Resumed, SessionRegistry
+from voiceloop.server.lobby import KeptSession, Resumed, SessionRegistry
 from voiceloop.server.logs import VISIT
 from voiceloop.server.meter import Meter
 from voiceloop.server.metrics import Metrics
@@ -41,6 +42,7 @@ from voiceloop.wire.client_events import (
     parse_binary,
 )
 from voiceloop.wire.extensions import (
+    OpenConversation,
     Resume,
     SessionResumed,
     SessionToken,
@@ -239,6 +241,8 @@ class Connection:
                 self.kept.arrived(self)
             elif isinstance(event, UseLlmServer):
                 self._use(event)
+            elif isinstance(event, OpenConversation) and first:
+                await self._open(event)
             else:
                 await self._pass_on(event)
         except ProtocolError as error:
@@ -260,7 +264,8 @@ class Connection:
         self.visit.handle(event)
         if isinstance(event, SessionUpdate):
             self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
-            if self.dialogue.settings.voiceloop.resume and not self.kept.resumable:
+            asks = self.dialogue.settings.voiceloop.resume and not self.kept.resumable
+            if asks and self.dialogue.kept is None:  # a kept one is opened again
                 self._begin_keeping()
         if isinstance(event, EDITS):
             self.kept.changed()
@@ -270,13 +275,17 @@ class Connection:
         self._outbox.put(Error(ErrorDetails("server_error", text)))
         self.close(code, text)
 
-    # ---- the language-model server
+    # ---- what clients on this machine may choose
 
     async def _offer(self) -> None:
-        """Offer the client the language-model servers of this machine, if it may choose one."""
-        if self.ticket.beside and self._registry.offers is not None:
-            servers = await self._registry.offers.look()
-            self.visit.offer(servers)
+        """Offer the client what it may choose from: the kept conversations, and language-model
+        servers of this machine."""
+        if not self.ticket.beside:
+            return
+        conversations, offers = self._registry.conversations, self._registry.offers
+        names = UNSET if conversations is None else await conversations.names()
+        self.visit.offer((), names)
+        self.visit.offer(() if offers is None else await offers.look(), names)
 
     def _use(self, event: UseLlmServer) -> None:
         """Begin to use another language-model server, if the client may choose one."""
@@ -298,6 +307,32 @@ class Connection:
         except VoiceloopError as error:
             refusal = ProtocolError(error.message, error.hint, param="server")
             self._outbox.refuse(refusal, event.event_id)
+
+    async def _open(self, event: OpenConversation) -> None:
+        """Go on with a kept conversation in place of the session with which this connection
+        began."""
+        if not self.ticket.beside or self._registry.conversations is None:
+            raise ProtocolError(
+                "nobody but a page of this server that was opened on its machine opens kept "
+                "conversations, and only where that is offered",
+                "start the server with --conversations",
+                code="not_permitted",
+                param="type",
+            )
+        self.dialogue.check_responds()
+        with anyio.CancelScope(shield=True):
+            try:
+                kept = await self._registry.open(event.name, self)
+            except VoiceloopError as error:
+                raise ProtocolError(error.message, error.hint, param="name") from error
+            await self._replace(kept)
+        logger.info("a kept conversation goes on", extra={"items": len(self.dialogue.ledger.items)})
+        self.visit = self._begin()
+        self.visit.welcome()
+        for text in self._registry.conversations.news():
+            self._outbox.put(Error(ErrorDetails("server_error", text)))
+        self._tasks.start_soon(self._offer)
+        self._tasks.start_soon(self._converse, self.visit)
 
     # ---- the session
 
@@ -335,12 +370,16 @@ class Connection:
             hint = TRY_LATER if found is ResumeFailure.NO_STORE else "go on with the new session"
             raise ProtocolError(GONE, hint, code="resume_failed")
 
-    async def _move_to(self, found: Resumed) -> None:
-        """End the session with which this connection began, and continue the one found."""
+    async def _replace(self, kept: KeptSession) -> None:
+        """End the session with which this connection began, and take another one."""
         await self.visit.stop()
         await self._registry.forget(self.dialogue)
-        self.kept = found.kept
+        self.kept = kept
         await self._registry.renew(self.dialogue)
+
+    async def _move_to(self, found: Resumed) -> None:
+        """Continue the session that was found."""
+        await self._replace(found.kept)
         logger.info("a conversation goes on", extra={"of": self.dialogue.visit})
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio

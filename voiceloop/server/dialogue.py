@@ -7,22 +7,25 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
 from voiceloop.config import Config
+from voiceloop.conversations.keeping import KeptConversation
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
 from voiceloop.schema import is_given
 from voiceloop.server import choices
+from voiceloop.server.conversations import OpenedConversation
+from voiceloop.server.history import items_of
 from voiceloop.server.logs import VISIT
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import Skills, begun, offered, prompt, unusable
 from voiceloop.types import Tool
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import Item
-from voiceloop.wire.ledger import Ledger
+from voiceloop.wire.ledger import Ledger, LedgerState
 from voiceloop.wire.settings import (
     Audio,
     Extensions,
@@ -33,6 +36,9 @@ from voiceloop.wire.settings import (
     SessionSettings,
     only_transcribing,
 )
+
+MOST_TOLD = 100
+"""Maximum number of turns of a kept conversation that a client is told."""
 
 
 class ModelContext(NamedTuple):
@@ -59,9 +65,12 @@ class Dialogue:
         new_id: NewId,
         began: datetime,
         toolbox: Toolbox = NO_TOOLS,
+        opened: OpenedConversation | None = None,
     ) -> None:
         """`conversation` began at the date and time `began`. The dialogue owns it, and `close`
-        frees it. The server's own assistant may call the tools in `toolbox`."""
+        frees it. The server's own assistant may call the tools in `toolbox`. With `opened`, the
+        dialogue goes on with that conversation."""
+        self.opened = opened
         self.toolbox = toolbox
         self._usable = NO_TOOLS if unusable(conversation, config, toolbox) else toolbox
         """The tools that the language model is told about."""
@@ -74,7 +83,9 @@ class Dialogue:
             model=engines.llm.name,
             instructions=engines.llm.system,
             audio=Audio(output=OutputAudio(voice=engines.tts.voice)),
-            voiceloop=choices.about(config, engines.tts, Extensions()),
+            voiceloop=choices.about(
+                config, engines.tts, Extensions(conversation=opened.name if opened else UNSET)
+            ),
         )
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
         self.id = new_id("conv")
@@ -83,11 +94,20 @@ class Dialogue:
         self.language = language(config.asr.language)
         """Language of the user at the end of the last connection; at first the configured one."""
         self.skills = Skills(paced=engines.tts.paces)
-        self.typed = False
+        if self.kept is not None:
+            self.skills = self.kept.skills(engines)
+            told = items_of(tuple(self.kept.turns)[-MOST_TOLD:], new_id)
+            self.ledger.restore(LedgerState(told, {}))
+        self.typed = self.kept is not None
         """Whether the type of the session is fixed, so that the client cannot change it any
         more."""
         self.began = began
         """Date and time of the beginning, by which the language model knows the date."""
+
+    @property
+    def kept(self) -> KeptConversation | None:
+        """The kept conversation with which the dialogue goes on; None if it is not kept."""
+        return self.opened.kept if self.opened else None
 
     @property
     def transcribes(self) -> bool:
@@ -109,9 +129,16 @@ class Dialogue:
                 param="type",
             )
 
-    def offer(self, servers: tuple[LlmServer, ...]) -> None:
-        """Set the language-model servers that the client may choose from."""
-        offered = structs.replace(self.settings.voiceloop, llm_servers=servers)
+    def offer(
+        self,
+        *,
+        llm_servers: tuple[LlmServer, ...] = (),
+        conversations: tuple[str, ...] | UnsetType = UNSET,
+    ) -> None:
+        """Set what the client may choose from: language-model servers, and kept conversations."""
+        offered = structs.replace(
+            self.settings.voiceloop, llm_servers=llm_servers, conversations=conversations
+        )
         self.settings = structs.replace(self.settings, voiceloop=offered)
 
     def think_with(self, llm: Llm, config: Config) -> None:
@@ -119,7 +146,8 @@ class Dialogue:
         closed the conversation with the former one."""
         former, self.config = self.engines.llm, config
         self.engines = replace(self.engines, llm=llm)
-        self.conversation = begun(llm, config, self.began, self.toolbox)
+        begin = self.kept.conversation if self.kept else begun
+        self.conversation = begin(llm, config, self.began, self.toolbox)
         unfit = unusable(self.conversation, config, self.toolbox)
         self._usable = NO_TOOLS if unfit else self.toolbox
         unchanged = self.settings.instructions == former.system
@@ -248,12 +276,14 @@ class Dialogue:
 
     def seen(self, settings: SessionSettings | ResponseSettings) -> ModelContext:
         """Return the instructions and functions that the model gets with these settings. The
-        server's own assistant also gets the date, the time, the place and the server's own
-        tools."""
+        server's own assistant also gets the date, the time, the place, the server's own tools, and
+        the facts and the summary of a kept conversation."""
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
             return ModelContext(settings.instructions, tools, required)
         system = prompt(settings.instructions, self.began, self.config, self._usable)
+        if self.kept is not None:
+            system = self.kept.remembered(system, self.config)
         return ModelContext(system, tuple(offered(self.config, self._usable)), ())
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:

@@ -1,4 +1,5 @@
-"""The history that the language model reads, made from the items of a conversation."""
+"""The history that the language model reads, made from the items of a conversation, and the items
+of turns that were kept."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
+from voiceloop.conversations.records import KeptTurn
 from voiceloop.types import Past, ToolCall, spaced
+from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import (
     FunctionCall,
     FunctionCallOutput,
@@ -84,6 +87,26 @@ def history(
     if replied:
         past.append(Past(spaced(said), tuple(replied)))
     return "\n".join(filter(None, notes)), past
+
+
+def items_of(turns: Iterable[KeptTurn], new_id: NewId) -> tuple[Item, ...]:
+    """Return kept turns as items: the user's words, calls with their outputs, and what was heard of
+    the replies."""
+    items = list[Item]()
+    for turn in turns:
+        if turn.said:
+            said = InputAudioPart(transcript=turn.said)
+            items.append(Message("user", (said,), new_id("item")))
+        if not turn.heard:
+            continue  # these words belong to the next exchange
+        for call in turn.calls:
+            call_id, arguments = new_id("call"), json.dumps(call.arguments)
+            items.append(FunctionCall(call.name, arguments, call_id, new_id("item")))
+            items.append(FunctionCallOutput(call_id, call.result, new_id("item")))
+        heard = OutputAudioPart(turn.heard)
+        status = "incomplete" if turn.cut else "completed"
+        items.append(Message("assistant", (heard,), new_id("item"), status))
+    return tuple(items)
 
 
 def _called(item: FunctionCall) -> ToolCall:

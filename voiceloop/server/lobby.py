@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import SystemRandom
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,9 +20,11 @@ import anyio
 import msgspec
 
 from voiceloop.config import Config
+from voiceloop.conversations.names import checked
 from voiceloop.engines import Engines
 from voiceloop.loading import of_conversation
 from voiceloop.server.closecodes import POLICY
+from voiceloop.server.conversations import OfferedConversations, OpenedConversation
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
 from voiceloop.server.metrics import Metrics
@@ -83,7 +86,10 @@ class Resumed(NamedTuple):
 
 
 class SessionRegistry:
-    """The registry in which sessions begin, are parked, and end."""
+    """The registry in which sessions begin, are parked, and end.
+
+    It has many attributes: all that sessions share is here, and the tables of those that last.
+    """
 
     def __init__(
         self,
@@ -94,13 +100,15 @@ class SessionRegistry:
         store: Store,
         offers: Offers | None = None,
         toolbox: Toolbox = NO_TOOLS,
+        conversations: OfferedConversations | None = None,
     ) -> None:
         """`turn_over` is called when a turn of any session ends. `offers` are the language-model
-        servers offered to clients on this machine; None if there are no offers. The server's own
-        assistant may call the tools in `toolbox`."""
+        servers offered to clients on this machine, and `conversations` the kept ones; None if there
+        are no offers. The server's own assistant may call the tools in `toolbox`."""
         self.new_id = maker(SystemRandom())
         self.turn_over = turn_over
         self.offers = offers
+        self.conversations = conversations
         self.closing = False
         """Whether the server is ending, so that no session is parked in it any more."""
         self._engines = engines
@@ -112,6 +120,9 @@ class SessionRegistry:
         self._sessions = Sessions(store, limits.resume_s, limits.max_parked_per_key)
         self._kept: dict[str, KeptSession] = {}
         """Sessions that have a token, by their name; parked ones in the order of their parking."""
+        self._open: dict[str, KeptSession] = {}
+        """Sessions that go on with a kept conversation, by its name."""
+        self._opening = anyio.Lock()
         self._name = token_hex(8)
         """Name of this server among those that share the store."""
 
@@ -214,6 +225,30 @@ class SessionRegistry:
         self._kept[taken.holding.name] = kept
         return Resumed(kept, taken.token)
 
+    async def open(self, name: str, connection: Connection) -> KeptSession:
+        """Begin a session that goes on with the kept conversation `name`. Another session of this
+        server that has it is ended.
+
+        The caller shields this from cancellation. Raises VoiceloopError.
+        """
+        assert self.conversations is not None, "whoever opens one was offered it"
+        name = checked(name)
+        async with self._opening:
+            if here := self._open.get(name):
+                if here.connection is not None:
+                    await self._end(here)
+                assert here.dialogue.opened is not None
+                await here.dialogue.opened.over.wait()  # its client may have left just now
+            opened = await self.conversations.open(name)
+            try:
+                kept = KeptSession(await self._dialogue_of(opened), connection)
+            except BaseException:
+                await opened.close()
+                raise
+            self._open[name] = kept
+        self._count()
+        return kept
+
     async def keep(self, connection: Connection) -> None:
         """Keep the store up to date about the session of a connection, until cancelled. Close the
         connection if the session is somebody else's."""
@@ -297,6 +332,9 @@ class SessionRegistry:
         if connection is not None:
             connection.close(POLICY, ELSEWHERE)
             await connection.over.wait()
+        if opened := kept.dialogue.opened:
+            await opened.close()
+            del self._open[opened.name]
         if holding is not None and not lasts:
             try:
                 await self._sessions.end(holding)
@@ -338,6 +376,14 @@ class SessionRegistry:
         return Dialogue(
             *(engines, self._config, conversation, self.new_id, now), toolbox=self._toolbox
         )
+
+    async def _dialogue_of(self, opened: OpenedConversation) -> Dialogue:
+        """Return a dialogue that goes on with a kept conversation."""
+        engines, config = of_conversation(self._engines, self._config), self._config
+        now = wall_time(config.timezone)
+        begin = partial(opened.kept.conversation, engines.llm, config, now, self._toolbox)
+        conversation = await engines.llm_runner.call(begin)  # a long history takes a while
+        return Dialogue(*(engines, config, conversation, self.new_id, now, self._toolbox), opened)
 
     async def use(self, server: str) -> LlmServerUsed:
         """Let the language-model server with the id `server` reply in all sessions that begin or

@@ -26,6 +26,7 @@ from voiceloop.runner import ModelThread
 from voiceloop.server.auth import Access, Allowed
 from voiceloop.server.closecodes import AWAY, INTERNAL, TRY_AGAIN
 from voiceloop.server.connection import Connection, Transport
+from voiceloop.server.conversations import OfferedConversations
 from voiceloop.server.http import HttpResponse, Site
 from voiceloop.server.limits import Refusal
 from voiceloop.server.lobby import SessionRegistry
@@ -77,11 +78,12 @@ class Service:
         calibrates: bool = True,
         toolbox: Toolbox = NO_TOOLS,
         servers: Mapping[str, McpServer] | None = None,
+        conversations: OfferedConversations | None = None,
     ) -> None:
         """`models` is entered on a worker thread by `open`, and left at its end. So is `store`
         closed. With `record`, sessions are recorded in that folder. With `calibrates`, the language
         model is calibrated in idle time. The server's own assistant may call the tools in `toolbox`
-        and those of the MCP `servers`."""
+        and those of the MCP `servers`. `conversations` are offered to clients on this machine."""
         self.metrics = Metrics()
         self._models = models
         self._config = config
@@ -93,6 +95,7 @@ class Service:
         self._calibrates = calibrates
         self._toolbox = toolbox
         self._servers = servers or {}
+        self._conversations = conversations
         self._routes = Routes(
             access,
             site,
@@ -181,7 +184,9 @@ class Service:
                 _note_tools(reason)
             await engines.llm_runner.call(conversation.close)
         self._registry = SessionRegistry(
-            *(engines, self._config, self.metrics, self._wake, self._store, self._offers), toolbox
+            *(engines, self._config, self.metrics, self._wake, self._store, self._offers),
+            toolbox,
+            self._conversations,
         )
         self._routes.samples, self._routes.unready = Samples(engines), ""
         ready()

@@ -8,19 +8,21 @@ modules decide what a client may do and how much, and how events travel.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
 import anyio
+from msgspec import UnsetType
 
 from voiceloop.audio.devices import Centred
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
 from voiceloop.recording.recording import Recording, Surroundings
+from voiceloop.schema import tag_of
 from voiceloop.server.asking import SILENCE, Asking
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
@@ -57,10 +59,19 @@ from voiceloop.wire.client_events import (
     ResponseCreate,
     SessionUpdate,
 )
-from voiceloop.wire.extensions import OutputPaused, OutputResumed, Played, Resume, TraceSent
+from voiceloop.wire.extensions import (
+    OpenConversation,
+    OutputPaused,
+    OutputResumed,
+    Played,
+    Resume,
+    TraceSent,
+)
 from voiceloop.wire.items import FunctionCallOutput, InputAudioPart, Message
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import (
+    Error,
+    ErrorDetails,
     InputCleared,
     ItemAdded,
     ItemDeleted,
@@ -114,6 +125,7 @@ class ClientSession:
             conversation=dialogue.conversation,
             skills=dialogue.skills,
             toolbox=dialogue.toolbox,
+            kept=dialogue.kept.note if dialogue.kept else None,
         )
         self._buffer = InputBuffer(
             self.microphone, self.session, dialogue.settings, dialogue.config.turns
@@ -132,15 +144,20 @@ class ClientSession:
         return asked or self._listening.in_turn or self._speaking.responding
 
     def welcome(self) -> None:
-        """Send a new client the settings of its session."""
+        """Send a new client the settings of its session, and the items of a conversation that was
+        kept."""
         self._out.put(SessionCreated(as_told(self._dialogue.settings)))
+        self._send(self._dialogue.ledger.told_again())
 
-    def offer(self, servers: tuple[LlmServer, ...]) -> None:
-        """Set the language-model servers that the client may choose from. Tell it if they
-        changed."""
+    def offer(
+        self, llm_servers: tuple[LlmServer, ...], conversations: tuple[str, ...] | UnsetType
+    ) -> None:
+        """Set what the client may choose from: language-model servers, and kept conversations. Tell
+        it if they changed."""
         dialogue = self._dialogue
-        if servers != dialogue.settings.voiceloop.llm_servers:
-            dialogue.offer(servers)
+        before = dialogue.settings
+        dialogue.offer(llm_servers=llm_servers, conversations=conversations)
+        if dialogue.settings != before:
             self._out.put(SessionUpdated(as_told(dialogue.settings)))
 
     def welcome_back(self) -> None:
@@ -153,13 +170,25 @@ class ClientSession:
         """Converse until `stop` is called."""
         try:
             with self._scope:
-                async with self._recording or nullcontext():
+                async with self._recording or nullcontext(), self._keeping():
                     await self.session.run()
         finally:
             self._speaking.leave(self.session.words_heard)
             self._dialogue.language = self.session.language
-            self._dialogue.offer(())  # the next connection may come from another machine
+            self._dialogue.offer()  # the next connection may come from another machine
             self._over.set()
+
+    @asynccontextmanager
+    async def _keeping(self) -> AsyncGenerator[None]:
+        """Keep what is heard while the context lasts, if the conversation is kept."""
+        kept = self._dialogue.kept
+        if kept is None:
+            yield
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kept.follow, self.session, self._note_unkept)
+            yield
+            tasks.cancel_scope.cancel()
 
     async def stop(self) -> None:
         """End the session, since its client goes. Wait until nothing of it runs any more."""
@@ -188,11 +217,11 @@ class ClientSession:
                 self._asking.ask(event)
             case ResponseCancel():
                 self._cancel(event)
-            case Resume():
+            case Resume() | OpenConversation():
                 raise ProtocolError(
-                    "voiceloop.resume comes first, before anything else",
+                    f"{tag_of(type(event))} comes first, before anything else",
                     "send it as the first message of a connection",
-                    code="resume_failed",
+                    code="resume_failed" if isinstance(event, Resume) else "unsupported_event",
                 )
 
     def _update(self, event: SessionUpdate) -> None:
@@ -318,6 +347,10 @@ class ClientSession:
     def _note_muted(self) -> None:
         logger.warning("hearing only silence: the client's microphone may be muted")
 
+    def _note_unkept(self, text: str) -> None:
+        logger.warning("a conversation is no longer kept", extra={"why": text})
+        self._out.put(Error(ErrorDetails("server_error", text)))
+
     def _note_silence(self, position: int) -> None:
         """Let the model speak if the user has been silent for as long as the client has set."""
         if self._listening.idle(position, self._dialogue.settings):
@@ -380,6 +413,8 @@ class ClientSession:
                     self._truncate(spoken.stopped)
                 except ProtocolError as error:
                     self._out.refuse(error, spoken.stopped.event_id)
+        if dialogue.kept and dialogue.kept.refreshes():
+            self._asking.rewrite()  # without what the user wants to be forgotten
         self._asking.go_on()
         if settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None

@@ -25,7 +25,13 @@ from voiceloop.schema import (
     tag_of,
     tidied,
 )
-from voiceloop.wire.extensions import Played, Resume, TokenReceived, UseLlmServer
+from voiceloop.wire.extensions import (
+    OpenConversation,
+    Played,
+    Resume,
+    TokenReceived,
+    UseLlmServer,
+)
 from voiceloop.wire.items import PARTS, ClientEventBase, Item, ItemId, ItemReference, Message
 from voiceloop.wire.jsontext import MAX_CHARACTERS, parse_object
 from voiceloop.wire.settings import ResponseChanges, SessionChanges
@@ -131,6 +137,7 @@ ClientEvent = (
     | Resume
     | TokenReceived
     | UseLlmServer
+    | OpenConversation
 )
 CLIENT_EVENTS: dict[str, Any] = {tag_of(kind): kind for kind in get_args(ClientEvent)}
 """The struct of each event that a client can send, by the event's type."""

@@ -47,6 +47,20 @@ class UseLlmServer(ClientEventBase, frozen=True, tag="voiceloop.llm_server.use")
     """Id of the server."""
 
 
+class OpenConversation(ClientEventBase, frozen=True, tag="voiceloop.conversation.open"):
+    """Go on with a conversation that is kept on the server's machine, or begin one. This comes
+    first on a connection.
+
+    Answered by another `session.created`, in which `voiceloop.conversation` is the name, and by
+    `conversation.item.added` and `.done` for each item of its latest turns. If it is refused by
+    `error`, the session is not kept. The error has the code `not_permitted` for a client that is
+    offered no conversations. Another connection of this server that has the conversation is closed.
+    """
+
+    name: Annotated[str, Meta(max_length=256)]
+    """Name of the conversation: at most 64 letters, digits, spaces or `- . _` and the like."""
+
+
 class LlmServerUsed(ServerEvent, frozen=True, tag="voiceloop.llm_server.used"):
     """A language-model server generates the replies in every session that begins or is resumed from
     now on. To use it at once, a client connects again and sends `voiceloop.resume`."""

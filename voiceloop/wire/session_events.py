@@ -37,7 +37,7 @@ class Error(ServerEvent, frozen=True, tag="error"):
     def of(error: ProtocolError, event_id: str | None = None) -> Error:
         """Return the event for `error`; `event_id` is the client's, if `error` has none."""
         message = f"{error.message}; {error.hint}" if error.hint else error.message
-        client_id = error.event_id or event_id
+        client_id = event_id if error.event_id is None else error.event_id
         return Error(
             ErrorDetails("invalid_request_error", message, error.code, error.param, client_id)
         )

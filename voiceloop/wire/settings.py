@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from voiceloop.schema import TOLD, Fraction, Object, Settings, changes, instead
@@ -207,7 +207,10 @@ class Voice(Object, frozen=True):
 
 
 class Extensions(Settings, frozen=True):
-    """The additions of voiceloop to the protocol. A client turns on the ones that it wants."""
+    """The additions of voiceloop to the protocol. A client turns on the ones that it wants.
+
+    The last fields are what the server tells it.
+    """
 
     binary_audio: bool = False
     """Send audio of responses in binary messages instead of `response.output_audio.delta`."""
@@ -234,6 +237,12 @@ class Extensions(Settings, frozen=True):
     llm_servers: Annotated[tuple[LlmServer, ...], TOLD] = ()
     """Other servers that can generate the replies. Only the server's own page gets them, and only
     if it was opened on the server's machine."""
+    conversations: Annotated[tuple[str, ...], TOLD] | UnsetType = UNSET
+    """Names of conversations that are kept on the server's machine, the latest first: at most 50.
+    Only those who are offered language-model servers get them, and only from a server with
+    `--conversations`; otherwise the key is absent."""
+    conversation: Annotated[str, TOLD] | UnsetType = UNSET
+    """Name under which this conversation is kept; absent if it is not kept."""
 
 
 TUNES = {

@@ -40,6 +40,12 @@ export class Transcript {
   #byId = new Map();
   #notes = 0;
 
+  /** Begin anew. */
+  clear() {
+    this.entries = [];
+    this.#byId.clear();
+  }
+
   /**
    * @param {string} id
    * @returns {Entry | undefined}

@@ -189,6 +189,18 @@ export function textsOf(event, name) {
 }
 
 /**
+ * The names of the conversations that the server keeps and offers.
+ *
+ * @param {WireEvent} event of the kind `session.created` or `session.updated`
+ * @returns {string[] | null} null where it offers none, and keeps none
+ */
+export function conversationsOf(event) {
+  const names = event.session?.voiceloop?.conversations;
+  if (!Array.isArray(names)) return null;
+  return names.filter((name) => typeof name === 'string' && name).slice(0, MOST_TOLD);
+}
+
+/**
  * What somebody typed, under an id of the page's own, so that its echo is known.
  *
  * @param {string} id

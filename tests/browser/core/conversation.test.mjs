@@ -183,6 +183,37 @@ test('a token that was kept over a reload is shown first, and known to be spent'
   assert.equal(forgetful.token, null);
 });
 
+test('a kept conversation is opened again each time, and only until that is refused', () => {
+  const handshake = new Handshake('token', 'work');
+  const open = [{ type: 'voiceloop.conversation.open', name: 'work' }];
+  const created = (voiceloop) => ({ type: 'session.created', session: { voiceloop } });
+  for (let times = 0; times < 2; times++) {
+    assert.deepEqual(handshake.opened(), open);
+    assert.equal(handshake.received(created({})), null);
+    assert.ok(!handshake.ready);
+    assert.equal(handshake.received(created({ conversation: 'work' })), 'opened');
+    assert.ok(handshake.ready);
+    assert.equal(handshake.received({ type: 'error', error: {} }), null);
+    assert.equal(handshake.token, null);
+    handshake.closed();
+  }
+  handshake.opened();
+  handshake.received(created({}));
+  assert.equal(handshake.received({ type: 'error', error: {} }), 'refused');
+  assert.ok(handshake.ready);
+  assert.equal(handshake.conversation, '');
+  handshake.closed();
+  assert.deepEqual(handshake.opened(), []);
+});
+
+test('what a server offers of conversations is their names, whatever else it says', () => {
+  const told = (conversations) => ({ type: 'session.updated', session: { voiceloop: { conversations } } });
+  assert.equal(wire.conversationsOf({ type: 'session.updated' }), null);
+  assert.equal(wire.conversationsOf(told('work')), null);
+  assert.deepEqual(wire.conversationsOf(told([])), []);
+  assert.deepEqual(wire.conversationsOf(told(['b', 1, null, '', {}, 'a'])), ['b', 'a']);
+});
+
 // Microphone ---------------------------------------------------------------------------------------
 
 test('every trouble with a microphone has a sentence and a remedy', () => {

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from voiceloop.errors import ProtocolError
@@ -41,7 +41,9 @@ class Snapshot(Struct, frozen=True):
 def snapshot(dialogue: Dialogue) -> bytes:
     """Return the conversation as it is now. Items in progress are left out."""
     offered = replace(
-        dialogue.settings.voiceloop, voices=(), models=(), examples=(), notes=(), llm_servers=()
+        dialogue.settings.voiceloop,
+        **dict.fromkeys(("voices", "models", "examples", "notes", "llm_servers"), ()),
+        conversations=UNSET,
     )
     taken = Snapshot(
         dialogue.id,
