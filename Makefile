@@ -35,7 +35,11 @@ quick: .venv/test
 	@$(TEST_ENV) $(BIN)/pytest --quiet -m "(pure or virtual) and not slow and not full" --hypothesis-profile quick \
 	  --numprocesses auto --maxprocesses 4
 
-test: packages lint types ## lint, check types, run all tests
+test: packages lint ## lint, check types, run all tests
+	@$(MAKE) --no-print-directory --jobs 2 types every
+
+.PHONY: every
+every: .venv/test
 	@$(TEST_ENV) $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
