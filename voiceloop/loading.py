@@ -46,12 +46,14 @@ from voiceloop.tts.known import check_voice
 from voiceloop.types import Clause, Pcm, Span
 
 WARM_STEPS = 8
-"""Steps with a result that warm a language model up: some rounds, but no whole reply."""
+"""Number of steps with tokens that are taken to warm a language model up. They are some rounds, but
+no whole reply."""
 WARM_WINDOWS = 8
 """Number of windows that warm the VAD up. Its cost is the time of the quickest window, since other
 engines load at the same time and slow it down."""
 AT_ONCE_S = 0.001
-"""Maximum seconds of a window for which the VAD runs on the event loop, which it blocks."""
+"""If the VAD computes for at most this time for each window, in seconds, it runs on the event loop,
+which it blocks meanwhile."""
 
 
 def load_asr(config: Config) -> Asr:

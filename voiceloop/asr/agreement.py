@@ -50,7 +50,8 @@ class DividedWords:
     tentative: tuple[Word, ...]
     """Words of the hypothesis after the committed ones."""
     cuts: tuple[int, ...]
-    """Lengths, in ascending order, of the prefixes that `freeze` can take out of the hypothesis."""
+    """The places at which `freeze` can cut the hypothesis: numbers of words from its beginning, in
+    ascending order."""
 
 
 class LocalAgreement:

@@ -104,7 +104,7 @@ def load(
     opener: Callable[[Path, str, str], WhisperModel] = open_model,
     libraries: Callable[[], bool] = load_cublas,
 ) -> WhisperModel:
-    """Open the model in `folder`. `auto` means the GPU if it works there, or else the CPU.
+    """Open the model in `folder`. `auto` means the GPU if the model works on it, or else the CPU.
 
     `opener` takes the folder, the device and the type of the weights. `libraries` loads those that
     CTranslate2 needs on a GPU, and returns whether they were found. Raises ModelCorrupt,

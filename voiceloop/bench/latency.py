@@ -230,7 +230,8 @@ def _measure_clip(
 
 
 def decides(mode: SessionMode) -> bool:
-    """Return whether the endpoint decisions in takes of `mode` are always made by `mode` itself."""
+    """Return whether `mode` decides by itself when turns end. Other modes may replay the decisions
+    of `FOLLOWED`."""
     return bool(mode.endpoint) or mode == FOLLOWED
 
 
@@ -327,8 +328,8 @@ def _turns(measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def played(measured: Sequence[Measured]) -> dict[str, list[TurnTrace]]:
-    """Return all traces of each mode. They are numbered from 1 for each mode, since the numbers of
-    the sessions repeat."""
+    """Return all traces of each mode. In each mode the turns are numbered from 1, since each
+    session of the mode begins its own numbers at 1 again."""
     return {
         name: [
             replace(trace, turn=number)

@@ -37,7 +37,8 @@ from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.llm.rules.stats import LlmCounters
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
-"""File of questions in the starter models' domain, on which they were not trained."""
+"""File of questions. They are in the domain of the starter models, but not in their training
+data."""
 TEMPERATURE = 0.8
 """The temperature with --sampled, if `llm.temperature` is 0."""
 PLAIN, OWN = "none", "speculative"
@@ -171,8 +172,8 @@ def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
 def _every(
     config: LlmConfig, refused: dict[str, str], progress: Progress
 ) -> dict[str, SpeculativeLlm]:
-    """Load an engine for each draft, plain decoding first. Add to `refused` the reason why each
-    other draft fails."""
+    """Load an engine for each draft, plain decoding first. If a draft cannot be used, leave it out
+    and add the reason to `refused`."""
     engines: dict[str, SpeculativeLlm] = {}
     for name in _names(config):
         progress(f"loading the draft {name}" if name != PLAIN else "loading the target")
@@ -255,7 +256,8 @@ def refuse_empty(answers: Mapping[str, Sequence[MeasuredReply]]) -> None:
 def _models(
     own: Sequence[MeasuredReply], before: LlmCounters, after: LlmCounters
 ) -> dict[str, float | None]:
-    """Return the draft's ms per drafted token, and both models' ms per token of replies `own`.
+    """Return the draft's ms per drafted token, and the sum of both
+    models' ms per token of the replies in `own`.
 
     `before` and `after` are the counters before and after the replies.
     """

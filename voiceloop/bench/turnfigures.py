@@ -109,8 +109,8 @@ def outcome(take: Take, said: ClipSpeech) -> Outcome:
 
 def _endpoints(take: Take, said: ClipSpeech) -> tuple[int, int | None]:
     """Return the number of endpoints before the end of speech, and the delay in samples of the
-    first one after it; None if that was missed. If the true end is unknown, the last endpoint
-    counts as the one after it."""
+    first endpoint after the end of speech. The delay is None if there is no such endpoint in time.
+    If the true end of speech is unknown, the last endpoint counts as the first one after it."""
     ends = [event for event in take.events if isinstance(event, TurnEnded)]
     if said.end is None:
         return max(0, len(ends) - 1), ends[-1].sample - ends[-1].speech_end if ends else None
@@ -149,7 +149,7 @@ def mode_figures(
     """Return the figures of one mode.
 
     `words` are the word errors of all clips with known words. `whole` are the word errors when each
-    of these clips is decoded at once.
+    of these clips is decoded in one piece.
     """
     voice = [one.voice_to_voice_ms for one in outcomes if one.voice_to_voice_ms is not None]
     sums = [

@@ -27,7 +27,7 @@ from voiceloop.types import TokenBurst
 logger = logging.getLogger(__name__)
 
 MOST_SHARE = 0.45
-"""Share of the room for instructions that the history may take before it is condensed. Beyond two
+"""If the history takes more than this share of the room for prompts, it is condensed. Beyond two
 thirds of that room, the model itself leaves out the oldest turns."""
 LEFT_SHARE = 0.2
 """Share of that room that the history takes afterwards."""
@@ -88,7 +88,8 @@ async def _summary(
     engines: Engines,
     config: Config,
 ) -> str:
-    """Return a summary of the last one and of `turns`; empty if the model cannot make one."""
+    """Return a summary of the former summary and of `turns`. It is empty if the model cannot make
+    one."""
     llm = config.llm
     if llm.answers_little or llm.often_wrong:
         return ""

@@ -1,6 +1,7 @@
 """Virtual time: waiting takes no real time, and events of one moment have a fixed order.
 
-Scripted costs are round numbers, so a stage often ends at the very moment at which a frame arrives.
+A scripted stage takes a fixed time, a round number, so it often ends at the very moment at which a
+frame arrives.
 Then the frame comes first, with all that follows from it. The stages end after that, in the order
 of their ranks. Other tasks that can go on at the same time run in an order that is shuffled with a
 seed, so that no code relies on it. This module knows nothing of sessions.

@@ -39,8 +39,8 @@ def _facts(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answ
 
 
 def _forget_last(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Forget the fact that was kept last, if the user has just heard of it. Otherwise say nothing,
-    because the user is tired of the subject."""
+    """Answer "forget that". If a fact was kept in the previous turn, forget it. Otherwise the user
+    wants to drop the subject, so say nothing."""
     found = [fact for fact in known.facts if fact.number == known.just_kept]
     return _forgotten(found, phrases) if found else Answer("", aside=True)
 

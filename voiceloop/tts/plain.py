@@ -21,8 +21,8 @@ class PlainText(NamedTuple):
 
     text: str
     at: list[int]
-    """For each character, the index in the written text after the last character that it stands
-    for."""
+    """For each character of `text`, the end of the written characters that it replaces. It is an
+    exclusive index in the written text."""
 
 
 _UNIFIED = {

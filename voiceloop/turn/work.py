@@ -118,7 +118,7 @@ class TurnTasks:
         self.wake()
 
     def write(self, now: float) -> None:
-        """Note that the words of a turn in which nobody speaks are complete."""
+        """Note that the words of a written turn are complete. A written turn has no speech."""
         self.end()
         for mark in (Mark.ENDPOINT, Mark.TRANSCRIPT_FINAL):  # there is no SPEECH_END
             self.recorder.mark(mark, now)

@@ -30,7 +30,8 @@ from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
-"""Maximum number of stop strings in the protocol. Others are only looked for in the reply."""
+"""Maximum number of stop strings that are sent to the server. For any further ones, only the reply
+is searched here."""
 
 
 class RemoteConversation(ChatConversation):
@@ -48,8 +49,8 @@ class RemoteConversation(ChatConversation):
         return True
 
     def warm(self) -> None:
-        """Let the server begin a reply of one token. Raises Trouble, unless a thought has taken
-        that token."""
+        """Let the server begin a reply of one token. Raises Trouble. If the model spends that token
+        on thinking, that is no error."""
         self._set_request("Hello there.", 0)
         try:
             self._server.begin(self._request(most=1))
@@ -209,8 +210,8 @@ class RemoteLlm:
         return RemoteConversation(self._server, self._config, system, seed)
 
     def warm(self) -> None:
-        """Let the server load the model, and learn what it refuses, with a reply of one token.
-        Raises Trouble."""
+        """Ask for a reply of one token, so that the server loads the model, and this engine learns
+        which parts of a request it refuses. Raises Trouble."""
         self.conversation().warm()
 
 

@@ -17,8 +17,8 @@ from voiceloop.llm.remote.complaints import Garbled
 LONGEST_CALLS = 1_048_576
 """Maximum number of characters in all calls of a reply. More is an error."""
 _CRUMB = 16
-"""Number of characters that are added for each crumb, so that the number of crumbs is limited
-too."""
+"""Number of characters that each crumb counts in addition to its own, so that the limit of
+characters limits the number of crumbs too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A conversation as a shared store keeps it: the settings, the items, and what the skills know.
 
-Sound is left out, and so are the caches of the language model: the server that goes on reads the
-conversation again. Servers that share a store are configured alike. If a server lacks something,
-such as the voice, it uses its own.
+Sound is left out, and so are the caches of the language model: if the client returns to another
+server, the model there reads the conversation again. Servers that share a store are configured
+alike. If a server lacks something, such as the voice, it uses its own.
 """
 
 from __future__ import annotations
