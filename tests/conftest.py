@@ -5,6 +5,7 @@ Nothing here fakes a part of voiceloop: scripted engines are in fakes.py.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -57,6 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             f"no layer is marked in {', '.join(sorted(bare))}; write near the top: "
             f"pytestmark = pytest.mark.pure (or {', '.join(sorted(LAYERS - {'pure'}))})"
         )
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the thousands of tests, which live until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

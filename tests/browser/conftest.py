@@ -19,6 +19,8 @@ from tests.browser.standin import StandIn, standing_in
 from tests.conftest import lacking
 
 HERE = Path(__file__).parent
+HUM = (0.01 * np.sin(np.arange(48_000) * 2 * np.pi * 100 / 48_000)).astype(np.float32)
+"""A second at 48 kHz of what the microphone hears where nothing else is asked for."""
 EXPECTED = re.compile(
     r"WebSocket connection to .* failed: *($|.*ERR_CONNECTION_REFUSED)"
     # It asks for the page's icon when all else has been loaded.
@@ -97,6 +99,32 @@ class Visit:
 Open = Callable[..., Visit]
 
 
+def launched(
+    playwright: Playwright,
+    folder: Path,
+    microphone: npt.NDArray[np.float32],
+    rate: int,
+    *,
+    device: bool = True,
+    flags: tuple[str, ...] = (),
+) -> Browser:
+    """A browser whose `device` hears `microphone`, again and again."""
+    wav = folder / f"microphone-{len(list(folder.iterdir()))}.wav"
+    soundfile.write(wav, microphone, rate, "PCM_16")
+    fake = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={wav}"]
+    return playwright.chromium.launch(
+        executable_path=chromium(),
+        args=["--no-sandbox", *(fake if device else []), *flags],
+    )
+
+
+@pytest.fixture(scope="module")
+def humming(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser that hears a hum, for all pages that need nothing else: to begin one is dear."""
+    with launched(playwright, tmp_path_factory.mktemp("hum"), HUM, 48_000) as browser:
+        yield browser
+
+
 @pytest.fixture
 def server() -> Iterator[StandIn]:
     with standing_in(tap_worklet=HERE / "tap-worklet.js") as started:
@@ -104,7 +132,9 @@ def server() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def visit(playwright: Playwright, server: StandIn, tmp_path: Path) -> Iterator[Open]:
+def visit(
+    playwright: Playwright, humming: Browser, server: StandIn, tmp_path: Path
+) -> Iterator[Open]:
     """Call it to open the page; at the end nothing may have gone wrong in it."""
     browsers: list[Browser] = []
     visits: list[Visit] = []
@@ -121,16 +151,12 @@ def visit(playwright: Playwright, server: StandIn, tmp_path: Path) -> Iterator[O
         **options: object,
     ) -> Visit:
         """`microphone` is what it hears, at `rate`, again and again; a hum without it."""
-        if microphone is None:
-            microphone = (0.01 * np.sin(np.arange(rate) * 2 * np.pi * 100 / rate)).astype("f4")
-        wav = tmp_path / f"microphone-{len(visits)}.wav"
-        soundfile.write(wav, microphone, rate, "PCM_16")
-        fake = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={wav}"]
-        browser = playwright.chromium.launch(
-            executable_path=chromium(),
-            args=["--no-sandbox", *(fake if device else []), *flags],
-        )
-        browsers.append(browser)
+        if microphone is None and device and not flags:
+            browser = humming
+        else:
+            hears = HUM if microphone is None else microphone
+            browser = launched(playwright, tmp_path, hears, rate, device=device, flags=flags)
+            browsers.append(browser)
         context = browser.new_context(**options)  # pyright: ignore[reportArgumentType]
         if allowed:
             context.grant_permissions(["microphone"])
@@ -159,6 +185,8 @@ def visit(playwright: Playwright, server: StandIn, tmp_path: Path) -> Iterator[O
         return opened
 
     yield open_page
+    for opened in visits:
+        opened.context.close()
     for browser in browsers:
         browser.close()
     for opened in visits:
