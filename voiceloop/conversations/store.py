@@ -63,6 +63,8 @@ CREATE TABLE IF NOT EXISTS leases (
 );
 """
 _NAMES = {"conversations", "turns", "summaries", "facts", "leases"}
+_OF_SERVERS = {"kept"}
+"""The table of `server.store`, which may be this file too."""
 _TURN = "number, at, ended, language, said, replied, calls, words, chars, heard, kept, outcome"
 
 
@@ -212,7 +214,7 @@ class ConversationStore:
             for name in ("application_id", "user_version")
         )
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-        if not tables and not made_by:
+        if tables <= _OF_SERVERS and not made_by:
             database.executescript(
                 f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {MADE_BY};"
                 f" PRAGMA user_version = {VERSION}; COMMIT;"
