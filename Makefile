@@ -40,7 +40,7 @@ test: packages lint ## lint, check types, run all tests
 
 .PHONY: every
 every: .venv/test
-	@$(TEST_ENV) $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	@$(TEST_ENV) $(BIN)/pytest --numprocesses auto --maxprocesses 4
 
 test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
 	@$(TEST_ENV) $(BIN)/pytest -m full --timeout 0

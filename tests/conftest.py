@@ -14,14 +14,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from voiceloop.replay.clock import VirtualClock
 
-LAYERS = {"pure", "virtual", "real", "models", "browser", "audio", "gpu"}
+ORDER = ("audio", "browser", "real", "models", "gpu", "virtual", "pure")
+"""The layers of tests. Those that wait most come first, and short ones last."""
+LAYERS = set(ORDER)
+CARD = "tests/card"
+"""The tests of the virtual sound card. Two at once would leave gaps in each other's sound."""
 
 # Set before anything imports a hub client: tests get their models from the checkout.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -50,8 +55,23 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) * 3 // 2
 
 
+class Scheduler(LoadFileScheduling):
+    """Gives the tests of each file to one process, and those of the sound card to one as well."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return CARD if nodeid.startswith(f"{CARD}/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    """Let the files be begun in the order in which they are collected."""
+    config.option.loadscopereorder = False
+    return Scheduler(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse test modules that do not say which layer they belong to."""
+    """Refuse test modules that do not say which layer they belong to. Begin with the sound card,
+    and end with what is short."""
+    items.sort(key=_rank)
     bare = {item.path.name for item in items if not LAYERS & {m.name for m in item.iter_markers()}}
     if bare:
         raise pytest.UsageError(
@@ -64,6 +84,11 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector the thousands of tests, which live until the end."""
     gc.collect()
     gc.freeze()
+
+
+def _rank(item: pytest.Item) -> int:
+    marks = {mark.name for mark in item.iter_markers()}
+    return next((at for at, layer in enumerate(ORDER) if layer in marks), 0)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

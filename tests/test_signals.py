@@ -177,8 +177,7 @@ def kept(folder: Path) -> None:
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("before", [hearing, deaf])
-@pytest.mark.parametrize("number", OTHERS)
+@pytest.mark.parametrize(("number", "before"), [*zip(OTHERS, [hearing, deaf], strict=True)])
 def test_what_has_sounded_is_kept(
     tmp_path: Path, number: signal.Signals, before: Callable[[], None]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Live microphone and speaker on a card that is driven by hand; tests/test_talk.py has a real one.
+"""Live microphone and speaker on a card that is driven by hand; tests/card has a real one.
 
 The speaker runs on a virtual clock. The microphone needs an asyncio loop, and no time passes on it.
 """

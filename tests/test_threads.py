@@ -33,16 +33,16 @@ print(*told)
 
 
 @pytest.mark.parametrize(
-    ("asked", "variable", "expected"),
+    ("asked", "variable", "before", "expected"),
     [
-        (0, None, (SHARE, CORES, SHARE)),
-        (1, None, (1, 1, 1)),
-        (CORES, None, (CORES, CORES, CORES)),
-        (0, "1", (1, 1, 1)),
-        (2, "1", (1, 1, 1)),
+        (0, None, "", (SHARE, CORES, SHARE)),
+        (0, None, "import torch", (SHARE, CORES, SHARE)),
+        (1, None, "", (1, 1, 1)),
+        (CORES, None, "import torch", (CORES, CORES, CORES)),
+        (0, "1", "", (1, 1, 1)),
+        (2, "1", "import torch", (1, 1, 1)),
     ],
 )
-@pytest.mark.parametrize("before", ["", "import torch"], ids=["first", "after torch"])
 def test_threads_of_small_and_of_large_work(asked, variable, expected, before):
     env = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     if variable is not None:

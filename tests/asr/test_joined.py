@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,7 @@ def clips(speech: Path) -> dict[str, Pcm]:
     return found
 
 
-def joins(clips: dict[str, Pcm], count: int) -> Iterator[tuple[str, Pcm]]:
+def joins(clips: Mapping[str, Pcm], count: int) -> Iterator[tuple[str, Pcm]]:
     """What is said in pairs of them, and how that sounds."""
     drawn = random.Random(0)
     for _ in range(count):
@@ -88,12 +88,14 @@ def plain(asr: Whisper, pcm: Pcm) -> str:
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(2, id="quick"), pytest.param(60, id="all", marks=pytest.mark.full)]
+    ("count", "most"),
+    [pytest.param(2, 3, id="quick"), pytest.param(60, 5, id="all", marks=pytest.mark.full)],
 )
-def test_no_saying_is_lost_where_two_meet(clips: dict[str, Pcm], count: int) -> None:
+def test_no_saying_is_lost_where_two_meet(clips: dict[str, Pcm], count: int, most: int) -> None:
+    shortest = dict(sorted(clips.items(), key=lambda clip: len(clip[1]))[:most])
     asr = engine()
     errors = theirs = words = 0
-    for said, pcm in joins(clips, count):
+    for said, pcm in joins(shortest, count):
         check_settled(asr, pcm)
         compared = word_errors(said, written(asr, pcm))
         errors, words = errors + compared.errors, words + compared.words

@@ -169,10 +169,13 @@ def talk(
     return long
 
 
-def test_three_hundred_turns_stay_small_and_are_summarised_in_idle_time_only(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    "turns", [pytest.param(150, id="quick"), pytest.param(300, id="all", marks=pytest.mark.full)]
+)
+def test_many_turns_stay_small_and_are_summarised_in_idle_time_only(
+    tmp_path: Path, turns: int
 ) -> None:
-    path, turns = tmp_path / "c.sqlite3", 300
+    path = tmp_path / "c.sqlite3"
     tracemalloc.start()
     try:
         long = talk(path, turns)

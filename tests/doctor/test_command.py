@@ -161,8 +161,6 @@ def test_nothing_private_is_printed(tmp_path: Path) -> None:
         "folders that hold nothing": ["--llm.target", str(home / "llm"), "--asr.model", str(home)],
         "no such folders": ["--llm.target", "~/nosuch", "--tts.engine", "piper", "--tts.model",
                             str(home / "no.onnx")],
-        "a server that is not there": ["--llm.engine", "openai", "--llm.base-url", server,
-                                       "--llm.target", "x"],
         "an address with a key": ["--llm.engine", "openai", "--llm.target", "x", "--llm.base-url",
                                   f"https://me:{KEY}@{PLANTED}.example/v1"],
         "a file that is named": ["--config", str(broken)],

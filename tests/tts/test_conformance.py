@@ -170,7 +170,7 @@ def test_what_cannot_be_said_is_one_chunk_without_audio(engine: Tts, text: str) 
     assert not len(chunk.pcm)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text("abcde'-é日", min_size=1, max_size=8), min_size=1, max_size=25))
 def test_every_word_is_timed_once_in_order_where_it_ends(engine: Tts, words: list[str]) -> None:
     said = clause(" ".join(words), last=False)
@@ -195,7 +195,7 @@ def test_a_pause_by_its_mark_follows_a_clause_that_goes_on(
     _same(case, on[: len(on) - length], over)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example("Û3I")  # its first word is over before there is any sound
 @given(st.text(max_size=40))
 def test_any_text_is_spoken_or_passed_over(engine: Tts, text: str) -> None:

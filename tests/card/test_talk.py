@@ -26,7 +26,7 @@ import soundfile as sf
 
 from models.train.questions import spoken
 from models.train.voices import Voice
-from tests.pulse import RATE, VirtualCard, require_portaudio, virtual_card
+from tests.card.pulse import RATE, VirtualCard, hurry, require_portaudio, virtual_card
 from tests.server.serving import BY_ITSELF, until
 from tests.test_cli import LOADING, assert_one_line_and_a_hint
 from voiceloop.audio.files import AudioFile
@@ -91,6 +91,7 @@ class Talk:
         self.process = subprocess.Popen(
             [*command, *options], env=environment, stdout=pipe, stderr=pipe
         )
+        hurry(self.process)
         self.notes: list[str] = []
         self.turns: Queue[dict[str, Any]] = Queue()
         """Turns that are over, but for sounds without words: a busy machine leaves gaps in what

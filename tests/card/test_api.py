@@ -13,7 +13,7 @@ import pytest
 from models.train.questions import spoken
 from models.train.voices import Voice
 from tests.api.test_docs import ROOT, SCRIPT
-from tests.pulse import virtual_card
+from tests.card.pulse import hurry, virtual_card
 
 pytestmark = pytest.mark.audio
 
@@ -38,6 +38,7 @@ def test_a_spoken_question_is_answered_and_nothing_else(
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
+            hurry(process)
             try:
                 assert process.stdout is not None
                 assert process.stdout.readline() == "listening\n"

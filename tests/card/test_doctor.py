@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pulse import VirtualCard, virtual_card
+from tests.card.pulse import VirtualCard, virtual_card
 
 pytestmark = pytest.mark.audio
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from ctypes.util import find_library
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +41,8 @@ ECHO = "module-loopback source=speaker.monitor sink=user latency_msec=20"
 RAW = ("--raw", f"--rate={RATE}", "--channels=1", "--format=float32le")
 STEP = "--latency-msec=20"
 PRIORITY = -11
-"""Of the daemon and of those who play and record. Sound servers have it too: without it they would
-leave gaps in the sound beside other work, which no sound card does."""
+"""Of the daemon, of those who play and record, and of voiceloop: beside other tests they would
+leave gaps in the sound, which no sound card does."""
 
 
 class VirtualCard:
@@ -75,7 +76,7 @@ class VirtualCard:
         return np.frombuffer(whole[: len(whole) // 4 * 4], np.float32)
 
 
-def hurry(process: subprocess.Popen[bytes]) -> None:
+def hurry(process: subprocess.Popen[Any]) -> None:
     """Give a process the priority of a sound server, where we may."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, process.pid, PRIORITY)
