@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -92,7 +93,10 @@ def _rank(item: pytest.Item) -> int:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what is not promised of the shell that servers of tests run under."""
+    """Skip what is not promised of the shell that servers of tests run under. Take back what an
+    earlier test has set for the whole process: more threads give other sums, and take longer."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
     for mark in item.iter_markers("not_over"):
         if os.environ.get("VOICELOOP_TEST_SHELL") in mark.args:
             pytest.skip(mark.kwargs["why"])

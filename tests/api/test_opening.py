@@ -41,7 +41,11 @@ def anyio_backend() -> str:
 
 
 def own_threads() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name.startswith("voiceloop")]
+    """Those that do not end."""
+    threads = [one for one in threading.enumerate() if one.name.startswith("voiceloop")]
+    for one in threads:
+        one.join(5)
+    return [one.name for one in threads if one.is_alive()]
 
 
 # ---- settings

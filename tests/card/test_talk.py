@@ -209,9 +209,11 @@ def assert_a_conversation(
         assert QUESTIONS[question].lower() in text.lower(), (turns, said, talk.notes)
 
 
+@pytest.mark.parametrize("card", [False], indirect=True)
 def test_two_spoken_turns_are_answered_and_recorded(card: VirtualCard, tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
-    talk = Talk(card.environment, "--asr.engine", "whisper", "--record", str(recordings))
+    options = ("--asr.engine", "whisper", "--headphones", "--record", str(recordings))
+    talk = Talk(card.environment, *options)
     try:
         assert talk.listening.wait(120)
         for question in list(QUESTIONS)[:2]:
@@ -334,11 +336,13 @@ def test_ten_spoken_turns_are_answered_aloud(
     assert_a_conversation(card, tmp_path, capsys, 10)
 
 
+@pytest.mark.parametrize("card", [False], indirect=True)
 def test_a_conversation_goes_on_when_a_card_is_back_that_was_unplugged(
     card: VirtualCard, tmp_path: Path
 ) -> None:
     trace = tmp_path / "trace.json"
-    talk = Talk(card.environment, "--asr.engine", "whisper", "--trace", str(trace))
+    options = ("--asr.engine", "whisper", "--headphones", "--trace", str(trace))
+    talk = Talk(card.environment, *options)
     try:
         assert talk.listening.wait(120)
         say(card, "What is the capital of France?")
