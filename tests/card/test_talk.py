@@ -233,9 +233,10 @@ def test_two_spoken_turns_are_answered_and_recorded(card: VirtualCard, tmp_path:
         assert np.abs(sf.read(folder / name)[0]).max() > 0.01
 
 
+@pytest.mark.parametrize("card", [False], indirect=True)
 def test_after_the_wake_word_a_conversation_is_kept_and_goes_on(card: VirtualCard) -> None:
     pytest.importorskip("pymicro_wakeword", reason="pymicro-wakeword is not installed")
-    kept = ["--asr.engine", "whisper", "--conversation", "desk"]
+    kept = ["--asr.engine", "whisper", "--headphones", "--conversation", "desk"]
     talk = Talk(card.environment, *kept, "--wake.model", "okay_nabu")
     try:
         assert talk.listening.wait(120)
