@@ -48,7 +48,7 @@ class Scene:
 
 SCENES = (
     Scene("-10 dB"),
-    Scene("-5 dB, 0.2 s of reverberation", level_db=-5, rt60=0.2),
+    Scene("-5 dB and 0.2 s of reverberation", level_db=-5, rt60=0.2),
     Scene("+6 dB", level_db=6),
     Scene("150 ms late", late_ms=150),
     Scene("400 ms late", late_ms=400),
