@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests.card.pulse import VirtualCard, virtual_card
+from tests.card.pulse import VirtualCard
 
-pytestmark = pytest.mark.audio
+pytestmark = [pytest.mark.audio, pytest.mark.parametrize("card", [False], indirect=True)]
 
 CHECK = """
 from voiceloop.config import Config
@@ -21,15 +20,6 @@ from voiceloop.doctor.sound import sound
 for found in sound(Case(Config())):
     print(found.check, found.mark, found.text, sep="|")
 """
-
-
-@pytest.fixture
-def card(tmp_path: Path, require_program: Callable[[str], Path]) -> Iterator[VirtualCard]:
-    """A card whose microphone hears no speaker."""
-    folder = tmp_path / "card"
-    folder.mkdir()
-    with virtual_card(folder, require_program, echo=False) as made:
-        yield made
 
 
 def check(card: VirtualCard) -> dict[str, list[str]]:

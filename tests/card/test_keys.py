@@ -5,12 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.card.pulse import VirtualCard, hurry, virtual_card
+from tests.card.pulse import VirtualCard, hurry
 from tests.card.test_talk import say
 from tests.server.serving import BY_ITSELF
 from tests.terminals import Terminal
@@ -19,15 +17,6 @@ from voiceloop.cli import main
 pytestmark = pytest.mark.audio
 
 SKY = "Why is the sky blue?"
-
-
-@pytest.fixture
-def card(tmp_path: Path, require_program: Callable[[str], Path]) -> Iterator[VirtualCard]:
-    """The virtual sound card; its microphone hears the speaker, as in a room."""
-    folder = tmp_path / "card"
-    folder.mkdir()
-    with virtual_card(folder, require_program, echo=True) as card:
-        yield card
 
 
 def talk(card: VirtualCard, *options: str) -> Terminal:

@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -26,7 +25,7 @@ import soundfile as sf
 
 from models.train.questions import spoken
 from models.train.voices import Voice
-from tests.card.pulse import RATE, VirtualCard, hurry, require_portaudio, virtual_card
+from tests.card.pulse import RATE, VirtualCard, hurry, require_portaudio
 from tests.server.serving import BY_ITSELF, until
 from tests.test_cli import LOADING, assert_one_line_and_a_hint
 from voiceloop.audio.files import AudioFile
@@ -61,25 +60,9 @@ MAIN = """
 import signal, sys
 # What a shell runs in the background is deaf to Ctrl-C, and so would be all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from voiceloop.audio.files import AudioFile
-from voiceloop.bundled import bundled
 from voiceloop.__main__ import main
 sys.exit(main())
 """
-
-
-@pytest.fixture
-def card(
-    tmp_path: Path, require_program: Callable[[str], Path], request: pytest.FixtureRequest
-) -> Iterator[VirtualCard]:
-    """The virtual sound card, with its files in a folder of their own.
-
-    Its microphone hears the speaker, but for tests that set the parameter to False.
-    """
-    folder = tmp_path / "card"
-    folder.mkdir()
-    with virtual_card(folder, require_program, echo=getattr(request, "param", True)) as card:
-        yield card
 
 
 class Talk:
