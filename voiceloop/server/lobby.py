@@ -333,8 +333,10 @@ class SessionRegistry:
             connection.close(POLICY, ELSEWHERE)
             await connection.over.wait()
         if opened := kept.dialogue.opened:
-            await opened.close()
-            del self._open[opened.name]
+            try:
+                await opened.close()
+            finally:
+                del self._open[opened.name]
         if holding is not None and not lasts:
             try:
                 await self._sessions.end(holding)
