@@ -216,6 +216,13 @@ def table(records: Sequence[Any]) -> list[str]:
     return lines
 
 
+def save(path: Path, record: object) -> None:
+    """Write a record to a file as JSON."""
+    with replacing(path) as file:
+        json.dump(record, file, indent=1)
+        file.write("\n")
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the command line. Return the exit status."""
     command = parse({"run": Everyday}, ["run", *argv])
@@ -232,9 +239,7 @@ def main(argv: Sequence[str]) -> int:
         records = anyio.run(partial(ask_all, engines, config, questions))
     print(*table(records), sep="\n")
     if command.out:
-        with replacing(command.out) as file:
-            json.dump({"running": engine_names(config), "answers": records}, file, indent=1)
-            file.write("\n")
+        save(command.out, {"running": engine_names(config), "answers": records})
     return 0
 
 

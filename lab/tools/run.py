@@ -11,7 +11,6 @@ flag.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import tomllib
@@ -23,7 +22,7 @@ from typing import Annotated, Any
 import anyio
 from msgspec.structs import replace
 
-from lab.everyday.run import SPEAKER_RATE, SilentMicrophone, Watch
+from lab.everyday.run import SPEAKER_RATE, SilentMicrophone, Watch, save
 from lab.tools.judge import SpokenRequest, read, wrong
 from lab.tools.own import OWN
 from voiceloop.audio.devices import NullSpeaker
@@ -35,7 +34,6 @@ from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
 from voiceloop.loading import load_asr, load_tts, load_vad, open_engines
-from voiceloop.outputs import replacing
 from voiceloop.session import Session
 from voiceloop.startup import configure, settled
 from voiceloop.status import engine_names
@@ -138,9 +136,7 @@ def main(argv: Sequence[str]) -> int:
         records = anyio.run(partial(ask_all, requests, texts, engines, config))
     print(*table(records), sep="\n")
     if command.out:
-        with replacing(command.out) as file:
-            json.dump({"running": engine_names(config), "calls": records}, file, indent=1)
-            file.write("\n")
+        save(command.out, {"running": engine_names(config), "calls": records})
     return 0
 
 
