@@ -8,10 +8,9 @@ modules decide what a client may do and how much, and how events travel.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 
 import anyio
@@ -26,7 +25,7 @@ from voiceloop.schema import tag_of
 from voiceloop.server.asking import SILENCE, Asking
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.history import text_of
+from voiceloop.server.editing import Editing
 from voiceloop.server.inputbuffer import InputBuffer
 from voiceloop.server.speaking import Out, Speaking
 from voiceloop.server.turnlog import TurnLog
@@ -67,14 +66,10 @@ from voiceloop.wire.extensions import (
     Resume,
     TraceSent,
 )
-from voiceloop.wire.items import FunctionCallOutput, InputAudioPart, Message
-from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import (
     Error,
     ErrorDetails,
     InputCleared,
-    ItemAdded,
-    ItemDeleted,
     SessionCreated,
     SessionUpdated,
 )
@@ -131,6 +126,7 @@ class ClientSession:
             self.microphone, self.session, dialogue.settings, dialogue.config.turns
         )
         self._asking = Asking(dialogue, self.session, self.microphone, self._speaking, out)
+        self._editing = Editing(dialogue, self.session, self._speaking, self._asking, out)
         self._noticed = ""
         """Text of the session's last notice, which says what went wrong if a turn fails."""
         self._scope, self._over = anyio.CancelScope(), anyio.Event()
@@ -147,7 +143,7 @@ class ClientSession:
         """Send a new client the settings of its session, and the items of a conversation that was
         kept."""
         self._out.put(SessionCreated(as_told(self._dialogue.settings)))
-        self._send(self._dialogue.ledger.told_again())
+        self._editing.send(self._dialogue.ledger.told_again())
 
     def offer(
         self, llm_servers: tuple[LlmServer, ...], conversations: tuple[str, ...] | UnsetType
@@ -164,7 +160,7 @@ class ClientSession:
         """Send all items of the conversation to a client that has come back, and let the language
         model read them."""
         self._asking.rewrite()
-        self._send(self._dialogue.ledger.told_again())
+        self._editing.send(self._dialogue.ledger.told_again())
 
     async def run(self) -> None:
         """Converse until `stop` is called."""
@@ -212,7 +208,7 @@ class ClientSession:
                 self._buffer.clear()
                 self._out.put(InputCleared())
             case ItemCreate() | ItemRetrieve() | ItemDelete() | ItemTruncate():
-                self._edit(event)
+                self._editing.edit(event)
             case ResponseCreate():
                 self._asking.ask(event)
             case ResponseCancel():
@@ -250,49 +246,6 @@ class ClientSession:
             thinks=not self._dialogue.transcribes,
         )
 
-    def _edit(self, event: ItemCreate | ItemRetrieve | ItemDelete | ItemTruncate) -> None:
-        """Retrieve, create, delete or truncate an item."""
-        ledger = self._dialogue.ledger
-        match event:
-            case ItemCreate():
-                self._create(event)
-            case ItemRetrieve():
-                self._out.put(ledger.retrieve(event.item_id))
-            case ItemDelete():
-                self._send([ledger.delete(event.item_id)])
-                self._asking.rewrite()
-            case ItemTruncate():
-                self._truncate(event)
-
-    def _create(self, event: ItemCreate) -> None:
-        """Add an item of the client's. It is a text or an output to answer, or else new history."""
-        item, ledger, unanswered = event.item, self._dialogue.ledger, self._asking.unanswered
-        spoken = isinstance(item, Message) and any(
-            isinstance(part, InputAudioPart) and part.transcript is None for part in item.content
-        )
-        if spoken:
-            raise ProtocolError(
-                "item.content has audio without its transcript",
-                "send audio with input_audio_buffer.append",
-                param="item.content",
-            )
-        created = ledger.create(event)
-        self._send(created)
-        added = next(one.item.id for one in created if isinstance(one, ItemAdded))
-        match item:
-            case Message(role="user") if added == ledger.last_id:
-                unanswered.write(added, text_of(item))
-            case FunctionCallOutput():
-                if not unanswered.bring(item.call_id, item.output):
-                    self._asking.rewrite()
-            case Message(role="assistant"):  # the client restores an earlier conversation
-                earlier = takewhile(lambda one: one.id != added, ledger.items)
-                question = unanswered.take_texts([one.id for one in earlier])
-                self._dialogue.skills.note(question, text_of(item), None)
-                self._asking.rewrite()
-            case _:
-                self._asking.rewrite()
-
     def _cancel(self, event: ResponseCancel) -> None:
         """Stop a response. Raises ProtocolError if it is not in progress."""
         if event.response_id is None:
@@ -308,17 +261,6 @@ class ClientSession:
             )
         self._begin_response(turn)  # it may be cancelled before its first word
         self._speaking.cancel(turn)
-
-    def _truncate(self, event: ItemTruncate) -> None:
-        """Cut a message of the model to what was heard. If its response is in progress, cancel that
-        now, and cut the message when the response has ended."""
-        if (turn := self._speaking.turn_of(event.item_id)) is not None:
-            self.session.cancel(turn)
-            self._speaking.cancel(turn, event)
-            return
-        heard = partial(self._speaking.heard, event.item_id)
-        self._out.put(self._dialogue.ledger.truncate(event, heard))
-        self._asking.rewrite()
 
     # ---- events from the session
 
@@ -410,7 +352,7 @@ class ClientSession:
                 self._asking.rewrite()
             if spoken.stopped is not None:
                 try:
-                    self._truncate(spoken.stopped)
+                    self._editing.truncate(spoken.stopped)
                 except ProtocolError as error:
                     self._out.refuse(error, spoken.stopped.event_id)
         if dialogue.kept and dialogue.kept.refreshes():
@@ -420,13 +362,6 @@ class ClientSession:
             response_id = spoken.response.id if spoken else None
             self._out.put(TraceSent(response_id, item_id, trace_fields(trace)))
         self._ended(trace)
-
-    def _send(self, events: Iterable[ServerEvent]) -> None:
-        """Send events. A text whose item is deleted needs no answer any more."""
-        for event in events:
-            if isinstance(event, ItemDeleted):
-                self._asking.unanswered.forget(event.item_id)
-            self._out.put(event)
 
 
 def _tell(dialogue: Dialogue, report: Report | None, trace: TurnTrace, text: TurnText) -> None:
