@@ -60,6 +60,13 @@ async def test_an_echo_that_stays_is_said_to() -> None:
     assert "cannot be removed" in speaker
 
 
+def test_gaps_in_the_sound_are_not_blamed_on_the_room() -> None:
+    pcm = speech(1)
+    found = Checkup(silence(SPEECH_RATE), pcm, pcm, Duplex.HALF, None, gaps=True)
+    *_, speaker = found.findings()
+    assert "gaps" in speaker and "cannot" not in speaker
+
+
 @pytest.mark.parametrize(
     ("gain", "words"),
     [(0.0, "no voice"), (0.02, "too quiet"), (1.0, "heard well"), (40, "clipped")],

@@ -107,6 +107,7 @@ def virtual_card(
     environment = os.environ | {
         "HOME": str(folder),
         "XDG_RUNTIME_DIR": str(folder),
+        "TMPDIR": str(folder),
         "PULSE_SERVER": f"unix:{socket}",
         "ALSA_CONFIG_PATH": str(config),
     }

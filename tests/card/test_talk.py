@@ -414,10 +414,14 @@ def test_an_unknown_name_is_answered_with_those_there_are(card: VirtualCard, way
 
 def test_the_devices_are_listed_and_tried(card: VirtualCard) -> None:
     def devices(*options: str) -> str:
-        command = [sys.executable, "-m", "voiceloop", "devices", *options]
-        done = subprocess.run(command, env=card.environment, text=True, capture_output=True)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        command, pipe = [sys.executable, "-m", "voiceloop", "devices", *options], subprocess.PIPE
+        with subprocess.Popen(
+            command, env=card.environment, text=True, stdout=pipe, stderr=pipe
+        ) as process:
+            hurry(process)
+            said, noise = process.communicate()
+        assert (process.returncode, noise) == (0, "")
+        return said
 
     inputs, outputs = devices().split("speakers, for --output:\n")
     assert inputs.startswith("microphones, for --input:\n")

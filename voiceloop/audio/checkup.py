@@ -73,6 +73,8 @@ class Checkup:
     delay_ms: float | None
     """Milliseconds by which the echo came later than the devices' times say; None if no echo was
     found."""
+    gaps: bool = False
+    """Whether a device lost samples while the chime sounded."""
 
     def findings(self) -> Iterator[str]:
         """Yield the findings as texts for the user, one line each."""
@@ -101,6 +103,8 @@ class Checkup:
             heard += " than the devices say"
         if self.duplex is Duplex.FULL:
             return f"{heard}: talk removes that, and you can interrupt it"
+        if self.gaps:
+            return f"{heard}, but the sound had gaps: end other programs, and try again"
         return f"{heard}, and it cannot be removed: turn the speaker down, or use headphones"
 
 
@@ -143,8 +147,10 @@ async def examine(
         quiet = (await listen(QUIET_S))[-SPEECH_RATE:]
         say("a sound is played")
         tasks.start_soon(play)
+        unbroken = card.microphone.stretch, card.speaker.stretch
         echo = await listen(CHIME_S)
         await listen(1.0)
+        gaps = (card.microphone.stretch, card.speaker.stretch) != unbroken
         say("now speak as you will later")
         voice = await listen(SPEAK_S)
-    return Checkup(quiet, echo, voice, canceller.duplex, canceller.alignment.delay_ms)
+    return Checkup(quiet, echo, voice, canceller.duplex, canceller.alignment.delay_ms, gaps)
