@@ -16,6 +16,7 @@ from voiceloop.tools.declared import tool
 from voiceloop.tools.results import ASK_FIRST, DATA_ONLY
 from voiceloop.tools.toolbox import Toolbox
 from voiceloop.trace.record import Mark
+from voiceloop.turn.thinking import TOOL_ROUNDS
 from voiceloop.types import FloorChange, Notice, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual
@@ -64,9 +65,14 @@ class House:
 
 
 async def talk(
-    *utterances: Utterance, replies: Replies, toolbox: Toolbox, ends: bool = True, **options: Any
+    *utterances: Utterance,
+    replies: Replies,
+    toolbox: Toolbox,
+    ends: bool = True,
+    after: Sequence[str | ToolCall] = ("The door ", "is open."),
+    **options: Any,
 ) -> Result:
-    results: dict[str, Sequence[str]] = {"open_door": ("The door ", "is open.")}
+    results = {"open_door": after}
     llm = ScriptedLlm(replies, results=results)
     return await converse(*utterances, llm=llm, toolbox=toolbox, config=CONFIG, **options)
 
@@ -115,6 +121,35 @@ async def test_two_tools_run_at_once_and_their_results_come_in_the_order_of_the_
         '{"data": "the front door is open"}',
     ]
     assert result.traces[0].outcome == "done"
+
+
+@pytest.mark.parametrize(("door", "opened"), [("front", ["front"]), ("back", ["front", "back"])])
+async def test_a_call_that_a_reply_repeats_is_carried_out_once(
+    door: str, opened: list[str]
+) -> None:
+    house, first, again = House(), call("open_door", door="front"), call("open_door", door=door)
+    box, replies = Toolbox([house.tool()]), {"Open the door": (first,)}
+    result = await talk(OPEN, replies=replies, after=(again,), toolbox=box)
+    (trace,) = result.traces
+    assert house.noted == [f"{what} {which}" for which in opened for what in ("begins", "ends")]
+    assert (trace.heard, trace.outcome) == ("Done.", "silent")
+
+
+async def test_a_call_that_has_failed_may_be_made_again() -> None:
+    tries = 0
+
+    @tool
+    async def open_door() -> str:
+        """Open a door."""
+        nonlocal tries
+        tries += 1
+        raise OSError("it is stuck")
+
+    replies: Replies = {"Open the door": (call("open_door"),)}
+    box, after = Toolbox([open_door]), (call("open_door"),)
+    result = await talk(OPEN, replies=replies, after=after, toolbox=box)
+    assert tries == TOOL_ROUNDS
+    assert result.traces[0].heard == "I have nothing to say to that."
 
 
 STOP = Utterance(3.2, "no wait stop that")

@@ -538,6 +538,7 @@ GERMAN = Language(
     articles=frozenset("der die das den ein eine".split()),
     apology="Entschuldigung, ich kann gerade nicht antworten.",
     nothing="Dazu habe ich nichts zu sagen.",
+    done="Erledigt.",
     welcome="Da bist du ja wieder.",
     spoken=_SPOKEN,
 )

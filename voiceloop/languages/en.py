@@ -505,6 +505,7 @@ ENGLISH = Language(
     articles=frozenset({"a", "an", "the"}),
     apology="Sorry, I can't answer right now.",
     nothing="I have nothing to say to that.",
+    done="Done.",
     welcome="Welcome back.",
     spoken=_SPOKEN,
 )

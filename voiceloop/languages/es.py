@@ -516,6 +516,7 @@ SPANISH = Language(
     articles=frozenset("el la un una los las".split()),
     apology="Lo siento, ahora mismo no puedo responder.",
     nothing="No tengo nada que decir a eso.",
+    done="Hecho.",
     welcome="Hola de nuevo.",
     spoken=_SPOKEN,
 )

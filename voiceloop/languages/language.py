@@ -33,7 +33,8 @@ class Language:
     """A language. With a code alone, it is a language that voiceloop knows nothing about.
 
     An *ending* is the last word of an utterance, or its last few words, in lower case and separated
-    by single spaces. It may contain `START` and `NUMBER`.
+    by single spaces. It may contain `START` and `NUMBER`. It has many fields, because all that is
+    special about a language is here.
     """
 
     code: str
@@ -58,6 +59,8 @@ class Language:
     """Text that is said when a reply fails; empty says nothing."""
     nothing: str = ""
     """Text that is said when a reply contains nothing to say; empty says nothing."""
+    done: str = ""
+    """Text that is said instead if such a reply has carried something out."""
     welcome: str = ""
     """Text that is said when an earlier conversation goes on; empty says nothing."""
     spoken: SpeakingRules | None = None

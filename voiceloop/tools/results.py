@@ -78,6 +78,11 @@ def error(text: str) -> str:
     return _wrapped("error", " ".join(text[: 4 * MOST_ERROR_CHARS].split()), MOST_ERROR_CHARS)
 
 
+def is_error(result: str) -> bool:
+    """Return whether a result is an error."""
+    return result.startswith('{"error"')
+
+
 def shortened(text: str, most: int) -> str:
     """Return `text` without what steers a model, cut to `most` characters with a mark."""
     known = harmless(text[: 2 * most + 1])

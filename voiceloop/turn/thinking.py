@@ -16,6 +16,7 @@ from voiceloop.engines import Steps
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import language
 from voiceloop.skills.known import Answer
+from voiceloop.tools.results import is_error
 from voiceloop.trace.record import TOOL, Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
 from voiceloop.turn.gate import Gate
@@ -113,7 +114,7 @@ class Thinking:
             finally:
                 self.until = anyio.current_time()
             if not self._says_something():
-                self.instead = self.language.nothing if self._request.options.spoken else ""
+                self.instead = self._without_words() if self._request.options.spoken else ""
         except VoiceloopError as error:
             await self._gate.opened()
             self.failure = error
@@ -134,6 +135,8 @@ class Thinking:
             async with aclosing(self._items(steps)) as items:
                 async for item in items:
                     if isinstance(item, ToolCall):
+                        if self._has_done(item):
+                            continue
                         calls.append(item)
                     yield item
             if not calls or self.too_long:
@@ -202,6 +205,15 @@ class Thinking:
         self._ends += [before + end for end in ends]
         self.said += burst.text
 
+    def _has_done(self, call: ToolCall) -> bool:
+        """Return whether this reply has already carried out the same call. A small model may repeat
+        a call instead of telling its result."""
+        meant = call.name, call.arguments
+        return any(
+            (one.name, one.arguments) == meant and not is_error(result)
+            for one, result in self.results
+        )
+
     def _owned(self, call: ToolCall) -> ToolCall:
         options, toolbox = self._request.options, self._resources.toolbox
         if call.problem:
@@ -221,6 +233,11 @@ class Thinking:
         if not self._request.options.spoken:
             return bool(self.said.strip())
         return bool(normalize(self.said, self.language).words)
+
+    def _without_words(self) -> str:
+        """Return what is said in place of a reply without words."""
+        done = any(not is_error(result) for _, result in self.results)
+        return self.language.done if done else self.language.nothing
 
     def _note(self, item: TokenBurst | ToolCall, begun: float) -> None:
         now = anyio.current_time()
