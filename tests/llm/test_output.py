@@ -120,6 +120,13 @@ def test_a_call_in_a_code_fence_leaves_no_fence(workshop, info, name):
         assert spoken(found) == f"Well.\n```{info}\n{body}\n```\nBye."
 
 
+@pytest.mark.parametrize("body", ["", "\n", CALL.removeprefix("<tool_call>")[:-12]])
+def test_marks_of_the_list_of_tools_are_no_speech(workshop, body):
+    found = items(workshop, workshop.template.encode(f"Well.<tools>{body}</tools> Bye."))
+    assert spoken(found) == "Well. Bye."
+    assert [call.name for call in calls(found)] == (["set_timer"] if body.strip() else [])
+
+
 @pytest.mark.parametrize("given", ["", ', "arguments": null', ', "arguments": ""'])
 def test_a_call_may_have_no_arguments(workshop, given):
     ids = workshop.template.encode(f'<tool_call>{{"name": "get_time"{given}}}</tool_call>')
@@ -130,7 +137,7 @@ def test_a_call_may_have_no_arguments(workshop, given):
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ("", "no JSON"),
+        ("call", "no JSON"),
         ("{", "no JSON"),
         ("[]", "no name"),
         ("3", "no name"),

@@ -234,6 +234,22 @@ def test_of_several_templates_the_usual_one_is_taken(named: dict[str, str], plai
     assert ("See what is there." in told) == ("tool_use" in named)
 
 
+def test_the_form_of_a_call_has_no_braces_too_many() -> None:
+    form = r"{\"name\": <function-name>, \"arguments\": <args-json-object>}"
+    said = f'{{% if tools %}}{{{{ "Write {{{form}}}. " }}}}{{% endif %}}'
+    tokenizer: Any = build_tokenizer(said + TEMPLATE)
+    told = tokenizer.decode(ChatTemplate(tokenizer, "a").opening("", [LOOK]))
+    assert told.startswith('Write {"name": <function-name>, "arguments": <args-json-object>}. ')
+
+
+def test_calls_begin_with_a_mark_json_or_a_fence_and_with_no_end_of_a_reply() -> None:
+    tokenizer: Any = build_tokenizer()
+    template = ChatTemplate(tokenizer, "a")
+    begin = {tokenizer.convert_ids_to_tokens(token) for token in template.call_beginnings}
+    assert {"<tool_call>", "{", "<", "`", "["} <= begin
+    assert not begin & {"<|im_end|>", "<|im_start|>", "a", "."}
+
+
 def test_of_several_templates_without_a_usual_one_none_is_guessed() -> None:
     tokenizer: Any = build_tokenizer()
     tokenizer.chat_template = {"rag": TEMPLATE, "plain": OTHER}

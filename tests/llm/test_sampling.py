@@ -12,7 +12,15 @@ from transformers import RepetitionPenaltyLogitsProcessor
 
 from tests.llm.distributions import CPU, p_value
 from voiceloop.errors import EngineError
-from voiceloop.llm.rules.sampling import Noise, Penalties, RandomStream, Sampling, choose, warp
+from voiceloop.llm.rules.sampling import (
+    Noise,
+    Penalties,
+    RandomStream,
+    Sampling,
+    choose,
+    decide_call,
+    warp,
+)
 
 pytestmark = pytest.mark.pure
 NONE = torch.empty(0, dtype=torch.long)
@@ -53,6 +61,20 @@ def test_chosen_tokens_follow_the_warped_distribution(sampling: Sampling, seed: 
 def test_the_statistic_tells_a_wrong_distribution_from_the_right_one(wrong: Sampling) -> None:
     logits = torch.linspace(0, 2.5, 8, dtype=torch.float64)
     assert p_value(drawn(logits, wrong), logits.softmax(-1)) < 1e-10
+
+
+# ---- whether a reply calls a tool
+
+
+def test_words_may_be_likelier_together_than_the_likeliest_token() -> None:
+    logits = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()
+    assert int(logits.argmax()) == 0
+    for begins, calls in (({0}, False), ({0, 3}, True), ({1, 2}, True), ({1, 3}, False)):
+        (scores,) = decide_call(2 * logits.unsqueeze(0), logits, frozenset(begins))
+        assert (int(scores.argmax()) in begins) == calls
+        kept = scores > -torch.inf
+        assert torch.equal(scores[kept], 2 * logits[kept])
+        assert {*kept.nonzero().flatten().tolist()} == (begins if calls else {*range(4)} - begins)
 
 
 # ---- noise

@@ -122,6 +122,30 @@ def test_logits_can_be_watched_anywhere_in_what_a_pass_reads(workshop, watched, 
         assert found == pytest.approx(float(logits.softmax(-1)[3:6].sum()), rel=1e-5)
 
 
+@pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
+def test_a_reply_calls_a_tool_if_that_is_likelier_than_words(workshop, sampling):
+    target, other, kinds = workshop.decoder(), workshop.decoder(seed=1), set[bool]()
+    rng = random.Random(3)
+    for prompt in prompts(workshop.vocab, 8):
+        logits = target.forward(torch.tensor(prompt), KvCache(CAPACITY), 1)[0]
+        begins = frozenset(rng.sample(range(workshop.vocab), workshop.vocab // 2))
+        calling = float(logits.softmax(-1)[[*begins]].sum()) >= 0.5
+        kinds.add(calling)
+        whole = Prompt(prompt, 1, watched=len(prompt), calls=begins)
+        made = speculator(target, None, sampling, None, ends=[3, 4])
+        first = run(made.revise(whole, [])).tokens[0]
+        assert (first in begins) == calling
+        ending = float(logits.softmax(-1)[3:5].sum())
+        assert made.ending(len(prompt)) == pytest.approx(ending, rel=1e-5)
+        for old in ([], [first], [(first + 1) % workshop.vocab], [first, 0, 1, 2]):
+            made = speculator(target, other, sampling, 4)
+            assert run(made.revise(whole, old)).tokens[0] == first
+        (only,) = run(speculator(target, None, sampling, None).read(whole))
+        kept = {*(only > -torch.inf).nonzero().flatten().tolist()}
+        assert kept == (begins if calling else {*range(workshop.vocab)} - begins)
+    assert kinds == {True, False}
+
+
 def carried(samples: int, fault: str = "none") -> tuple[float, LlmCounters]:
     """P-value of two tokens under the third prompt, carried there over the two before it."""
     sampling = Sampling(1.0, verification="rejection", repetition_penalty=1.3)

@@ -20,7 +20,7 @@ from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, Scr
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.tools.declared import tool
-from voiceloop.tools.results import DATA_ONLY
+from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.types import ToolCall
 from voiceloop.wire.ids import maker
@@ -134,7 +134,7 @@ async def test_the_servers_own_tools_are_for_its_own_assistant_alone(
 
     own, _ = dialogue(Toolbox([open_door]))
     told, tools, _ = own.seen(own.settings)
-    assert [one.name for one in tools] == ["open_door"] and told.endswith(DATA_ONLY)
+    assert [one.name for one in tools] == ["open_door"] and told.endswith(IF_ASKED)
     async with client(own, **session) as one:
         assert text(await ask(one, "Open the door")) == "Well."
         told, tools, _ = own.seen(own.settings)

@@ -127,6 +127,8 @@ class SpeculativeConversation:
         """The tools of which each reply has to call one; empty if replies may be text."""
         self._call: Sequence[int] = ()
         """The ids with which all calls of required tools begin."""
+        self._calls = frozenset[int]()
+        """The tokens with which a call begins; empty if no tools are offered."""
 
     @property
     def _capacity(self) -> int:
@@ -252,6 +254,7 @@ class SpeculativeConversation:
     ) -> None:
         template = self._template
         self._required, self._call = tuple(required), template.call_of(required)
+        self._calls = template.call_beginnings if tools else frozenset()
         opening = template.opening(system, tools)
         words = [[part for part in one.replied if isinstance(part, str)] for one in past]
         replies = [template.words(own) for own in words]
@@ -298,7 +301,7 @@ class SpeculativeConversation:
         words = self._template.content(f"{carried} {text}".strip())
         earlier = self._earlier(words, None if turn == self._request.turn else self._reply)
         ids = [*before, *words]
-        return Prompt(ids, turn, earlier=earlier), common(ids, self._ids)
+        return Prompt(ids, turn, earlier=earlier, calls=self._calls), common(ids, self._ids)
 
     def _before(self, turn: int) -> tuple[list[int], str]:
         """Return the ids before the user's text of `turn`, and the text of earlier turns that got
@@ -460,8 +463,17 @@ class SpeculativeConversation:
         """Take the first step of a reply that may have `most` more tokens."""
         words = self._ids[self._starts[-1] : reply.request_end]
         earlier = self._earlier(words, reply if reply.returned else None)
+        calls = frozenset[int]() if reply.call else self._calls
         prompt = Prompt(
-            *(self._ids, reply.turn, reply.chosen, self._request.bare, earlier, reply.avoided)
+            *(
+                self._ids,
+                reply.turn,
+                reply.chosen,
+                self._request.bare,
+                earlier,
+                reply.avoided,
+                calls,
+            )
         )
         first = self.hook.first(prompt, most, partial(self._output, reply.call))
         if first is not None:

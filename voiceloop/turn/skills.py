@@ -21,7 +21,7 @@ from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
 from voiceloop.skills.known import Answer, Fact, SkillContext, Timer, VoiceAdjustment
 from voiceloop.skills.tools import TOOLS, run_tool
-from voiceloop.tools.results import DATA_ONLY
+from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.types import Tool, ToolCall
 
@@ -48,7 +48,7 @@ def prompt(system: str, now: datetime, config: Config, toolbox: Toolbox = NO_TOO
     """Return the system prompt of a conversation that begins at `now`, in which the language model
     is told about the tools in `toolbox`."""
     whole = told(system, now, config.place)
-    return f"{whole} {DATA_ONLY}" if whole and toolbox else whole
+    return f"{whole} {DATA_ONLY} {IF_ASKED}" if whole and toolbox else whole
 
 
 def offered(config: Config, toolbox: Toolbox = NO_TOOLS) -> Sequence[Tool]:

@@ -31,7 +31,7 @@ from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK, Decoder, feed
 from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
-from voiceloop.llm.rules.sampling import Penalties, Sampling
+from voiceloop.llm.rules.sampling import Penalties, Sampling, decide_call
 from voiceloop.llm.rules.stats import Stats, Step
 from voiceloop.llm.rules.tree import Tree, chain
 from voiceloop.llm.rules.verify import DraftTokens, Verifier
@@ -59,6 +59,8 @@ class Prompt:
     """The tokens of earlier replies and of the user's words, for the repetition penalty."""
     avoided: int | None = None
     """A token that the reply may not begin with."""
+    calls: frozenset[int] = frozenset()
+    """The tokens with which a call of a tool begins, if the reply may call one; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,14 @@ class PassPlan:
 
 @dataclass(frozen=True, slots=True)
 class _ReplyStart:
-    """The place of a reply. `first` and `avoided` are `position` and `avoided` of its `Prompt`."""
+    """The place of a reply. `first`, `avoided` and `calls` are `position`, `avoided` and `calls` of
+    its `Prompt`."""
 
     start: int = 0
     """The length of its prompt."""
     first: int = 0
     avoided: int | None = None
+    calls: frozenset[int] = frozenset()
 
     def position(self, length: int) -> int:
         """Return the index, among the turn's tokens, of the token after the first `length` ids."""
@@ -263,8 +267,8 @@ class Speculator:
         x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
         follows = None if x.branches is None else followed(x.branches, logits.device)
         scores = self._penalties.apply(logits[-len(x) - 1 :], x.tokens, follows=follows)
-        if self._reply.avoided is not None and known == self._reply.start:
-            scores[0, self._reply.avoided] = -torch.inf
+        if known == self._reply.start:
+            scores = self._beginning(scores, logits[-len(x) - 1])
         path, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
         if plan.watched is not None:
             self._record_ending(plan.watched, logits[0])
@@ -339,7 +343,7 @@ class Speculator:
         step = Step(start=plan.start, rows=rows, prompt=rows, target_ms=watch.take())
         self.stats.target_pass(step)
         self.stats.total.target_passes += 1  # it gives the first tokens
-        return logits[-1:]
+        return self._beginning(logits[-1:], logits[-1])
 
     @torch.inference_mode()
     def propose(
@@ -421,13 +425,26 @@ class Speculator:
         tokens. Return the old tokens that can be verified."""
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
-        self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided)
+        self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided, prompt.calls)
         self._penalties.begin(prompt.earlier)
         offered = self._verifier.begin(prompt.turn, old, prompt.position)
         self._forget(len(ids) - 1)  # the last row's logits are needed
         room = max(1, self._target.chunk - min(len(offered), CARRIED))
         yield from self._extend(ids[: max(0, len(ids) - room)])
         return offered
+
+    def _beginning(self, scores: Tensor, logits: Tensor) -> Tensor:
+        """Return `scores` [rows, vocab] of a reply's first tokens. In the first row, what may not
+        begin the reply is -inf. `logits` [vocab] are the target's own for that row."""
+        reply, first = self._reply, scores[:1]
+        if not reply.calls and reply.avoided is None:
+            return scores
+        if reply.calls:
+            first = decide_call(first, logits, reply.calls)
+        if reply.avoided is not None:
+            first = first.clone()
+            first[0, reply.avoided] = -torch.inf
+        return torch.cat((first, scores[1:]))
 
     def _verified(self, ids: Sequence[int], x: DraftTokens, watched: int | None = None) -> Step:
         """Verify, in one pass, tokens that the draft did not propose."""

@@ -227,6 +227,19 @@ def choose(scores: Tensor, noise: Tensor | None) -> Tensor:
     return (scores if noise is None else scores + noise).argmax(-1)
 
 
+def decide_call(scores: Tensor, logits: Tensor, begins: frozenset[int]) -> Tensor:
+    """Decide whether a reply calls a tool. Return the `scores` [1, vocab] of its first token, in
+    which the tokens of the other kind are -inf.
+
+    It does if calling is likelier than speaking: if the tokens with which calls begin together have
+    at least half of the probability, by the model's `logits` [vocab]. The likeliest single token
+    may begin a call although speaking is likelier, because words may begin in many ways.
+    """
+    calls = _mask(begins, logits.shape[-1], logits.device)
+    calling = logits.float().softmax(-1)[calls].sum() >= 0.5  # on the device: nothing waits
+    return scores.masked_fill(calls != calling, -torch.inf)
+
+
 def exact(logits: Tensor) -> Tensor:
     """Return `logits` in single precision, or in double if they are in double already."""
     return logits if logits.dtype == torch.float64 else logits.float()
@@ -311,6 +324,14 @@ def _bias(added: frozenset[tuple[int, float]], vocab: int, device: torch.device)
     for token, more in added:
         bias[token] = more
     return bias.to(device)
+
+
+@lru_cache(maxsize=16)
+def _mask(tokens: frozenset[int], vocab: int, device: torch.device) -> Tensor:
+    """Return a row that is True for `tokens`, bool [vocab]."""
+    mask = torch.zeros(vocab, dtype=torch.bool)
+    mask[[*tokens]] = True
+    return mask.to(device)
 
 
 def _mixed(state: int, *parts: int) -> int:

@@ -3,7 +3,8 @@
 Hermes and Qwen write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or XML between the
 same tags. Llama 3 writes `{"name": …, "parameters": {…}}`, with `;` between several calls, or
 `<function=name>{…}</function>`. Mistral writes `[TOOL_CALLS] [{…}, …]` or
-`[TOOL_CALLS]name[ARGS]{…}`. All notations are read for every model, because a model that was
+`[TOOL_CALLS]name[ARGS]{…}`. Small models repeat the marks `<tools>` that stand around the list of
+tools. All notations are read for every model, because a model that was
 trained on several mixes them. This module does not know where in a reply a call stands.
 """
 
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 CALLS = {
     "<tool_call>": "</tool_call>",
+    "<tools>": "</tools>",
     "<function=": "</function>",
     "<|python_tag|>": "",
     "[TOOL_CALLS]": "",

@@ -231,7 +231,8 @@ class Parts:
         self._kind = None
         if kind == "call":
             text = text[: at + len(end)]
-            return ReplyPart(text, calls=tuple(read(self._body(text))[0]))
+            body = self._body(text)
+            return ReplyPart(text, calls=tuple(read(body)[0]) if body.strip() else ())
         if kind == "message":  # the end mark is no part of the message
             return self._message(text[:at])
         if kind == "header":

@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from itertools import groupby, takewhile
 from typing import Any, cast
 
 from voiceloop.errors import EngineError
+from voiceloop.llm.text.calls import CALLS
 from voiceloop.llm.text.parts import THOUGHTS
 from voiceloop.llm.text.rendering import Rendering
 from voiceloop.types import Past, Tool, ToolCall, spaced
@@ -23,6 +25,12 @@ MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
 """Punctuation that ends a sentence, in any script."""
 LONGEST_REASON = 200
 """Maximum number of characters quoted from an error of a template."""
+_CALL_FORMAT = r"{\"name\": <function-name>, \"arguments\": <args-json-object>}"
+"""The form of a call, as templates of Qwen2.5 describe it. Those of Qwen2.5-Coder have one pair of
+braces too many, so that the model writes calls that it does not recognise later, and repeats."""
+_BEGINS_CALL = re.compile(r"[\s▁ĠĊ]*(?!<0x..>)[<{\[`]")
+"""Matches a word of a vocabulary with which a call begins: a mark, JSON, or a code fence. Before it
+stand blanks, as vocabularies write them too. Single bytes are left out."""
 _USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
 _CALL_ID = "call{:05}"
 """Format of call ids: nine letters and digits, as Mistral's templates require."""
@@ -173,6 +181,19 @@ class ChatTemplate:
         shared = takewhile(lambda ids: len(set(ids)) == 1, zip(*written, strict=False))
         return [ids[0] for ids in shared]
 
+    @cached_property
+    def call_beginnings(self) -> frozenset[int]:
+        """The tokens with which a call begins, in any notation. Empty if replies begin with a
+        thought."""
+        if self.thinks_first:
+            return frozenset()
+        marks = {*CALLS, *self.call}
+        return frozenset(
+            token
+            for word, token in self._tokenizer.get_vocab().items()
+            if _BEGINS_CALL.match(word) and (word in marks or word not in self._special)
+        )
+
     def _reply_in(self, text: str) -> str:
         """Return the reply in `text`, a rendering from the end of the user's text on. It ends
         before the special token that closes a reply; it is empty if the template has no such
@@ -275,6 +296,7 @@ class ChatTemplate:
         return plain, template.get("tool_use", plain)
 
     def _compiled(self, text: str) -> Rendering:
+        text = text.replace(f"{{{_CALL_FORMAT}}}", _CALL_FORMAT)
         try:
             return Rendering(text, self._tokenizer.special_tokens_map)
         except Exception as error:  # jinja's own, or Python's for deep nesting
