@@ -27,8 +27,13 @@ llama: .venv/base ## compile llama.cpp, which runs the language model of preset 
 demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
 	@$(BIN)/voiceloop ask $(DEMO) --play --out reply.wav --trace trace.json
 
-check: .venv/test ## lint, check types, test what needs no models: for every save
-	@$(MAKE) --no-print-directory --jobs 3 lint types quick
+check: .venv/test ## lint, check types of what is not committed, test what needs no models: for every save
+	@$(MAKE) --no-print-directory --jobs 3 lint new-types quick
+
+.PHONY: new-types
+new-types: .venv/test
+	@{ git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py'; } \
+	  | $(TEST_ENV) xargs -r $(BIN)/pyright --pythonpath $(BIN)/python
 
 .PHONY: quick
 quick: .venv/test
@@ -36,16 +41,16 @@ quick: .venv/test
 	  --numprocesses auto --maxprocesses 4
 
 test: packages lint ## lint, check types, run all tests
-	@$(MAKE) --no-print-directory --keep-going sound-and-pages all-else
+	@$(MAKE) --no-print-directory --keep-going types-and-sound others
+
+.PHONY: types-and-sound
+types-and-sound: .venv/test
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 types sound-and-pages
 
 # A busy machine leaves gaps in what sounds, so these run with little beside them.
 .PHONY: sound-and-pages
 sound-and-pages: .venv/test
 	@$(TEST_ENV) $(BIN)/pytest -m "(audio or browser) and not full" --numprocesses 2
-
-.PHONY: all-else
-all-else: .venv/test
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 types others
 
 .PHONY: others
 others: .venv/test
@@ -66,7 +71,7 @@ lint: .venv/test ## check style
 	@$(BIN)/vulture
 
 types: .venv/test ## check types
-	@$(TEST_ENV) $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
+	@$(TEST_ENV) nice -n 19 $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
 
 format: .venv/test ## put code into the house format
 	@$(BIN)/ruff check --fix --quiet

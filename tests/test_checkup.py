@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lab.echo.room import SCENES, SILENT, Room, RoomCard, Scene
-from tests.test_echo import speech
+from tests.test_echo import SCENE, speech
 from voiceloop.audio.checkup import CHIME_S, QUIET_S, Checkup, chime, examine
 from voiceloop.audio.echo.trial import Duplex
 from voiceloop.audio.frames import SPEECH_RATE, silence
@@ -39,7 +39,7 @@ async def tried(scene: Scene, voice: Pcm) -> Checkup:
     return found
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+@SCENE
 async def test_an_echo_is_measured_and_can_be_removed(scene: Scene) -> None:
     found = await tried(scene, speech(2))
     assert found.duplex is Duplex.FULL
@@ -67,6 +67,7 @@ def test_gaps_in_the_sound_are_not_blamed_on_the_room() -> None:
     assert "gaps" in speaker and "cannot" not in speaker
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gain", "words"),
     [(0.0, "no voice"), (0.02, "too quiet"), (1.0, "heard well"), (40, "clipped")],

@@ -21,6 +21,12 @@ from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.pure
 
+SCENE = pytest.mark.parametrize(
+    "scene",
+    [SCENES[0], *(pytest.param(scene, marks=pytest.mark.slow) for scene in SCENES[1:])],
+    ids=lambda scene: scene.name,
+)
+
 
 def speech(seconds: float) -> Pcm:
     """A voice, as long as wanted, without long pauses."""
@@ -51,7 +57,7 @@ def cancelled(scene: Scene, played: Pcm, said: Pcm | None = None) -> tuple[EchoC
     return canceller, np.concatenate(heard), np.concatenate(left)
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+@SCENE
 def test_nothing_of_the_echo_is_heard_and_soon_it_is_known_to_be_removed(scene: Scene) -> None:
     canceller, heard, left = cancelled(scene, speech(8))
     assert canceller.duplex is Duplex.FULL

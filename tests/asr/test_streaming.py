@@ -183,6 +183,7 @@ async def test_a_conversation_is_the_same_by_either_kind_of_recogniser() -> None
 # ---- as a package
 
 
+@pytest.mark.slow
 def test_a_package_brings_one(tmp_path: Path) -> None:
     text = Path(__file__).with_name("bursts.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 60

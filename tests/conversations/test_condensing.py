@@ -169,6 +169,7 @@ def talk(
     return long
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "turns", [pytest.param(150, id="quick"), pytest.param(300, id="all", marks=pytest.mark.full)]
 )

@@ -255,6 +255,7 @@ def test_what_is_said_is_what_was_meant(kind: Callable[[str, Random], Case], cod
     assert [case for case in cases if case[1] != case[2]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_what_is_cut_while_it_is_written_is_the_same(
