@@ -52,8 +52,8 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Run three processes on two cores: for two fifths of their time, tests wait."""
-    return (os.cpu_count() or 1) * 3 // 2
+    """Run two processes on each core: for half of their time, tests wait."""
+    return (os.cpu_count() or 1) * 2
 
 
 class Scheduler(LoadFileScheduling):
