@@ -128,8 +128,8 @@ async def test_a_call_that_a_reply_repeats_is_carried_out_once(
     door: str, opened: list[str]
 ) -> None:
     house, first, again = House(), call("open_door", door="front"), call("open_door", door=door)
-    box, replies = Toolbox([house.tool()]), {"Open the door": (first,)}
-    result = await talk(OPEN, replies=replies, after=(again,), toolbox=box)
+    replies: Replies = {"Open the door": (first,)}
+    result = await talk(OPEN, replies=replies, after=(again,), toolbox=Toolbox([house.tool()]))
     (trace,) = result.traces
     assert house.noted == [f"{what} {which}" for which in opened for what in ("begins", "ends")]
     assert (trace.heard, trace.outcome) == ("Done.", "silent")

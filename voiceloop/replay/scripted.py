@@ -162,8 +162,10 @@ class ScriptedLlm:
         default_factory=lambda: dict.fromkeys(LANGUAGES, Calibration(0.1, 0.02, 88))
     )
     borrowed: set[str] = field(default_factory=set[str])
-    results: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Bursts after the results of tools, by the id of the last call, or else by the name of its
+    results: Mapping[str, Sequence[str | ToolCall]] = field(
+        default_factory=dict[str, Sequence[str | ToolCall]]
+    )
+    """Bursts and calls after the results of tools, by the id of the last call, or else by the name of its
     tool."""
     end_of_turn: Mapping[str, float] = field(default_factory=dict[str, float])
     """End probability after each text of the user; unknown after others."""
