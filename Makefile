@@ -38,7 +38,7 @@ new-types: .venv/test
 .PHONY: quick
 quick: .venv/test
 	@$(TEST_ENV) $(BIN)/pytest --quiet -m "(pure or virtual) and not slow and not full" --hypothesis-profile quick \
-	  --numprocesses auto --maxprocesses 4
+	  --numprocesses logical
 
 test: packages lint ## lint, check types, run all tests
 	@$(MAKE) --no-print-directory --keep-going types-and-sound others
@@ -50,11 +50,11 @@ types-and-sound: .venv/test
 # A busy machine leaves gaps in what sounds, so these run with little beside them.
 .PHONY: sound-and-pages
 sound-and-pages: .venv/test
-	@$(TEST_ENV) $(BIN)/pytest -m "(audio or browser) and not full" --numprocesses 2
+	@$(TEST_ENV) $(BIN)/pytest tests/card tests/browser --numprocesses 2
 
 .PHONY: others
 others: .venv/test
-	@$(TEST_ENV) $(BIN)/pytest -m "not (audio or browser or full)" --numprocesses auto --maxprocesses 4
+	@$(TEST_ENV) $(BIN)/pytest --ignore tests/card --ignore tests/browser --numprocesses auto --maxprocesses 4
 
 test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
 	@$(TEST_ENV) $(BIN)/pytest -m full --timeout 0

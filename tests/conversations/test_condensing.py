@@ -171,7 +171,7 @@ def talk(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "turns", [pytest.param(150, id="quick"), pytest.param(300, id="all", marks=pytest.mark.full)]
+    "turns", [pytest.param(100, id="quick"), pytest.param(300, id="all", marks=pytest.mark.full)]
 )
 def test_many_turns_stay_small_and_are_summarised_in_idle_time_only(
     tmp_path: Path, turns: int

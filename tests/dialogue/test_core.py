@@ -33,7 +33,7 @@ def converse(seed: int, steps: int) -> World:
     return world
 
 
-@settings(max_examples=20 * settings().max_examples, deadline=None)  # 2,000
+@settings(max_examples=10 * settings().max_examples, deadline=None)  # 1,000
 @given(st.integers(0, 2**32), st.integers(20, 200))
 @example(606576, 84)  # results of a call come while the next turn is read
 def test_whatever_happens_what_is_promised_holds(seed: int, steps: int) -> None:
