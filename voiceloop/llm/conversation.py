@@ -301,7 +301,7 @@ class SpeculativeConversation:
         words = self._template.content(f"{carried} {text}".strip())
         earlier = self._earlier(words, None if turn == self._request.turn else self._reply)
         ids = [*before, *words]
-        return Prompt(ids, turn, earlier=earlier, calls=self._calls), common(ids, self._ids)
+        return Prompt(ids, turn, earlier=earlier), common(ids, self._ids)
 
     def _before(self, turn: int) -> tuple[list[int], str]:
         """Return the ids before the user's text of `turn`, and the text of earlier turns that got
