@@ -165,8 +165,8 @@ class ScriptedLlm:
     results: Mapping[str, Sequence[str | ToolCall]] = field(
         default_factory=dict[str, Sequence[str | ToolCall]]
     )
-    """Bursts and calls after the results of tools, by the id of the last call, or else by the name of its
-    tool."""
+    """Bursts and calls after the results of tools, by the id of the last call, or else by the name
+    of its tool."""
     end_of_turn: Mapping[str, float] = field(default_factory=dict[str, float])
     """End probability after each text of the user; unknown after others."""
     default: Sequence[str | ToolCall] = NO_IDEA
