@@ -4,8 +4,8 @@ Hermes and Qwen write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`
 same tags. Llama 3 writes `{"name": …, "parameters": {…}}`, with `;` between several calls, or
 `<function=name>{…}</function>`. Mistral writes `[TOOL_CALLS] [{…}, …]` or
 `[TOOL_CALLS]name[ARGS]{…}`. Small models repeat the marks `<tools>` that stand around the list of
-tools. All notations are read for every model, because a model that was
-trained on several mixes them. This module does not know where in a reply a call stands.
+tools. All notations are read for every model, because a model that was trained on several mixes
+them. This module does not know where in a reply a call stands.
 """
 
 from __future__ import annotations
