@@ -21,13 +21,16 @@ pytestmark = pytest.mark.virtual
 SPOKEN = QUIET_S + CHIME_S + 1.5
 
 
-async def tried(scene: Scene, voice: Pcm) -> Checkup:
-    """What is found in a room where the user says `voice` when asked to."""
+async def tried(scene: Scene, voice: Pcm, *, gap: bool = False) -> Checkup:
+    """What is found in a room where the user says `voice` when asked to. With `gap`, the speaker
+    then runs out of samples."""
     card, told = RoomCard(Room(scene, chime(SPEECH_RATE))), list[str]()
 
     async def speak() -> None:
         await anyio.sleep(SPOKEN)
         card.say(voice)
+        if gap and devices.speaker.card:
+            devices.speaker.card.gaps += 1
 
     with Soundcard(None, None, opener=card.open) as devices:
         async with anyio.create_task_group() as tasks:
@@ -47,6 +50,12 @@ async def test_an_echo_is_measured_and_can_be_removed(scene: Scene) -> None:
     voice, speaker = found.findings()
     assert "heard well" in voice
     assert "you can interrupt it" in speaker
+
+
+async def test_a_gap_after_the_chime_changes_nothing() -> None:
+    found = await tried(SCENES[0], speech(2), gap=True)
+    assert (found.duplex, found.gaps) == (Duplex.FULL, False)
+    assert found.delay_ms is not None
 
 
 async def test_headphones_are_told_from_loudspeakers() -> None:

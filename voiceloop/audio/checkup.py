@@ -151,6 +151,8 @@ async def examine(
         echo = await listen(CHIME_S)
         await listen(1.0)
         gaps = (card.microphone.stretch, card.speaker.stretch) != unbroken
+        # Now, because after a later gap the canceller begins anew.
+        duplex, delay_ms = canceller.duplex, canceller.alignment.delay_ms
         say("now speak as you will later")
         voice = await listen(SPEAK_S)
-    return Checkup(quiet, echo, voice, canceller.duplex, canceller.alignment.delay_ms, gaps)
+    return Checkup(quiet, echo, voice, duplex, delay_ms, gaps)
