@@ -41,16 +41,16 @@ quick: .venv/test
 	  --numprocesses logical
 
 test: packages lint ## lint, check types, run all tests
-	@$(MAKE) --no-print-directory --keep-going types-and-sound others
-
-.PHONY: types-and-sound
-types-and-sound: .venv/test
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 types sound-and-pages
+	@$(MAKE) --no-print-directory --keep-going sound-and-pages all-else
 
 # A busy machine leaves gaps in what sounds, so these run with little beside them.
 .PHONY: sound-and-pages
 sound-and-pages: .venv/test
 	@$(TEST_ENV) $(BIN)/pytest tests/card tests/browser --numprocesses 2
+
+.PHONY: all-else
+all-else: .venv/test
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 types others
 
 .PHONY: others
 others: .venv/test
@@ -71,7 +71,7 @@ lint: .venv/test ## check style
 	@$(BIN)/vulture
 
 types: .venv/test ## check types
-	@$(TEST_ENV) nice -n 19 $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
+	@$(TEST_ENV) $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
 
 format: .venv/test ## put code into the house format
 	@$(BIN)/ruff check --fix --quiet

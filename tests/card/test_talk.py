@@ -245,9 +245,12 @@ def test_after_the_wake_word_a_conversation_is_kept_and_goes_on(card: VirtualCar
 
 
 def run(environment: dict[str, str], *argv: str) -> subprocess.CompletedProcess[str]:
-    """A command of voiceloop's in a process of its own, with a sound card or without."""
-    command = [sys.executable, "-m", "voiceloop", *argv]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    """Run voiceloop to its end."""
+    command, pipe = [sys.executable, "-m", "voiceloop", *argv], subprocess.PIPE
+    with subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=pipe) as process:
+        hurry(process)
+        said, noise = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(command, process.returncode, said, noise)
 
 
 def test_what_is_said_and_answered_is_heard_from_the_speaker(
@@ -414,14 +417,9 @@ def test_an_unknown_name_is_answered_with_those_there_are(card: VirtualCard, way
 
 def test_the_devices_are_listed_and_tried(card: VirtualCard) -> None:
     def devices(*options: str) -> str:
-        command, pipe = [sys.executable, "-m", "voiceloop", "devices", *options], subprocess.PIPE
-        with subprocess.Popen(
-            command, env=card.environment, text=True, stdout=pipe, stderr=pipe
-        ) as process:
-            hurry(process)
-            said, noise = process.communicate()
-        assert (process.returncode, noise) == (0, "")
-        return said
+        done = run(card.environment, "devices", *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
 
     inputs, outputs = devices().split("speakers, for --output:\n")
     assert inputs.startswith("microphones, for --input:\n")
