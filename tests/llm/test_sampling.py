@@ -77,6 +77,12 @@ def test_words_may_be_likelier_together_than_the_likeliest_token() -> None:
         assert {*kept.nonzero().flatten().tolist()} == (begins if calls else {*range(4)} - begins)
 
 
+def test_tokens_of_calls_that_the_model_does_not_have_are_left_out() -> None:
+    logits = torch.tensor([0.6, 0.4]).log()
+    (scores,) = decide_call(logits.unsqueeze(0), logits, frozenset({0, 2}))
+    assert scores.tolist() == [logits[0], -torch.inf]
+
+
 # ---- noise
 
 

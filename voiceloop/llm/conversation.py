@@ -463,17 +463,14 @@ class SpeculativeConversation:
         """Take the first step of a reply that may have `most` more tokens."""
         words = self._ids[self._starts[-1] : reply.request_end]
         earlier = self._earlier(words, reply if reply.returned else None)
-        calls = frozenset[int]() if reply.call else self._calls
         prompt = Prompt(
-            *(
-                self._ids,
-                reply.turn,
-                reply.chosen,
-                self._request.bare,
-                earlier,
-                reply.avoided,
-                calls,
-            )
+            self._ids,
+            reply.turn,
+            position=reply.chosen,
+            watched=self._request.bare,
+            earlier=earlier,
+            avoided=reply.avoided,
+            calls=frozenset() if reply.call else self._calls,
         )
         first = self.hook.first(prompt, most, partial(self._output, reply.call))
         if first is not None:

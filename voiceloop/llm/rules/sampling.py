@@ -328,9 +328,10 @@ def _bias(added: frozenset[tuple[int, float]], vocab: int, device: torch.device)
 
 @lru_cache(maxsize=16)
 def _mask(tokens: frozenset[int], vocab: int, device: torch.device) -> Tensor:
-    """Return a row that is True for `tokens`, bool [vocab]."""
+    """Return a row that is True for `tokens`, bool [vocab]. Tokens that the model does not have are
+    left out: some tokenizers know more."""
     mask = torch.zeros(vocab, dtype=torch.bool)
-    mask[[*tokens]] = True
+    mask[[token for token in tokens if token < vocab]] = True
     return mask.to(device)
 
 
