@@ -426,14 +426,13 @@ def test_the_devices_are_listed_and_tried(card: VirtualCard) -> None:
     (line,) = (one for one in inputs.splitlines() if " default  (" in one)
     assert line.startswith("*") and " Hz, " in line and " default  (" in outputs
     number = line[1:].split()[0]
-    for _ in range(3):  # a busy machine leaves gaps in the room, which no device reports
+    for _ in range(3):
         tried = devices("--test", "--input", number)
-        assert "trying 'default'" in tried
-        assert "the microphone hears the speaker at" in tried
-        if "talk removes that, and you can interrupt it" in tried:
+        if "the sound had gaps" not in tried:  # as on a busy machine
             break
-    else:
-        pytest.fail(tried)
+    assert "trying 'default'" in tried
+    assert "the microphone hears the speaker at" in tried
+    assert "talk removes that, and you can interrupt it" in tried
 
 
 @pytest.mark.parametrize(
