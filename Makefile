@@ -41,16 +41,20 @@ quick: .venv/test
 	  --numprocesses logical
 
 test: packages lint ## lint, check types, run all tests
-	@$(MAKE) --no-print-directory --keep-going sound-and-pages all-else
+	@$(MAKE) --no-print-directory --keep-going sound pages-and-types others
 
-# A busy machine leaves gaps in what sounds, so these run with little beside them.
-.PHONY: sound-and-pages
-sound-and-pages: .venv/test
-	@$(TEST_ENV) $(BIN)/pytest tests/card tests/browser --numprocesses 2
+# Where programs compete for the processors, what sounds has gaps: nothing runs beside these.
+.PHONY: sound
+sound: .venv/test
+	@$(TEST_ENV) $(BIN)/pytest tests/card
 
-.PHONY: all-else
-all-else: .venv/test
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 types others
+.PHONY: pages-and-types
+pages-and-types: .venv/test
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 pages types
+
+.PHONY: pages
+pages: .venv/test
+	@$(TEST_ENV) $(BIN)/pytest tests/browser --numprocesses 2
 
 .PHONY: others
 others: .venv/test

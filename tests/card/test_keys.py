@@ -15,20 +15,23 @@ from tests.terminals import Terminal
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.audio
+WITHOUT_ECHO = pytest.mark.parametrize("card", [False], indirect=True)
 
 SKY = "Why is the sky blue?"
 
 
 def talk(card: VirtualCard, *options: str) -> Terminal:
     """`voiceloop talk`, once it listens."""
-    command = [sys.executable, "-m", "voiceloop", "talk", "--asr.engine", "whisper", *BY_ITSELF]
-    terminal = Terminal([*command, *options], card.environment | {"TERM": "xterm-256color"})
+    command = [sys.executable, "-m", "voiceloop", "talk", "--headphones", *BY_ITSELF]
+    chosen = ["--asr.engine", "whisper", *options]
+    terminal = Terminal([*command, *chosen], card.environment | {"TERM": "xterm-256color"})
     hurry(terminal.process)
     terminal.wait_for("listening to")
     terminal.wait_for("q quit")
     return terminal
 
 
+@WITHOUT_ECHO
 def test_keys_stop_repeat_and_mute_and_q_says_goodbye(card: VirtualCard) -> None:
     with talk(card) as terminal:
         say(card, SKY)
@@ -55,6 +58,7 @@ def test_keys_stop_repeat_and_mute_and_q_says_goodbye(card: VirtualCard) -> None
         assert waits.startswith("voice to voice: median ")
 
 
+@WITHOUT_ECHO
 def test_with_push_to_talk_the_second_press_sends_the_turn(card: VirtualCard) -> None:
     with talk(card, "--push-to-talk") as terminal:
         terminal.wait_for("press space to talk")
@@ -72,6 +76,7 @@ def test_with_push_to_talk_the_second_press_sends_the_turn(card: VirtualCard) ->
         assert terminal.modes == terminal.before
 
 
+@WITHOUT_ECHO
 def test_ctrl_c_leaves_the_terminal_as_it_was(card: VirtualCard) -> None:
     with talk(card) as terminal:
         terminal.press("\x03")
