@@ -7,9 +7,10 @@ from voiceloop.server.resume.store import MemoryStore, Store
 
 
 def open_store(address: str) -> Store:
-    """Return the store that the setting `server.store` names: memory, a file, or Redis.
+    """Return the store that the setting `server.store` names: memory if it is empty, an SQLite
+    file, Redis, or an actor of a Ray cluster.
 
-    Raises ConfigError for an address that cannot be one.
+    Raises ConfigError for an address with an unknown scheme, and for a store that cannot be used.
     """
     if not address:
         return MemoryStore()

@@ -45,7 +45,8 @@ class RayStore:
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write `value` if the stored value is still `before`. Otherwise return None."""
+        """Write `value` for `keep_s` seconds if the stored value is still `before`. Return the new
+        stored value, or None if nothing was written."""
         return await self._ask("swap", name, before, value, keep_s)
 
     async def touch(self, name: str, stored: StoredValue, keep_s: float) -> bool:

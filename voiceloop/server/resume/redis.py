@@ -1,4 +1,4 @@
-"""The store that servers of several machines share: Redis, or what speaks its protocol."""
+"""The store that servers of several machines share: Redis, or a server with its protocol."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class RedisStore:
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write `value` if the stored value is still `before`. Otherwise return None."""
+        """Write `value` for `keep_s` seconds if the stored value is still `before`. Return the new
+        stored value, or None if nothing was written."""
         after = StoredValue(randbits(62), value)
         given = [before.version if before else "", after.version, value, round(keep_s * 1000)]
         done = await self._ask(self._swap(keys=[PREFIX + name], args=given))

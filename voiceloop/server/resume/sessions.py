@@ -17,7 +17,8 @@ before the new one arrives. If somebody shows a spent token, two parties have he
 server cannot know which of them is the thief. So the session ends for both, and the client begins
 a new one.
 
-This module knows no sockets and no conversations: the state of a session is a text to it.
+This module knows no sockets and no conversations. It keeps the state of a session as bytes, and
+does not read them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from voiceloop.server.resume.tokens import Random, Token, new_token, read_token
 T = TypeVar("T")
 
 ENDED = b""
-"""Value of a session that has ended, while others might still write to it."""
+"""Value of a session that has ended. It stays in the store, since others might still write to the
+session."""
 LEASE_S = 15.0
 """Seconds after which the store forgets the clients of a server that reports nothing more."""
 
@@ -74,9 +76,11 @@ class KeyRecord(msgspec.Struct, frozen=True):
     """The entry of one API key in a store."""
 
     places: dict[str, tuple[int, float]] = {}
-    """By server, its number of clients and the store's time until which this number counts."""
+    """For each server, by its name: the number of its clients with this key, and the time of the
+    store's clock until which this number counts."""
     parked: dict[str, float] = {}
-    """Names of parked sessions, the oldest first, each with the store's time at which it ends."""
+    """For each parked session, by its name, the oldest first: the time of the store's clock at
+    which the session ends."""
 
 
 @dataclass(slots=True, eq=False)
@@ -88,13 +92,13 @@ class Holding:
     record: SessionRecord
     """The newest record. The store may not have its last changes yet."""
     stored: StoredValue | None = None
-    """The value in the store that the last write of this holder has made; None before the first."""
+    """The value that the last write of this holder has stored; None before the first write."""
     parked: bool = False
     """Whether the session waits for its client."""
 
     def arrived(self) -> None:
-        """Note that the client has received the newest token. The next write spends the token
-        before."""
+        """Note that the client has received the newest token. The next write makes the former token
+        invalid."""
         self.record = replace(self.record, former=b"")
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Snapshot(Struct, frozen=True):
-    """A conversation between two turns."""
+    """The state of a conversation between two turns."""
 
     id: str
     settings: SessionSettings
@@ -60,7 +60,7 @@ def snapshot(dialogue: Dialogue) -> bytes:
 def restore(state: bytes, dialogue: Dialogue) -> None:
     """Restore the conversation of the snapshot `state` into a new `dialogue`.
 
-    Raises msgspec.DecodeError if `state` is no snapshot of this kind of server.
+    Raises msgspec.DecodeError if `state` does not have the form of a `Snapshot`.
     """
     taken = msgspec.msgpack.decode(state, type=Snapshot)
     own, tts = dialogue.settings, dialogue.engines.tts

@@ -1,7 +1,7 @@
 """The store that servers of one machine share: an SQLite file.
 
-One thread has the connection. Only the user can read the file (mode 0600), since it contains words
-of conversations.
+Worker threads use the connection, one at a time. Only the user can read the file (mode 0600), since
+it contains words of conversations.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class SqliteStore:
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write `value` if the stored value is still `before`. Otherwise return None."""
+        """Write `value` for `keep_s` seconds if the stored value is still `before`. Return the new
+        stored value, or None if nothing was written."""
         return await self._run(lambda: self._swap(name, before, value, keep_s))
 
     async def touch(self, name: str, stored: StoredValue, keep_s: float) -> bool:
@@ -97,7 +98,8 @@ class SqliteStore:
         return after if done.rowcount == 1 else None
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`, which runs on the store's thread."""
+        """Run `work` on a worker thread when no other work runs, and return its result. Raises
+        StoreError if it fails, or is not done within `ANSWER_S` seconds."""
         try:
             with anyio.move_on_after(ANSWER_S):
                 return await anyio.to_thread.run_sync(
@@ -116,7 +118,7 @@ class SqliteStore:
         return work()
 
     def _opened(self) -> tuple[sqlite3.Connection, int]:
-        """Return a connection to the file, and the number of the file in its file system."""
+        """Return a connection to the file, and the inode of the file."""
         database = connect(self._path, ANSWER_S / 2)
         database.execute(_TABLE)
         return database, self._path.stat().st_ino

@@ -45,7 +45,7 @@ class Store(Protocol):
     """A keeper of values by name. Every method may raise StoreError."""
 
     shared: bool
-    """Whether other servers see the values, and whether they outlast this process."""
+    """Whether other servers see the values. If they do, the values also outlast this process."""
 
     def now(self) -> float:
         """Return the time in seconds, by a clock that all users of the store share."""
@@ -58,9 +58,10 @@ class Store(Protocol):
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write `value` for `keep_s` seconds if the stored value is still `before`.
+        """Write `value` for `keep_s` seconds if the stored value is still `before`. None as
+        `before` means that nothing is stored.
 
-        Otherwise write nothing and return None.
+        Return the new stored value. Return None if nothing was written.
         """
         ...
 
@@ -119,7 +120,8 @@ class MemoryStore:
     async def swap(
         self, name: str, before: StoredValue | None, value: bytes, keep_s: float
     ) -> StoredValue | None:
-        """Write `value` if the stored value is still `before`. Otherwise return None."""
+        """Write `value` for `keep_s` seconds if the stored value is still `before`. Return the new
+        stored value, or None if nothing was written."""
         if await self.read(name) != before:
             return None
         after = StoredValue(next(self._versions), value)
