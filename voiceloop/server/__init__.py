@@ -3,16 +3,21 @@
 From the network inwards:
 
 - `port`, `tls`, `websocket`, `paced`: the address, encryption, and websockets with limited input;
-- `routes`, `http`: answers to requests: a page, metrics, a voice sample, a refusal or a websocket;
+- `routes`, `http`: what a request gets: a page, metrics, a voice sample, a refusal or a websocket;
 - `auth`, `keys`, `limits`: who may connect, and how much one client may use;
-- `connection`, `outbox`, `meter`: one connection: its two tasks, and its limits;
+- `connection`, `outbox`, `meter`, `closecodes`: one connection: its tasks, its limits, its end;
 - `lobby`, with `resume`: the session registry, and how a client resumes its session;
 - `dialogue`: the state of a client's conversation, which outlives a connection;
-- `visit`, with `inputbuffer`, `userturns`, `asking`, `unanswered`, `speaking`, `history` and
-  `choices`: the client session, which translates between events of the protocol and a session;
+- `conversations`: kept conversations, which clients on this machine may open;
+- `visit`, with `inputbuffer`, `userturns`, `asking`, `editing`, `unanswered`, `speaking`, `history`
+  and `choices`: the client session, which translates between events of the protocol and a session;
 - `audio`: a client as microphone and speaker;
 - `offers`: other language-model servers that may generate the replies;
 - `service`: the whole server without a port;
-- `app`, `asgi`, `command`: its port and signals, the same under an ASGI server, and the command;
-- `metrics`, `logs`, `plainlog`, `turnlog`: metrics and logs.
+- `app`: the service at a port of its own, until a signal ends it;
+- `asgi`: the service as an ASGI application, for servers such as uvicorn;
+- `command`: the command `voiceloop serve` and its options;
+- `replicas`: the rules for replicas of the service on a Ray cluster;
+- `metrics`, `otlpmetrics`, `telemetry`: metrics, and their export with traces by OpenTelemetry;
+- `logs`, `plainlog`, `turnlog`: logs.
 """

@@ -1,4 +1,4 @@
-"""The shell of `voiceloop serve`: a port, and the signals that end the server."""
+"""Runs the service of `voiceloop serve` at a port until a signal ends it."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class App:
 
 @contextmanager
 def _signals() -> Iterator[AsyncIterator[int]]:
-    """Yield the signals that end the server, as they come. On Windows none come, since Ctrl-C
-    raises."""
+    """Yield an iterator over the signals that end the server. On Windows it waits for ever: there
+    Ctrl-C raises KeyboardInterrupt."""
     if os.name == "nt":
         yield _none()
     else:
@@ -72,7 +72,6 @@ async def _none() -> AsyncIterator[int]:
 
 
 async def _leave_at_next(coming: AsyncIterator[int]) -> None:
-    """End the process at the next signal, since its sender does not want to wait. Nothing is
-    lost."""
+    """Wait for the next signal, then end the process at once, without waiting for conversations."""
     signals.note(await anext(coming))
     signals.leave()

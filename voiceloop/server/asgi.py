@@ -96,14 +96,15 @@ class Application:
     def of(cls, *options: str) -> Application:
         """Return the application with these options of `voiceloop serve`.
 
-        Nothing of the process is changed: neither signals nor environment nor log. A program that
-        wants the commands' thread counts calls `voiceloop.startup.configure` first.
+        It does not change the signals, the environment or the log of the process. To set the thread
+        counts as `voiceloop serve` does, call `voiceloop.startup.configure` first.
         """
         return cls(lambda: service_of(command_of(options)))
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Keep the models loaded while the context lasts. When it ends, conversations end first.
+        """Keep the models loaded while the context lasts. At its end, end the conversations, then
+        free the models.
 
         Raises ConfigError for wrong options, and the errors of loading the models.
         """
@@ -127,7 +128,7 @@ class Application:
             raise RuntimeError("voiceloop is not open: enter `Application.open` in your lifespan")
         request = _request_of(scope)
         if scope["type"] == "websocket":
-            await receive()  # the event that a client wants to connect
+            await receive()  # the event `websocket.connect`
         response = await service.answer(request)
         if response is not None:
             await _respond(response, scope, send)
@@ -153,7 +154,8 @@ class Application:
 
 
 def _request_of(scope: Scope) -> HttpRequest:
-    """Return the request. Its target is as the client wrote it, without the path of a mount."""
+    """Return the request that `scope` describes. Its target is percent-encoded, as the client sent
+    it, and lacks the path at which the application is mounted."""
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     path = path.removeprefix(scope.get("root_path", "").encode())
     query = scope.get("query_string", b"")
@@ -166,7 +168,8 @@ def _request_of(scope: Scope) -> HttpRequest:
 
 
 async def _respond(response: HttpResponse, scope: Scope, send: Send) -> None:
-    """Send a response, or close the websocket if the server has no way to send one instead."""
+    """Send a response to a request or to a websocket handshake. If the ASGI server cannot answer a
+    handshake with a response, close the websocket instead."""
     kind = "http.response"
     if scope["type"] == "websocket":
         if "websocket.http.response" not in (scope.get("extensions") or {}):
@@ -192,7 +195,8 @@ def command_of(options: Sequence[str]) -> Serve:
 
 
 def own_service() -> Service:
-    """Make the service for a process that runs nothing else. Its options are in the environment."""
+    """Make the service for a process that runs nothing else. The options are in the environment
+    variable VOICELOOP_OPTIONS."""
     command = command_of(shlex.split(os.environ.get(VARIABLE, "")))
     startup.configure(command.settings.threads)
     return service_of(command, alone=True)

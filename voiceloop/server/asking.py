@@ -1,8 +1,12 @@
 """The responses that a client requests.
 
 A response begins once the session has heard all audio that came before its request. It answers the
-`input` of the request if there is one. Otherwise it answers what the client has created: outputs of
-calls, or texts. If there is nothing of these, it answers what the user has said.
+first of these that exists:
+
+1. the `input` of the request;
+2. the outputs of calls, or else the texts, that the client has created;
+3. the newest turn of the user that has no answer;
+4. the conversation as it is.
 """
 
 from __future__ import annotations
@@ -42,14 +46,16 @@ class Asking:
     ) -> None:
         self.unanswered = Unanswered()
         self.answering: int | None = None
-        """Number of the turn that the last requested response answers; None if it answers none."""
+        """Number of the turn that the last requested response answers; None if there is no such
+        response."""
         self._dialogue = dialogue
         self._session = session
         self._microphone = microphone
         self._speaking = speaking
         self._out = out
         self._requested: ResponseSettings | None = None
-        """Settings of the requested response that is about to begin; None if none is."""
+        """Settings of the requested response that is about to begin; None if there is no such
+        response."""
         self._waiting = 0
         """Number of requests whose responses have not begun."""
         self._next: list[ResponseCreate] = []
@@ -61,7 +67,8 @@ class Asking:
         return self._waiting > 0
 
     def ask(self, event: ResponseCreate) -> None:
-        """Check a request, and queue it behind the audio. Raises ProtocolError if it is invalid."""
+        """Check a request, and queue it behind the audio that has not been heard yet. Raises
+        ProtocolError if the request is invalid."""
         dialogue = self._dialogue
         dialogue.check_responds()
         requested = dialogue.settings.response(event.response)
@@ -80,16 +87,16 @@ class Asking:
         self._microphone.then(partial(self._begin, event))
 
     def take(self) -> ResponseSettings:
-        """Return the settings of the response that begins now. Those of the session are used if no
-        request began it."""
+        """Return the settings of the response that begins now: those of its request, or those of
+        the session if no client requested it."""
         requested, self._requested = self._requested, None
         return requested or self._dialogue.settings.response()
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
         """Replace the history that the language model reads, and its instructions and functions.
 
-        All of it comes from `settings`, by default those of the session. The history is their
-        `input` if they have one, else the conversation in the ledger.
+        All of these come from `settings`; None means the settings of the session. The history is
+        the `input` of `settings`, if there is one, or else the conversation in the ledger.
         """
         settings = settings or self._dialogue.settings
         has_input = isinstance(settings, ResponseSettings) and settings.input is not None
@@ -100,7 +107,7 @@ class Asking:
         self.unanswered.rewritten()
 
     def go_on(self) -> None:
-        """Queue the requests that waited for the end of a response once more behind the audio."""
+        """Queue again the requests that have waited for the end of a response."""
         waiting, self._next = self._next, []
         for event in waiting:
             self._microphone.then(partial(self._begin, event))
@@ -136,7 +143,8 @@ class Asking:
             self._out.refuse(self._refusal(), event.event_id)
 
     def _answer(self, requested: ResponseSettings) -> int | None:
-        """Have the session answer. Return the number of the answered turn; None if it cannot."""
+        """Have the session begin the response. Return the number of the turn that it answers; None
+        if the session cannot answer now."""
         options = self._dialogue.options(requested)
         if requested.input is not None:
             said = unanswered(self._dialogue.read(requested))

@@ -1,9 +1,9 @@
 """A client as microphone and speaker: audio that arrives and leaves in messages.
 
-The microphone yields audio as soon as the client has sent it. Functions to call, such as for the
-end of a turn, wait in the same queue as the audio. The speaker sends audio a little ahead of real
-time. It assumes that the client plays audio without delay, until the client reports what it has
-played. This module knows no sockets, and of the protocol only the audio formats.
+The microphone yields audio as soon as the client has sent it. Its queue also holds functions that
+are called once all audio before them is heard, e.g. to end a turn. The speaker sends audio a little
+ahead of real time. It assumes that the client plays audio without delay, until the client reports
+what it has played. This module knows no sockets, and of the protocol only the audio formats.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class SocketSpeaker(PacedSpeaker):
         once more, they are not sent again."""
 
     def begin(self) -> None:
-        """Begin the audio of a new response: the client has none of it."""
+        """Begin the audio of a new response, of which the client has nothing yet."""
         self._sent_already = 0
 
     def write(self, pcm: Pcm) -> float:

@@ -7,8 +7,8 @@ other machines can connect, a client must show an API key. *Proxies*: a forwarde
 elsewhere, even if its last hop is on this machine. So a server without keys refuses it.
 
 Headers are kept as pairs in the order in which they came, so that duplicates can be seen and
-refused: of two values, two programs may each read another one. This module knows neither sockets
-nor where keys are kept. Its refusals repeat nothing of the request.
+refused: if a header has two values, a proxy and this server might each use a different value. This
+module knows neither sockets nor where keys are kept. Its refusals repeat nothing of the request.
 """
 
 from __future__ import annotations
@@ -110,10 +110,11 @@ class Access:
     ) -> None:
         """Add `hosts` to the names of the server, and `origins` to the pages that may use it.
 
-        A host is a name or an address, and may have a port. Without one it means the server's own
-        port and, behind a proxy, also the usual port of HTTPS. Origins are written as browsers
-        write them; their hosts count as hosts too. Raises ConfigError for a malformed host or
-        origin, and for a binding that `check_binding` refuses.
+        A host is a name or an address, and may have a port. A host without a port is accepted with
+        the server's own port and, behind a proxy, also with the usual port of HTTPS. Origins are
+        written as browsers write them, e.g. `https://voice.example.com`; their hosts are accepted
+        too. Raises ConfigError for a malformed host or origin, and for a binding that
+        `check_binding` refuses.
         """
         hosts, origins = list(hosts), list(origins)
         check_binding(binding, keys=keys is not None, names=bool(hosts or origins))
@@ -193,8 +194,8 @@ class Access:
         )
 
     def _add(self, scheme: str, host: str, port: int | None) -> None:
-        """Accept this origin, and its host if the scheme is that of a web page. None as `port`
-        means the scheme's usual one."""
+        """Accept the origin with this scheme, host and port. If the scheme is http or https, accept
+        the host too. None as `port` means the usual port of the scheme."""
         usual = {"http": 80, "https": 443}.get(scheme)
         port = port or usual
         shown = host if port in (usual, None) else f"{host}:{port}"
@@ -267,8 +268,8 @@ def _parsed(text: str) -> tuple[str, int | None] | None:
 
 
 def _normal(text: str) -> str | None:
-    """Write a host and its port, if it has one, in the only form that is compared: lower case, no
-    trailing dot, short IPv6 addresses. Return None if `text` is malformed."""
+    """Return a host, with its port if it has one, in the form in which hosts are compared: lower
+    case, no trailing dot, short IPv6 addresses. Return None if `text` is malformed."""
     parsed = _parsed(text)
     if parsed is None:
         return None

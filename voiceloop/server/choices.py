@@ -77,8 +77,8 @@ def not_transcribing(changes: SessionChanges) -> list[ProtocolError]:
 
 
 def with_voice(settings: S, tts: Tts, param: str) -> S:
-    """Return the settings with a voice that the synthesizer has. If it lacks one of OpenAI's
-    voices, the server's own voice is used instead.
+    """Return the settings with a voice that the synthesizer has. A voice of OpenAI's that the
+    synthesizer lacks is replaced by the server's own voice.
 
     Raises ProtocolError for any other unknown voice. `param` is the name of the settings in the
     error.
@@ -127,7 +127,8 @@ def offered(settings: SessionSettings | ResponseSettings) -> tuple[Tool, ...]:
 
 
 def required(settings: SessionSettings | ResponseSettings) -> tuple[str, ...]:
-    """Return the names of functions, one of which a response must call; empty if it may speak."""
+    """Return the names of the functions of which a response must call one; empty if the response
+    may speak instead."""
     match settings.tool_choice:
         case NamedFunction(name=name):
             return (name,)
@@ -163,9 +164,11 @@ def check_choice(
 def options(
     settings: SessionSettings | ResponseSettings, *, skills: bool, own_tools: bool
 ) -> Options:
-    """Return the options of a reply; `skills` says whether the rules for timers, sums and so on may
-    answer in place of the language model, and `own_tools` whether it may call the server's own
-    tools."""
+    """Return the options of a reply.
+
+    With `skills`, the rules for timers, sums and so on may answer in place of the language model.
+    With `own_tools`, the language model may call the server's own tools.
+    """
     most = settings.max_output_tokens
     return Options(
         spoken=settings.output_modalities == ("audio",),

@@ -44,11 +44,11 @@ class Serve(Choosing, frozen=True, kw_only=True):
     docs = "docs/server.md"
 
     host: Annotated[str, written("HOST")] = "localhost"
-    """Name or address to listen at; one that other machines can reach needs a key and TLS."""
+    """Name or address to listen at; if other machines can reach it, a key and TLS are needed."""
     port: Annotated[int, Meta(ge=1, le=65_535), written("N")] = 8765
     """Port of the page and the websocket."""
     cert: Annotated[Path | None, written("CERT.pem")] = None
-    """PEM file with the certificate of the server; those above it follow."""
+    """PEM file with the server's certificate; those of its issuers follow."""
     key: Annotated[Path | None, written("KEY.pem")] = None
     """PEM file with the private key of the certificate."""
     behind_proxy: bool = False
@@ -111,10 +111,12 @@ def serve_at_port(command: Serve) -> int:
 
 
 def service_of(command: Serve, *, alone: bool = False) -> Service:
-    """Return the service that `command` describes, for a shell of somebody else.
+    """Return the service that `command` describes, for a program that has its own port, such as
+    uvicorn.
 
-    `alone` says that the process does nothing else, so that its garbage collection may be set.
-    Raises ConfigError for wrong options, and ModelNotFound for models that are not here.
+    `alone` says that the process runs nothing else. Then the loaded models are excluded from
+    garbage collection. Raises ConfigError for wrong options, and ModelNotFound for models that are
+    not on this machine.
     """
     if command.cert or command.key:
         raise ConfigError("TLS is up to the server that runs the application", "leave --cert out")
@@ -125,7 +127,8 @@ def service_of(command: Serve, *, alone: bool = False) -> Service:
 
 
 def service_beside(command: Serve, engines: Engines) -> Service:
-    """Return the service that `command` describes, with models that others have loaded and use.
+    """Return the service that `command` describes. It shares the loaded models `engines` with its
+    caller.
 
     Raises ConfigError for wrong options.
     """
@@ -143,8 +146,8 @@ def service_beside(command: Serve, engines: Engines) -> Service:
 
 
 def guarded(command: Serve) -> tuple[Binding, Access, Site]:
-    """Return where the server is, who may connect, and the page. Raises ConfigError if it would be
-    open to others without a key."""
+    """Return the address of the server, its access rules and its page. Raises ConfigError if others
+    could connect without a key, and for options that exclude each other."""
     from voiceloop.bundled import bundled
     from voiceloop.server.auth import Access
     from voiceloop.server.http import load

@@ -56,13 +56,15 @@ from voiceloop.wire.sound import RATE
 logger = logging.getLogger(__name__)
 
 GOODBYE_S = 1.0
-"""Seconds that a client has to read the last messages, and then as many to confirm the close."""
+"""Seconds that a client has to read the last messages. After them it has as many seconds again to
+confirm the close."""
 MOST_ERRORS = 100
 """Refused messages in a row after which the connection is closed."""
 EDITS = (SessionUpdate, ItemCreate, ItemDelete, ItemTruncate)
 """The events by which a client changes what is kept of its session."""
 GONE = "this session cannot be resumed; begin a new one"
-"""The only text that a client gets about a session that it does not get."""
+"""Text for a client that may not resume a session. It is the same for every reason, so it does not
+reveal whether the session exists."""
 UNKEPT = "this session cannot be resumed if the connection breaks: the store of sessions fails"
 TRY_LATER = "go on with this session, and try again later"
 
@@ -94,7 +96,7 @@ class Transport(Protocol):
 class Connection:
     """One connection of a client. Call `run` once; it returns when the connection has ended.
 
-    It has many attributes: all that outlives a client session, but not the connection, is here.
+    It has many attributes: the state that outlives a client session and ends with the connection.
     """
 
     def __init__(
@@ -265,7 +267,7 @@ class Connection:
         if isinstance(event, SessionUpdate):
             self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
             asks = self.dialogue.settings.voiceloop.resume and not self.kept.resumable
-            if asks and self.dialogue.kept is None:  # a kept one is opened again
+            if asks and self.dialogue.kept is None:  # a kept conversation is opened again instead
                 self._begin_keeping()
         if isinstance(event, EDITS):
             self.kept.changed()
@@ -371,7 +373,7 @@ class Connection:
             raise ProtocolError(GONE, hint, code="resume_failed")
 
     async def _replace(self, kept: KeptSession) -> None:
-        """End the session with which this connection began, and take another one."""
+        """End the session with which this connection began, and use the session `kept` instead."""
         await self.visit.stop()
         await self._registry.forget(self.dialogue)
         self.kept = kept

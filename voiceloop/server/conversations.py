@@ -26,7 +26,7 @@ from voiceloop.errors import VoiceloopError
 logger = logging.getLogger(__name__)
 
 MOST_OFFERED = 50
-"""Maximum number of names that a client is told."""
+"""Maximum number of names of conversations that are sent to a client."""
 
 
 class OpenedConversation:
@@ -40,7 +40,7 @@ class OpenedConversation:
         self._writer = writer
 
     async def close(self) -> None:
-        """Write what is left, and give the lease back."""
+        """Write all changes that are not in the store yet, and give the lease back."""
         try:
             await anyio.to_thread.run_sync(self._writer.close)
         finally:
@@ -51,13 +51,13 @@ class OfferedConversations:
     """The store of conversations, as one server offers it."""
 
     def __init__(self, path: Path) -> None:
-        """Offer what is kept in the file `path`, which need not be there yet."""
+        """Offer the conversations in the file `path`, which need not exist yet."""
         self._path = path
         self._untold = list[str]()
 
     async def names(self) -> tuple[str, ...]:
-        """Return the names of the latest conversations, the latest first. If the store cannot be
-        used, return none of them; whoever opens a conversation is told why."""
+        """Return the names of the latest conversations, the latest first. Return no names if the
+        store cannot be used: `open` then says why."""
         try:
             return await anyio.to_thread.run_sync(self._names)
         except (VoiceloopError, sqlite3.Error, msgspec.MsgspecError) as error:
@@ -65,13 +65,13 @@ class OfferedConversations:
             return ()
 
     async def open(self, name: str) -> OpenedConversation:
-        """Open the conversation `name`, which is made if there is none. Raises VoiceloopError if
-        another process has it, or the store cannot be used."""
+        """Open the conversation `name`, or begin it if there is none of that name. Raises
+        VoiceloopError if another process has it open, or if the store cannot be used."""
         found = await anyio.to_thread.run_sync(claimed, self._path, name, self._tell)
         return OpenedConversation(name, *found)
 
     def news(self) -> Sequence[str]:
-        """Return what users have to be told of the store, each text once: it was damaged."""
+        """Return and forget the messages for the user about damage of the store."""
         news, self._untold = self._untold, []
         return news
 

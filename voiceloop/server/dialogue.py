@@ -38,7 +38,7 @@ from voiceloop.wire.settings import (
 )
 
 MOST_TOLD = 100
-"""Maximum number of turns of a kept conversation that a client is told."""
+"""Maximum number of turns of a kept conversation that are sent to a client: the latest turns."""
 
 
 class ModelContext(NamedTuple):
@@ -53,8 +53,8 @@ class ModelContext(NamedTuple):
 class Dialogue:
     """The conversation of one client: its models, settings, items and skills.
 
-    It outlives a connection. The state of a single connection is in `ClientSession`. Its attributes
-    are all that a client's next connection goes on with.
+    A dialogue outlives a connection: the client's next connection continues it. The state of a
+    single connection is in `ClientSession`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Dialogue:
         self.opened = opened
         self.toolbox = toolbox
         self._usable = NO_TOOLS if unusable(conversation, config, toolbox) else toolbox
-        """The tools that the language model is told about."""
+        """The tools in `toolbox`, if the language model can be told about them; otherwise none."""
         self.engines = engines
         self.config = config
         self.conversation = conversation
@@ -92,7 +92,7 @@ class Dialogue:
         self.visit = VISIT.get()
         """Number that the log uses for the latest client session with this dialogue."""
         self.language = language(config.asr.language)
-        """Language of the user at the end of the last connection; at first the configured one."""
+        """Language of the user after the latest turn; at first the configured one."""
         self.skills = Skills(paced=engines.tts.paces)
         if self.kept is not None:
             self.skills = self.kept.skills(engines)
@@ -102,7 +102,8 @@ class Dialogue:
         """Whether the type of the session is fixed, so that the client cannot change it any
         more."""
         self.began = began
-        """Date and time of the beginning, by which the language model knows the date."""
+        """Date and time at which the conversation began. The system prompt of the server's own
+        assistant contains them."""
 
     @property
     def kept(self) -> KeptConversation | None:
@@ -143,7 +144,7 @@ class Dialogue:
 
     def think_with(self, llm: Llm, config: Config) -> None:
         """Continue with another language model, which has read nothing yet. The caller must have
-        closed the conversation with the former one."""
+        closed `conversation` before, which belongs to the former model."""
         former, self.config = self.engines.llm, config
         self.engines = replace(self.engines, llm=llm)
         begin = self.kept.conversation if self.kept else begun
@@ -199,8 +200,8 @@ class Dialogue:
         former: SessionSettings,
         refuse: Callable[[ProtocolError], None],
     ) -> None:
-        """Undo and refuse a change of the type if that is fixed, and changes that have no meaning
-        in a session of type `transcription`."""
+        """Undo and refuse a change of the type if the type is fixed. In a session of type
+        `transcription`, also undo and refuse changes that have no meaning there."""
         if self.settings.type != former.type and (self.typed or self.ledger.items):
             self.settings = structs.replace(self.settings, type=former.type)
             refuse(
@@ -275,9 +276,9 @@ class Dialogue:
         return choices.options(settings, skills=rules, own_tools=self._own(settings))
 
     def seen(self, settings: SessionSettings | ResponseSettings) -> ModelContext:
-        """Return the instructions and functions that the model gets with these settings. The
-        server's own assistant also gets the date, the time, the place, the server's own tools, and
-        the facts and the summary of a kept conversation."""
+        """Return the instructions and functions that the model gets with these settings. If the
+        server's own assistant replies, as `_own` decides, they also contain the date, the time, the
+        place, the server's own tools, and the facts and the summary of a kept conversation."""
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
             return ModelContext(settings.instructions, tools, required)

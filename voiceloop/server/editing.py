@@ -19,7 +19,7 @@ from voiceloop.wire.session_events import ItemAdded, ItemDeleted
 
 
 class Editing:
-    """The changes that one connection makes."""
+    """The changes that the client of one connection makes to the items of its conversation."""
 
     def __init__(
         self, dialogue: Dialogue, session: Session, speaking: Speaking, asking: Asking, out: Out
@@ -46,7 +46,8 @@ class Editing:
                 self.truncate(event)
 
     def _create(self, event: ItemCreate) -> None:
-        """Add an item of the client's. It is a text or an output to answer, or else new history."""
+        """Add an item that the client creates. A user's text at the end, or the output of a call,
+        waits for a response. Any other item changes the history that the language model reads."""
         item, ledger, unanswered = event.item, self._dialogue.ledger, self._asking.unanswered
         spoken = isinstance(item, Message) and any(
             isinstance(part, InputAudioPart) and part.transcript is None for part in item.content
@@ -75,8 +76,8 @@ class Editing:
                 self._asking.rewrite()
 
     def truncate(self, event: ItemTruncate) -> None:
-        """Cut a message of the model to what was heard. If its response is in progress, cancel that
-        now, and cut the message when the response has ended."""
+        """Cut a message of the model to what was heard. If its response is in progress, cancel the
+        response now, and cut the message when the response has ended."""
         if (turn := self._speaking.turn_of(event.item_id)) is not None:
             self._session.cancel(turn)
             self._speaking.cancel(turn, event)
@@ -86,7 +87,8 @@ class Editing:
         self._asking.rewrite()
 
     def send(self, events: Iterable[ServerEvent]) -> None:
-        """Send events. A text whose item is deleted needs no answer any more."""
+        """Send events to the client. Forget the text of an item that is deleted: it needs no
+        response any more."""
         for event in events:
             if isinstance(event, ItemDeleted):
                 self._asking.unanswered.forget(event.item_id)

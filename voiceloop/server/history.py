@@ -1,5 +1,5 @@
-"""The history that the language model reads, made from the items of a conversation, and the items
-of turns that were kept."""
+"""Converts the items of a conversation to the history that the language model reads, and turns of a
+kept conversation to items."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def text_of(item: Item) -> str:
 
 
 def unanswered(items: Sequence[Item]) -> str:
-    """Return what the user has said since the last message or call of the model. If that is
-    nothing, return the system messages since then, since some clients send users' texts as system
-    messages."""
+    """Return what the user has said since the last message or call of the model. If the user has
+    said nothing since then, return the system messages since then: some clients send users' texts
+    as system messages."""
     said, noted = list[str](), list[str]()
     for item in items:
         match item:

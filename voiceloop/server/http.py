@@ -158,7 +158,7 @@ class Site:
                 answered = HttpResponse(304, answered.headers)
         else:
             answered = line(404, "there is nothing under that name")
-        # HEAD gets the headers of GET, also the length of the body that it does not get.
+        # HEAD gets all headers of GET, even Content-Length, but no body.
         return HttpResponse(answered.status, answered.headers) if method == "HEAD" else answered
 
 

@@ -34,8 +34,7 @@ class InputBuffer:
         settings: SessionSettings,
         turns: TurnConfig,
     ) -> None:
-        """`turns` are the server's turn settings; `settings`, the client's, replace some of
-        them."""
+        """`turns` are the server's turn settings. The client's `settings` replace some of them."""
         self._microphone = microphone
         self._session = session
         self._turns = turns
@@ -55,7 +54,8 @@ class InputBuffer:
         self._session.listen(self._detector, policy)
 
     def append(self, audio: bytes) -> None:
-        """Append the audio of a message. Raises ProtocolError if it is not whole samples."""
+        """Append the audio of a message. Raises ProtocolError if it is not a whole number of
+        samples."""
         if len(audio) % self._format.sample_bytes:
             raise ProtocolError(
                 f"audio has {len(audio)} byte{'s' * (len(audio) != 1)}, not a whole number of "

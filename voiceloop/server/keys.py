@@ -1,8 +1,8 @@
 """The server's API keys: how they are read, and how a client's key is compared with them.
 
-A key comes from the environment or a file, never from a command line or a URL: others see those,
-and logs keep them. Only a hash of a key is kept in memory. This module does not know how a client
-sends a key.
+A key comes from the environment or a file, never from a command line or a URL: other people can
+see those, and logs keep them. Only a hash of a key is kept in memory. This module does not know how
+a client sends a key.
 """
 
 from __future__ import annotations

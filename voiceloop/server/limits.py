@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refusal, for good or for a time."""
+    """A refusal because a limit was reached."""
 
     reason: Kind
     """The limit that was reached."""

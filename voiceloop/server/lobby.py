@@ -1,8 +1,9 @@
 """The session registry: connected sessions, and parked ones whose client may come back.
 
 Each client holds one of a limited number of places until it leaves. A parked session takes no
-place; the number of parked sessions has limits of its own. Who has which session is decided in a
-store that several servers may share; what runs here follows it.
+place; the number of parked sessions has limits of its own. A store, which several servers may
+share, decides which client has which session. If the store gives a session to another client, this
+module ends the session here.
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BEAT_S = 2.0
-"""Seconds after which a server looks whether a session that it serves is still its own."""
+"""Interval in seconds at which a server checks whether its sessions are still its own, and tells
+other servers how many clients it has."""
 PACE_S = 0.05
-"""Seconds between two writes of a session: a client may change it many times a second."""
+"""Minimum seconds between two writes of a session to the store: a client may change the session
+many times a second."""
 ELSEWHERE = "the session is on another connection now, or over"
-"""Why a connection is closed that has lost its session."""
+"""Reason that a client gets when its connection is closed because it has lost its session."""
 
 
 @dataclass(eq=False)
@@ -60,7 +63,7 @@ class KeptSession:
     resumable: bool = False
     """Whether the client wants to resume it."""
     holding: Holding | None = None
-    """The hold on it in the store; None if the client has no token."""
+    """The client's hold on the session in the store; None if the client has no token."""
     deadline: float = math.inf
     """Time of the loop's clock at which a parked session ends."""
     news: anyio.Event = field(default_factory=anyio.Event)
@@ -71,7 +74,8 @@ class KeptSession:
         self.news.set()
 
     def arrived(self, connection: Connection) -> None:
-        """Note that the client of `connection` has its newest token, unless it is a former one."""
+        """Note that the client of `connection` has received its newest token. Do nothing if another
+        connection has the session."""
         if self.holding is not None and self.connection is connection:
             self.holding.arrived()
             self.news.set()
@@ -88,7 +92,8 @@ class Resumed(NamedTuple):
 class SessionRegistry:
     """The registry in which sessions begin, are parked, and end.
 
-    It has many attributes: all that sessions share is here, and the tables of those that last.
+    It has many attributes: what all sessions share, and tables of the sessions that can be
+    continued.
     """
 
     def __init__(
@@ -102,9 +107,9 @@ class SessionRegistry:
         toolbox: Toolbox = NO_TOOLS,
         conversations: OfferedConversations | None = None,
     ) -> None:
-        """`turn_over` is called when a turn of any session ends. `offers` are the language-model
-        servers offered to clients on this machine, and `conversations` the kept ones; None if there
-        are no offers. The server's own assistant may call the tools in `toolbox`."""
+        """`turn_over` is called when a turn of any session ends. Clients on this machine may choose
+        among the language-model servers of `offers` and among the kept `conversations`; None means
+        that nothing is offered. The server's own assistant may call the tools in `toolbox`."""
         self.new_id = maker(SystemRandom())
         self.turn_over = turn_over
         self.offers = offers
@@ -119,7 +124,8 @@ class SessionRegistry:
         limits = config.server
         self._sessions = Sessions(store, limits.resume_s, limits.max_parked_per_key)
         self._kept: dict[str, KeptSession] = {}
-        """Sessions that have a token, by their name; parked ones in the order of their parking."""
+        """Sessions that have a token, by their name in the store; parked ones are in the order in
+        which they were parked."""
         self._open: dict[str, KeptSession] = {}
         """Sessions that go on with a kept conversation, by its name."""
         self._opening = anyio.Lock()
@@ -143,7 +149,7 @@ class SessionRegistry:
         admitted = self._admission.admit(key, beside=beside)
         if isinstance(admitted, Ticket):
             room = True
-            with anyio.CancelScope(shield=True):  # a place that was given is given back
+            with anyio.CancelScope(shield=True):  # a cancellation here would leave the place taken
                 room = await self._tell_places(key, self._config.server.max_sessions_per_key)
             if not room:
                 self._admission.release(admitted)
@@ -154,8 +160,10 @@ class SessionRegistry:
 
     async def _tell_places(self, key: str | None, most: float = math.inf) -> bool:
         """Tell the other servers how many clients of `key` are here. Return False, and tell
-        nothing, if they are more than `most` together. If the store fails, each server keeps to the
-        limit alone."""
+        nothing, if all servers together would have more than `most` clients of `key`.
+
+        If the store fails, return True: then each server limits only its own clients.
+        """
         if not self._sessions.shared:
             return True
         try:
@@ -173,7 +181,8 @@ class SessionRegistry:
         return kept
 
     async def give_token(self, connection: Connection) -> str:
-        """Return the first token of a session. Raises StoreError."""
+        """Begin to keep the session of `connection` in the store, and return its first token.
+        Raises StoreError."""
         kept = connection.kept
         key = connection.ticket.key
         kept.holding, token = await self._sessions.begin(key, self._state(kept))
@@ -202,8 +211,8 @@ class SessionRegistry:
         return found
 
     async def _taken_up(self, taken: Taken, connection: Connection) -> Resumed | Refused:
-        """Return the session that `connection` has taken: the one that is here if it is the latest,
-        else one that is made from what the store has of it."""
+        """Return the session that `connection` has taken. If the newest state of the session is on
+        this server, continue it. Otherwise restore the session from the store."""
         here = self._kept.get(taken.holding.name)
         if here and here.holding and here.holding.record.current == taken.former:
             evicted, here.connection = here.connection, connection
@@ -226,8 +235,8 @@ class SessionRegistry:
         return Resumed(kept, taken.token)
 
     async def open(self, name: str, connection: Connection) -> KeptSession:
-        """Begin a session that goes on with the kept conversation `name`. Another session of this
-        server that has it is ended.
+        """Begin a session that goes on with the kept conversation `name`. If another session of
+        this server has the conversation open, end that session first.
 
         The caller shields this from cancellation. Raises VoiceloopError.
         """
@@ -250,8 +259,8 @@ class SessionRegistry:
         return kept
 
     async def keep(self, connection: Connection) -> None:
-        """Keep the store up to date about the session of a connection, until cancelled. Close the
-        connection if the session is somebody else's."""
+        """Write changes of the session of `connection` to the store, until cancelled. If another
+        client has taken the session, close the connection and return."""
         kept, failed = connection.kept, False
         while True:
             with anyio.move_on_after(BEAT_S):
@@ -271,7 +280,8 @@ class SessionRegistry:
             await anyio.sleep(PACE_S)
 
     async def _write(self, kept: KeptSession) -> bool:
-        """Write what is new of a session. Return False if it is somebody else's by now."""
+        """Write the session to the store if it has changed, and otherwise only renew its entry
+        there. Return False if another client has taken the session."""
         assert kept.holding is not None
         holding, news = kept.holding, kept.news.is_set()
         kept.news = anyio.Event()
@@ -300,8 +310,8 @@ class SessionRegistry:
         return parked
 
     async def _park(self, kept: KeptSession) -> bool:
-        """Leave a session to its client for a time, here and in the store. Return False if it has
-        ended."""
+        """Keep a session without a client for `server.resume_s` seconds, here and in the store.
+        Return False if the session has ended, or if another client has taken it."""
         assert kept.holding is not None
         name = kept.holding.name
         kept.deadline = anyio.current_time() + self._config.server.resume_s
@@ -313,7 +323,7 @@ class SessionRegistry:
             over = await self._sessions.park(kept.holding, self._state(kept))
         except StoreError as error:
             self._note_failure(error)
-            return True  # the store may have it all the same
+            return True  # nevertheless the store may have received it
         if over is None:
             return False
         for other in over:
@@ -355,7 +365,7 @@ class SessionRegistry:
         """End the sessions that have been parked for too long."""
         now = anyio.current_time()
         for late in [one for one in self._parked if now >= one.deadline]:
-            await self._end(late, lasts=True)  # the store forgets it by itself
+            await self._end(late, lasts=True)  # the store forgets late sessions itself
 
     async def tell_places(self) -> None:
         """Run until cancelled: tell the other servers that this one still has its clients."""
@@ -408,7 +418,8 @@ class SessionRegistry:
         await self._engines.llm_runner.call(dialogue.close)
 
     def _state(self, kept: KeptSession) -> bytes:
-        """Return what other servers need to go on with a session: nothing if there are none."""
+        """Return the snapshot from which other servers can restore a session; empty if no other
+        server shares the store."""
         return snapshot(kept.dialogue) if self._sessions.shared else b""
 
     # ---- figures

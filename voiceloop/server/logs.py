@@ -82,7 +82,7 @@ def start(
     stream: TextIO, formatter: logging.Formatter, *, level: int = logging.INFO
 ) -> logging.Handler:
     """Log records of voiceloop from `level` on, and warnings and errors of libraries, to `stream`.
-    Return the root logger's new handler, for its removal."""
+    Return the new handler of the root logger, so that the caller can remove it."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
     handler.addFilter(_add_visit)

@@ -25,7 +25,8 @@ class Meter:
         self._budget = Budget(limits, anyio.current_time())
 
     async def spend(self, kind: Kind, amount: float) -> None:
-        """Wait until the client may spend `amount`. Raises ProtocolError if that takes too long."""
+        """Spend `amount` of `kind`, after a wait if the limit requires one. Raises ProtocolError if
+        the wait would be longer than `PATIENCE_S`."""
         while refusal := self._budget.spend(kind, amount, anyio.current_time()):
             if refusal.retry_after_s is None or refusal.retry_after_s > PATIENCE_S:
                 self.metrics.refused(refusal.reason)
@@ -33,8 +34,12 @@ class Meter:
             await anyio.sleep(refusal.retry_after_s)
 
     async def hear(self, seconds: float, backlog_s: float) -> None:
-        """Spend `seconds` of audio. Raises ProtocolError if that is too much, or if too much audio
-        would wait to be recognised; `backlog_s` is the audio that waits already."""
+        """Spend `seconds` of audio from the client; `backlog_s` seconds of earlier audio are not
+        recognised yet.
+
+        Raises ProtocolError if the client has sent too much audio, or if too much would wait to be
+        recognised.
+        """
         await self.spend(Kind.AUDIO, seconds)
         self.metrics.heard(seconds)
         if backlog_s + seconds > self.limits.audio_backlog_s:

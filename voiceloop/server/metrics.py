@@ -33,7 +33,8 @@ Family = Metric
 LATEST = 50
 """Maximum number of answers that `take_sound_p95_ms` takes into account."""
 MODELS = ("asr", "turn", "llm", "tts")
-"""Models that have a thread of their own, for which a step may wait."""
+"""Names of the models that run on threads of their own. The metrics show how long steps waited for
+each."""
 ANSWER_S = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0)
 """Histogram buckets for the time to an answer, in seconds."""
 WAIT_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -54,7 +55,7 @@ class Metrics:
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
         self._latest_ms = deque[float](maxlen=LATEST)
-        """Times from the endpoint to the sound, since `take_sound_p95_ms` was called last."""
+        """Times in ms from the endpoint to the sound, since `take_sound_p95_ms` was called last."""
 
         def counter(name: str, about: str, label: str, values: Iterable[str]) -> Counter:
             made = Counter(f"voiceloop_{name}", about, [label], registry=registry)

@@ -62,8 +62,8 @@ class Offers:
         return Offers(given_in_settings(settings, command.origins), user_file())
 
     async def look(self) -> tuple[LlmServer, ...]:
-        """Find the servers of this machine, and return those that can be taken. Once one was taken,
-        none can be. This takes at most a second."""
+        """Find the servers of this machine, and return those that can be taken. After a client has
+        taken a server, return no servers. This takes at most a second."""
         if self._taken:
             return ()
         self._found = {server.id: server for server in await find_servers(self._ports)}

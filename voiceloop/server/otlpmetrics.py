@@ -27,7 +27,8 @@ from voiceloop.server.metrics import Family
 from voiceloop.trace.otel import OWN
 
 UNKNOWN: Any = None
-"""Smallest and largest value of a histogram: Prometheus does not keep them."""
+"""Placeholder for the smallest and the largest value of a histogram, which Prometheus does not
+keep."""
 
 
 def to_otlp(
@@ -62,7 +63,8 @@ def _data(family: Family, since_ns: int, now_ns: int) -> Sum | Gauge | Histogram
 
 
 def _histograms(family: Family, since_ns: int, now_ns: int) -> Sequence[HistogramDataPoint]:
-    """Return a histogram for each set of labels. Prometheus' buckets contain all smaller ones."""
+    """Return a histogram for each set of labels. In Prometheus, the count of a bucket includes all
+    smaller buckets; here it does not."""
     points: list[HistogramDataPoint] = []
     reached: list[tuple[float, float]] = []
     total = 0.0

@@ -73,7 +73,8 @@ class Outbox:
         return dropped
 
     def refuse(self, error: ProtocolError, event_id: str | None) -> None:
-        """Queue an error about the client's event that has this id, and count it."""
+        """Queue an error, and count it. `event_id` is the id of the client's event that caused the
+        error; None if there is no such id."""
         self._metrics.refused_message(error.code)
         self.put(Error.of(error, event_id))
 

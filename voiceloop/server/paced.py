@@ -106,7 +106,7 @@ class Paced(ServerConnection):
 
     def eof_received(self) -> None:
         """Note that the client sends nothing more."""
-        # Only with TLS can bytes be left: without it, no end is seen while reading is paused.
+        # Bytes can be left only with TLS. Without TLS, the end is not seen while reading is paused.
         self._untaken.clear()
         super().eof_received()
 
@@ -136,7 +136,7 @@ class Paced(ServerConnection):
         piece = bytes(self._untaken[:PIECE])
         del self._untaken[:PIECE]
         super().data_received(piece)
-        if self.protocol.close_expected():  # its frames are ignored, and so not charged
+        if self.protocol.close_expected():  # its frames are ignored, so only bytes can be charged
             self._rate.take(len(piece) / WEIGHT_BYTES, self.loop.time())
         if self.request is None:
             self._head += len(piece)
@@ -152,8 +152,8 @@ class Paced(ServerConnection):
         self.send_data()
 
     def _go_on(self) -> None:
-        """Schedule the next piece for the time at which it may be taken. Pause reading until
-        then."""
+        """Schedule the call that takes the next piece. Pause reading while bytes wait or may not be
+        taken, and resume it otherwise."""
         transport = cast("asyncio.Transport", self.transport)
         if self._next is not None or transport.is_closing():
             return

@@ -16,14 +16,16 @@ from voiceloop.server.keys import VARIABLE
 
 LOOP: dict[str, Any] = {}
 """Options of `anyio.run` for the server and for clients that measure it. They choose the event loop
-uvloop, which does much less work for sockets. On Windows it does not exist, and there are none."""
+uvloop, which does much less work for sockets. On Windows, where uvloop does not exist, there are no
+options."""
 
 if sys.platform != "win32":
     import uvloop
 
     class _ServerLoop(uvloop.Loop):
         def time(self) -> float:
-            """Return seconds. uvloop cuts its own to whole milliseconds, too coarse for traces."""
+            """Return the time of the monotonic clock in seconds. The time that uvloop returns is
+            cut to whole milliseconds, which is too coarse for traces."""
             return time.monotonic()  # noqa: TID251 - this is the clock that anyio reads
 
     LOOP["loop_factory"] = _ServerLoop
@@ -61,8 +63,8 @@ def is_loopback(host: str) -> bool:
 
 
 def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
-    """Raise ConfigError if strangers could connect or listen in, or if the server would not know
-    the name by which clients call it.
+    """Raise ConfigError if others could connect without a key, if keys and speech would be sent
+    without encryption, or if the server would not know the name by which clients call it.
 
     `keys` says whether clients must show a key. `names` says whether names for the server, as hosts
     or origins, were given.
@@ -94,7 +96,7 @@ def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
 
 def check_port(binding: Binding) -> None:
     """Raise DeviceError if the port cannot be opened. Call this before the models are loaded, so
-    that the user learns it without waiting for them."""
+    that the user need not wait for the error."""
     try:
         found = socket.getaddrinfo(
             binding.host or None, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

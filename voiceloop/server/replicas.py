@@ -1,6 +1,7 @@
 """The rules by which a cluster runs replicas of the service: how many, and when one must stop.
 
-This module knows nothing of Ray but the form of its settings and details; `voiceloop.cluster` does.
+`voiceloop.cluster` runs the replicas with Ray. This module knows only the form of Ray's settings,
+and of the details that Ray gives about its replicas.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from voiceloop.errors import ConfigError
 NAMES = ("options", "replicas", "speakers", "cpus", "gpus")
 """The arguments of `voiceloop.cluster:app`."""
 SLOW_MS = 400.0
-"""Time from the endpoint to the sound, 95th percentile, from which another replica is wanted."""
+"""Time in milliseconds from the endpoint to the sound. If its 95th percentile at a replica is
+longer than this, another replica is wanted."""
 
 
 def check_names(given: Mapping[str, str]) -> None:
@@ -41,9 +43,10 @@ def wanted_replicas(
 ) -> int:
     """Return how many replicas there should be. At present there are `now`.
 
-    `speaking` has for each replica the number of its sessions that are in a turn, and `sound_ms`
-    its time from the endpoint to the sound. A replica carries up to `speakers` sessions in a turn.
-    While a replica answers late, one more is wanted.
+    `speaking` has for each replica the number of its sessions that are in a turn. `sound_ms` has
+    for each replica the 95th percentile of the times from the endpoint to the sound, in
+    milliseconds. A replica carries up to `speakers` sessions in a turn. If a replica is slower than
+    `SLOW_MS`, one more than `now` is wanted.
     """
     by_load = math.ceil(sum(speaking) / speakers)
     late = any(ms > SLOW_MS for ms in sound_ms)
@@ -63,8 +66,9 @@ def check_closed(environ: Mapping[str, str]) -> None:
 
 
 def scale(given: Mapping[str, str], policy: str) -> dict[str, Any]:
-    """Return Serve's settings for the number of replicas. `policy` is the import path of the class
-    that decides it. Raises ConfigError."""
+    """Return Ray Serve's settings for the number of replicas. `given` may have a `replicas` such as
+    `2` or `1-4`, and `speakers`. `policy` is the import path of the class that decides the number.
+    Raises ConfigError."""
     least, separator, most = given.get("replicas", "1").partition("-")
     try:
         low, high = int(least), int(most if separator else least)

@@ -1,8 +1,9 @@
 """The service: the models and the sessions of one server, and its answers to requests.
 
 It knows neither a port nor signals nor a library of sockets. A *shell* has those: it passes each
-request to `Service.answer`, and then serves a websocket by `Service.serve`. There are two shells,
-`voiceloop.server.app` for `voiceloop serve` and `voiceloop.server.asgi` for servers of others.
+request to `Service.answer`. If that returns None, the shell opens a websocket and passes it to
+`Service.serve`. There are two shells: `voiceloop.server.app` for `voiceloop serve`, and
+`voiceloop.server.asgi` for ASGI servers such as uvicorn.
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GOING = "the server is going down"
-"""Why clients are refused, and connections closed, while the service drains."""
+"""Reason that clients get when they are refused, or their connections closed, because the server
+ends."""
 CLOSING_S = 10.0
-"""Seconds for all connections to close."""
+"""Maximum seconds for which the end of the server waits until all connections are closed."""
 
 
 class Socket(Transport, Protocol):
-    """A transport that notices when its client has gone without a word."""
+    """A transport that can find out that its client has gone without closing the connection."""
 
     async def vanished(self, ping_s: float) -> None:
         """Wait until the client has given no sign of life for `ping_s` seconds after a ping."""
@@ -59,7 +61,7 @@ class Socket(Transport, Protocol):
 
 
 class Service:
-    """One server without its shell.
+    """One server without a port and signals.
 
     It has many attributes: all that its connections share is here.
     """
@@ -80,10 +82,11 @@ class Service:
         servers: Mapping[str, McpServer] | None = None,
         conversations: OfferedConversations | None = None,
     ) -> None:
-        """`models` is entered on a worker thread by `open`, and left at its end. So is `store`
-        closed. With `record`, sessions are recorded in that folder. With `calibrates`, the language
-        model is calibrated in idle time. The server's own assistant may call the tools in `toolbox`
-        and those of the MCP `servers`. `conversations` are offered to clients on this machine."""
+        """`open` enters `models` on a worker thread. At its end it leaves `models` and closes
+        `store`. With `record`, sessions are recorded in that folder. With `calibrates`, the
+        language model is calibrated in idle time. The server's own assistant may call the tools in
+        `toolbox` and those of the MCP `servers`. `conversations` are offered to clients on this
+        machine."""
         self.metrics = Metrics()
         self._models = models
         self._config = config
@@ -103,12 +106,13 @@ class Service:
             full=lambda: self._registry is not None and self._registry.full,
         )
         self._registry: SessionRegistry | None = None
-        """None until the models are loaded; until then no client gets a session."""
+        """The session registry; None until the models are loaded. Until then no client gets a
+        session."""
         self._connections: set[Connection] = set()
         self._numbers = count(1)
         """Numbers of client sessions, for the log."""
         self._changed = anyio.Event()
-        """Set, and then replaced, when a turn or a connection ends."""
+        """Set when a turn or a connection ends; then it is replaced by a new event."""
 
     @property
     def loaded(self) -> bool:
@@ -146,7 +150,7 @@ class Service:
 
     @asynccontextmanager
     async def open(self, ready: Callable[[], None]) -> AsyncGenerator[None]:
-        """Load the models in the background, and have them until the context ends.
+        """Load the models in the background, and keep them until the context ends.
 
         `ready` is called when clients may connect. Requests are answered before that too. Raises
         whatever loading the models raises.
@@ -197,7 +201,8 @@ class Service:
                 tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
 
     async def drain(self) -> None:
-        """End each conversation after its turn, and all of them after `server.drain_s`.
+        """End each conversation after its turn. After `server.drain_s` seconds, end all that are
+        left.
 
         From now on new clients are refused, and /readyz says so.
         """
@@ -216,7 +221,8 @@ class Service:
                 await self._changed.wait()
 
     async def serve(self, socket: Socket, request: HttpRequest) -> None:
-        """Serve a client whose request was answered by None, until either side ends that."""
+        """Serve the websocket of a client until either side closes it. `request` is the one that
+        opened it, for which `answer` returned None."""
         verdict = self._access.judge(request.target, request.headers)
         registry, limits = self._registry, self._config.server
         assert registry is not None and isinstance(verdict, Allowed), "nobody else gets a socket"
@@ -249,7 +255,7 @@ class Service:
             may_return = False
             with anyio.CancelScope(shield=True):
                 may_return = await registry.leave(connection)
-            self._connections.discard(connection)  # now, since a drained server lets go of all
+            self._connections.discard(connection)  # only now, since it lets `drain` return
             self._wake()
             fields = {
                 "lasted_s": anyio.current_time() - begun,

@@ -47,7 +47,8 @@ class Out(Protocol):
         ...
 
     def refuse(self, error: ProtocolError, event_id: str | None) -> None:
-        """Send an error about the client's event that has this id."""
+        """Send an error. `event_id` is the id of the client's event that caused the error; None if
+        there is no such id."""
         ...
 
 
@@ -79,8 +80,9 @@ class ClauseStarts:
     def first(self, words: int) -> str:
         """Return the text of the first `words` spoken words.
 
-        A clause may have more spoken than written words, for example for a number. If only some of
-        its spoken words count, the same share of its written words is returned.
+        A clause may have more spoken than written words, for example for a number. If only a part
+        of its spoken words is among the first `words`, the same share of its written words is
+        returned.
         """
         heard: list[str] = []
         for _, clause in self._clauses:
@@ -193,8 +195,8 @@ class Speaking:
             self.speaker.played(round(min(event.audio_ms * PER_MS, sent)), sent)
 
     def cancel(self, turn: int, stopped: ItemTruncate | None = None) -> None:
-        """Cut off a response that the client stops. `stopped` is the truncation by which it does
-        that, if any."""
+        """Cut off a response that the client stops. `stopped` is the client's truncation; None if
+        the client cancelled the response without truncating it."""
         if turn in self._open:
             self._cut(turn, CLIENT_CANCELLED)
             self._open[turn].stopped = stopped or self._open[turn].stopped
@@ -259,8 +261,8 @@ class Speaking:
             spoken.response.take_back(self._out.flush(item_id))
 
     def _sound(self, pcm: Pcm) -> None:
-        """Send audio, unless the response is text alone. A reply may be spoken already when the
-        client requests text."""
+        """Send audio, or drop it if the response is text alone: the reply may have been spoken
+        already when the client requested text."""
         spoken = self._sounding
         if spoken is not None and spoken.response.spoken:
             self._put(*spoken.response.audio(spoken.encoder.feed(pcm)))

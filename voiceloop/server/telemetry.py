@@ -147,7 +147,7 @@ def _number(variable: str, default: float) -> float:
 
 def _wanted(signal: str) -> bool:
     """Return whether the environment asks for the export of `signal`. Raises ConfigError if it asks
-    for a protocol other than ours."""
+    for a protocol other than `PROTOCOL`."""
     environ = os.environ
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False

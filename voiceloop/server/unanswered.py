@@ -18,8 +18,8 @@ class Unanswered:
         self._texts: dict[str, str] = {}
         """Texts of the user, by item id."""
         self._stale = False
-        """Whether the history was rewritten since the last call of the model. Then the reply that
-        made the call is gone."""
+        """Whether the history was rewritten since the model called a function last. Then the reply
+        that made the call is gone."""
 
     @property
     def items(self) -> Collection[str]:
@@ -57,8 +57,8 @@ class Unanswered:
         return [call.name for call in self._calls.values() if call.turn == turn]
 
     def take_results(self) -> list[tuple[ToolCall, str]]:
-        """Remove and return the calls of the newest turn with their outputs. While one is missing,
-        return none and remove none.
+        """Remove and return the calls of the newest turn with their outputs. While an output is
+        missing, return no calls and remove nothing.
 
         Outputs are dropped if the reply that made the calls is gone: those of older turns, and all
         if the history was rewritten.

@@ -74,8 +74,8 @@ class UserTurns:
             self._report(event, settings)
 
     def forget(self, turn: int) -> str | None:
-        """Forget a turn that is over or did not interrupt. Return the item id of its message, or
-        None."""
+        """Forget a turn that is over or did not interrupt. Return the item id of its message; None
+        if it has none."""
         self._held.pop(turn, None)
         self._heard.pop(turn, None)
         return self._ids.pop(turn, None)
@@ -132,8 +132,8 @@ class UserTurns:
         return True
 
     def _report(self, event: TurnHeard, settings: SessionSettings) -> None:
-        """Send the events for the start or end of a turn. Without turn detection the start has
-        none."""
+        """Send the events for the start or end of a turn. Without turn detection, a start sends no
+        event."""
         item_id, ms = self._ids[event.turn], event.sample * 1000 // SPEECH_RATE
         found = settings.audio.input.turn_detection is not None
         if not event.over:

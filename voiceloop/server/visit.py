@@ -81,9 +81,9 @@ logger = logging.getLogger(__name__)
 class ClientSession:
     """One connection of a client, from its start to its end. `run` it once.
 
-    It has many attributes: each is a part of the way from the client to the session and back. State
-    that outlives the connection is in its `Dialogue`. A client that comes back gets a new client
-    session.
+    It has many attributes: the parts that carry events from the client to the session and back.
+    State that outlives the connection is in its `Dialogue`. A client that comes back gets a new
+    client session.
     """
 
     def __init__(
@@ -148,8 +148,8 @@ class ClientSession:
     def offer(
         self, llm_servers: tuple[LlmServer, ...], conversations: tuple[str, ...] | UnsetType
     ) -> None:
-        """Set what the client may choose from: language-model servers, and kept conversations. Tell
-        it if they changed."""
+        """Set what the client may choose from: language-model servers, and kept conversations. Send
+        the client its settings if they changed."""
         dialogue = self._dialogue
         before = dialogue.settings
         dialogue.offer(llm_servers=llm_servers, conversations=conversations)

@@ -35,7 +35,7 @@ OPENING_S = 10.0
 
 
 class WebSocket:
-    """One client's websocket; implements `connection.Transport`."""
+    """One client's websocket; implements `service.Socket`."""
 
     def __init__(self, socket: ServerConnection) -> None:
         self._socket = socket
@@ -85,11 +85,12 @@ async def listening(
     answer: Callable[[HttpRequest], Awaitable[HttpResponse | None]],
     connect: Callable[[WebSocket, HttpRequest], Awaitable[None]],
 ) -> AsyncGenerator[Callable[[], object]]:
-    """Keep the port open while the context lasts. Yield a function that ends the acceptance of new
-    connections.
+    """Keep the port open while the context lasts. Yield a function that stops the server from
+    accepting new connections.
 
-    A request gets the response that `answer` returns. If that is None, it gets a websocket, which
-    lasts as long as `connect` runs. Raises DeviceError if the port cannot be opened.
+    A request gets the response that `answer` returns. If `answer` returns None, the request gets a
+    websocket, which lasts as long as `connect` runs. Raises DeviceError if the port cannot be
+    opened.
     """
 
     async def process(socket: ServerConnection, request: http11.Request) -> http11.Response | None:
