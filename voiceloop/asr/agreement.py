@@ -1,9 +1,11 @@
-"""LocalAgreement-2: commit a word once two successive hypotheses agree on all words up to it.
+"""LocalAgreement-2: finds the words of a growing transcript that will probably not change any more.
+
+An audio window grows while the user speaks, and is decoded again and again. A hypothesis is all the
+words of one decode. A word is committed once two successive hypotheses agree on all words up to it.
+From then on it stays in the transcript. Words are compared in normalised form, so that a comma or a
+capital does not delay a commit. This module knows nothing of audio, time or decoders.
 
 Source: Liu, Niehues et al. 2020 (arXiv 2005.11185) and Macháček et al. 2023 (arXiv 2307.14743).
-Here words are compared in normalised form, so that a comma or a capital does not delay a commit. A
-hypothesis is all the words that one decode gives for a growing audio window. This module knows
-nothing of audio, time or decoders.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from voiceloop.types import Word
 
 
 def normalise(text: str) -> str:
-    """Return `text` in the form in which words are compared: NFKC, casefolded, and only letters and
+    """Normalise `text` for comparisons: apply NFKC, fold the case, and keep only letters and
     digits."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(character for character in folded if character.isalnum())
@@ -29,9 +31,9 @@ def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def repeats(words: Sequence[str]) -> bool:
-    """Return whether a phrase of three or more words is said twice in a row, or whether `words` end
-    with a phrase of two words said twice. People do so now and then, and decoders in a loop do it
-    again and again."""
+    """Return whether a phrase of three or more words comes twice in a row in `words`, or a phrase
+    of two words comes twice at their end. Then the decoder may be in a loop. But the speaker may
+    also have said something twice."""
     said = [key for word in words if (key := normalise(word))]
     return any(
         said[at - length : at] == said[at : at + length]
@@ -46,17 +48,17 @@ class DividedWords:
     """A hypothesis, divided at the end of its committed words."""
 
     committed: tuple[Word, ...]
-    """All committed words, in the form in which they were committed."""
+    """All committed words, spelt as when they were committed."""
     tentative: tuple[Word, ...]
     """Words of the hypothesis after the committed ones."""
     cuts: tuple[int, ...]
-    """The places at which `freeze` can cut the hypothesis: numbers of words from its beginning, in
-    ascending order."""
+    """Places at which `LocalAgreement.freeze` can cut the hypothesis, in ascending order. Each is
+    the number of words before the cut."""
 
 
 class LocalAgreement:
-    """The committed words of one window. Words are added at their end, and only `freeze` takes some
-    out."""
+    """Holds the committed words of one window. `update` and `commit` add words at the end, and
+    `freeze` removes words at the beginning."""
 
     def __init__(self) -> None:
         self.committed: tuple[Word, ...] = ()
@@ -66,7 +68,7 @@ class LocalAgreement:
     def update(self, words: Sequence[Word]) -> DividedWords:
         """Take the next hypothesis, and commit the prefix that it shares with the previous one.
 
-        The committed words are spelt as in the newer hypothesis.
+        Words that become committed here are spelt as in `words`.
         """
         keys = [normalise(word.text) for word in words]
         agreed = common_prefix(self._keys, keys)
@@ -87,8 +89,8 @@ class LocalAgreement:
         return DividedWords(self.committed, self._hypothesis[position:], tuple(cuts))
 
     def freeze(self, cut: int) -> tuple[Word, ...]:
-        """Take out and return the committed words that match the first `cut` words of the newest
-        hypothesis. `cut` is one of `DividedWords.cuts`. Later hypotheses begin after these
+        """Remove and return the committed words that match the first `cut` words of the newest
+        hypothesis. `cut` is one of `DividedWords.cuts`. Later hypotheses must begin after these
         words."""
         said = [normalise(word.text) for word in self.committed]
         count = cut if said == self._keys[: len(said)] else len(said)
@@ -97,11 +99,12 @@ class LocalAgreement:
         return frozen
 
     def _position(self, keys: Sequence[str]) -> int:
-        """Return the length of the prefix of `keys` that matches the committed words.
+        """Return how many of the first `keys` stand for the committed words.
 
-        If a hypothesis spells them differently, the prefix with the least edit distance to them
-        matches. Of several, a prefix that ends with the same word is taken, and then the one whose
-        length is nearest to the number of committed words.
+        `keys` are the normalised words of a hypothesis. If they do not begin with the committed
+        words, the beginning of `keys` with the smallest edit distance to the committed words is
+        chosen. Among equal distances, a beginning that ends with the last committed word comes
+        first, and then the one that is nearest in length to the committed words.
         """
         said = [normalise(word.text) for word in self.committed]
         if said == list(keys[: len(said)]):

@@ -32,26 +32,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FULL_WINDOW_S = 30.0
-"""Length in seconds of the windows that Whisper was trained on, the longest that its encoder
-takes."""
+"""Length in seconds of the windows on which Whisper was trained. The encoder takes no longer
+windows."""
 SHORTEST_S = 0.5
 """Minimum length in seconds of a window, for a model that was trained on windows of any length."""
 QUIET = -0.75
-"""Typical value of the features of silence after speech of a usual level. The exact value depends
-on the speech, because features are relative to the loudest sound."""
+"""Typical value of the log-mel features in the silence after speech of a usual level. The exact
+value depends on the speech, because features are relative to the loudest sound."""
 FRAMES_PER_STEP = 20
-"""Feature frames in a step of 0.2 s. Windows have lengths of whole steps, because the encoder's
-convolutions compile a kernel of some 0.3 MB for each length, and keep it for good."""
+"""Feature frames in a step of 0.2 s. Each window has a whole number of steps, so there are few
+different lengths. For each length, the encoder's convolutions compile a kernel of some 0.3 MB and
+keep it for good."""
 REACH_S = 0.04
-"""Seconds after the end of the audio in which states still depend on the audio, because each
-feature and each convolution covers a stretch of time."""
+"""Seconds after the end of the audio in which states still depend on the audio. Each feature and
+each convolution covers a stretch of time, not an instant."""
 STATE_S = FRAMES_PER_STATE * HOP / SPEECH_RATE
 """Seconds from one state of the encoder to the next."""
 SAME = 0.5
-"""Maximum difference between the states of our encoder and of CTranslate2's, if both are the same
-network: the root mean square difference, divided by the standard deviation of CTranslate2's states.
-Two different networks give 1.4. With weights of eight bits tiny.en, base and the starter model give
-0.02 to 0.07; larger models have not been tried."""
+"""If the states of voiceloop's encoder and of CTranslate2's differ by more than this, the two are
+not the same network. The difference is the root mean square, divided by the standard deviation of
+CTranslate2's states. Two different networks give 1.4. With weights of 8 bits, tiny.en, base and the
+starter model give 0.02 to 0.07; larger models have not been tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ class Windows:
     longest_s: float = FULL_WINDOW_S
     """Longest window, in seconds."""
     any_length: bool = False
-    """Whether the model was trained on windows that are as long as their speech. Otherwise silence
-    fills each window to `FULL_WINDOW_S`."""
+    """Whether the model was trained on windows of any length. If not, each window is filled with
+    silence up to `FULL_WINDOW_S`."""
 
     def frames(self, seconds: float) -> int:
         """Return the length of the window for `seconds` of audio, in feature frames."""
@@ -70,7 +71,7 @@ class Windows:
 
 
 def whole_steps(seconds: float) -> int:
-    """Return `seconds` in feature frames, rounded up to whole steps."""
+    """Return `seconds` in feature frames, rounded up to a multiple of `FRAMES_PER_STEP`."""
     steps = math.ceil(round(seconds * SPEECH_RATE) / HOP / FRAMES_PER_STEP)
     return steps * FRAMES_PER_STEP
 
@@ -90,7 +91,7 @@ def read_windows(folder: Path) -> Windows:
 
 
 class Encoding:
-    """Computes the states of audio with the encoder of one model."""
+    """Computes the encoder states of audio for one model."""
 
     def __init__(
         self,
@@ -99,8 +100,9 @@ class Encoding:
         encoder: WhisperEncoder | None,
         pad_s: float | None,
     ) -> None:
-        """Use our own `encoder`, or CTranslate2's if it is None. Our own encodes only `pad_s`
-        seconds of the silence after the audio, or all of it if `pad_s` is None."""
+        """Use voiceloop's own `encoder`, or CTranslate2's if `encoder` is None. `pad_s` is the
+        length in seconds of the silence after the audio that `encoder` computes in full. The states
+        of later silence are approximated. None means that the full window is computed."""
         self.windows = windows
         self._model = model
         self._mels = len(model.feature_extractor.mel_filters)
@@ -130,8 +132,9 @@ class Encoding:
         """
         frames = self.windows.frames(len(pcm) / SPEECH_RATE)
         if self._encoder is None:
-            # CTranslate2 takes states for features if there are as many states as mel bands, and
-            # encodes them once more. Speech of just 1.6 s would be lost, so its window is longer.
+            # CTranslate2 tells states from features by their shape. If a window has as many states
+            # as mel bands (80 bands: 1.6 s), CTranslate2 encodes the states once more, and
+            # the speech is lost. One more state avoids that.
             frames += FRAMES_PER_STATE * (frames == self._mels * FRAMES_PER_STATE)
             return self._model.encode(self._log_mel(pcm, frames))
         short = self._short if self.shortens(pcm) and not whole else None
@@ -142,15 +145,15 @@ class Encoding:
 
 
 def is_ours(device: str, windows: Windows) -> bool:
-    """Return whether our own encoder is used on `device`. A GPU does not need it, since it encodes
-    a full window in some milliseconds. Models for windows of any length do not either, since they
-    encode no silence."""
+    """Return whether voiceloop's own encoder is used on `device`. A GPU does not need it: there a
+    full window takes some milliseconds. A model for windows of any length does not need it: its
+    windows hold no silence."""
     return device == "cpu" and not windows.any_length
 
 
 def own_encoder(folder: Path, model: WhisperModel) -> WhisperEncoder | None:
-    """Make our own encoder from the weights in `folder`. Logs a warning and returns None if they
-    cannot be read, or do not give the states that `model` gives."""
+    """Make voiceloop's own encoder from the weights in `folder`. Logs a warning and returns None if
+    the weights cannot be read, or if the states differ from those of `model`."""
     from voiceloop.asr.whisper_encoder import (
         read_encoder,  # imports torch, which models for windows of any length do not need
     )

@@ -1,4 +1,4 @@
-"""Computes the log-mel features of faster-whisper's extractor for Whisper, many times faster.
+"""Computes the log-mel features that faster-whisper's extractor gives Whisper, many times faster.
 
 The features of silence after the audio are filled in and not computed, so padding a short utterance
 to a long window takes no time. This module knows nothing of models.
@@ -15,23 +15,25 @@ from voiceloop.types import Pcm
 HOP = 160
 """Samples from one frame to the next: 10 ms."""
 WIDTH = 400
-"""Samples in the window of one frame."""
+"""Samples that one frame covers: 25 ms."""
 RANGE = 8.0
-"""Range of log10(power), counted down from its maximum in the audio. Lower values are raised to the
-bottom of the range."""
+"""Range of log10(power). Its top is the highest value in the audio. Values below its bottom are
+raised to the bottom."""
 FLOOR = -10.0
+"""Minimum of log10(power)."""
 BLOCK = 32
 """Frames transformed at a time, few enough to fit into the processor's cache."""
 
 FRAMES_PER_STATE = 2
-"""Frames for each state of Whisper's encoder, whose second convolution has a stride of two."""
+"""Frames for each state of Whisper's encoder: its second convolution has a stride of two."""
 
 Features = npt.NDArray[np.float32]
 """Features of shape [mels, frames]."""
 
 
 class LogMel:
-    """Computes log-mel features with a filter bank of shape [mels, 201]."""
+    """Computes log-mel features with a filter bank of shape [mels, 201]: mel bands by
+    frequencies."""
 
     def __init__(self, filters: npt.NDArray[np.float32]) -> None:
         self._filters = filters
@@ -39,7 +41,8 @@ class LogMel:
 
     def __call__(self, pcm: Pcm, frames: int) -> Features:
         """Return `frames` frames of features for `pcm` (16 kHz) and the silence after it."""
-        # A frame is centred on its instant; the audio is mirrored at its start to fill the first.
+        # Each frame is centred on its sample, so the first one needs samples before the audio: the
+        # mirrored beginning of the audio.
         half = WIDTH // 2
         heard = np.concatenate((pcm, silence(max(0, half + 1 - len(pcm)))))
         padded = np.concatenate((heard[half:0:-1], heard, silence(WIDTH)))

@@ -3,7 +3,7 @@
 It cuts the stream into the windows that voice activity detection takes. The detector gets each
 window, and the part of the next one that has arrived. Hearing also keeps the audio with which a
 turn may begin, and the time at which each sample was recorded. Each frame takes two steps. `judge`
-runs the model, perhaps on another thread, and reports nothing. `feed` passes the result to the
+runs the voice activity detection, perhaps on another thread. `feed` passes the result to the
 detector and yields the events. This module knows nothing of words.
 """
 
@@ -31,7 +31,7 @@ class JudgedFrame:
 
     frame: AudioFrame
     windows: tuple[tuple[AudioFrame, float], ...]
-    """Windows, each with the probability that it is speech."""
+    """The completed windows, each with the probability that it is speech."""
     rest: AudioFrame
     """Samples of the next window that have arrived."""
 
@@ -48,7 +48,8 @@ class Hearing:
         self.policy = policy
         """Settings by which turns are found and ended."""
         self.recent = SampleBuffer()
-        """Newest samples, at least as many as a turn that begins now includes."""
+        """Newest samples of the stream. They reach back at least `memory_s` seconds, and at least
+        to the place where a turn that is detected now would begin."""
         self._vad = vad
         self._detector = detector
         self._framer = Framer(size=vad.frame)
@@ -86,12 +87,12 @@ class Hearing:
         self._drop()
 
     def end(self) -> TurnEnded:
-        """End the turn at the silence that was found last."""
+        """End the turn at the silence that was found last, and return the event."""
         return self._detector.end()
 
     def when(self, sample: int) -> float:
-        """Return the time at which `sample` was recorded. A frame is assumed to arrive when its
-        last sample is recorded."""
+        """Return the time at which `sample` was recorded, in seconds of the loop's clock. A frame
+        is assumed to arrive when its last sample is recorded."""
         when = self._arrivals[-1][1]
         for end, arrival in reversed(self._arrivals):
             if end < sample:
@@ -100,13 +101,13 @@ class Hearing:
         return when
 
     def _begun(self, event: SpeechStarted) -> SpeechStarted:
-        # If new settings have a longer pre-roll, less audio may have been kept than that.
+        # New settings may have a longer pre-roll than the audio that has been kept so far.
         start = max(event.start, self.recent.start, self._forgotten)
         return replace(event, start=start, speech_start=max(start, event.speech_start))
 
     def _drop(self) -> None:
-        """Drop audio that no later turn can begin with, in large pieces so that little is
-        copied."""
+        """Drop audio with which no later turn can begin. Each drop copies the rest, so nothing is
+        dropped until more than half of the held audio can go."""
         kept = samples(self.policy.pre_roll_ms + self.policy.min_speech_ms) + 2 * self._vad.frame
         kept = max(kept, self._memory)
         if self.recent.end - self.recent.start > 2 * kept:

@@ -24,8 +24,8 @@ BELOW_PEAK_DB = 40.0
 """Limits in decibels. Speech is louder than the background plus `ABOVE_FLOOR_DB`, and louder than
 its own peak minus `BELOW_PEAK_DB`."""
 PAUSE_BELOW_PEAK_DB = 10.0
-"""Minimum distance in decibels between a pause and the peak of the speech. Without it, a constant
-sound would count as background, and so as a pause."""
+"""A pause is at least this many decibels softer than the peak of the speech. Without this limit, a
+constant sound would count as background, and so as a pause."""
 
 
 class Loudness:
@@ -38,6 +38,7 @@ class Loudness:
         """Newest windows outside of any turn. Their levels are computed only when a turn follows,
         since most streams are silent most of the time."""
         self._peak = SILENCE_DBFS
+        """Highest level in dBFS of the present speech."""
 
     def skip(self, frame: AudioFrame) -> None:
         """Take a window outside of any turn."""
@@ -69,8 +70,9 @@ class Loudness:
         return loudest <= min(self._speech_level, self._peak - PAUSE_BELOW_PEAK_DB)
 
     def last_loud(self, seen: int, first: int, last: int) -> int | None:
-        """Return the end, in samples, of the last loud step between samples `first` and `last`, or
-        None if none is as loud as speech. The levels reach up to sample `seen`."""
+        """Find the last step between samples `first` and `last` that is loud enough for speech.
+        Return the index of the sample after it, or None if there is no loud step. `seen` is the
+        index of the first sample that has not been taken yet."""
         begun = seen - len(self._levels) * STEP
         first, last = max(begun, first), min(seen, last)
         near = self._levels[(first - begun) // STEP : (last - begun) // STEP]

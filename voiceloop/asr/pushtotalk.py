@@ -8,7 +8,7 @@ from voiceloop.types import AudioFrame
 
 
 class PushToTalk(Commitment):
-    """A detector for a user who switches between talking and not talking.
+    """A detector for a user who switches between talking and not talking, by setting `talking`.
 
     A turn begins with the first frame after talking is switched on.
     """
@@ -18,8 +18,8 @@ class PushToTalk(Commitment):
         self.talking = False
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """Begin a turn if the user talks and there is none, and end one that has reached the
-        maximum length."""
+        """While the user talks, begin a turn if there is none, and end a turn that has reached the
+        maximum length. Otherwise return no events."""
         if self.talking:
             return super().feed(frame, probability)
         self._seen = frame.end

@@ -1,13 +1,14 @@
-"""Computes the encoder states of a full window of 30 seconds for little more work than its speech
-takes.
+"""Computes the encoder states of a full window of 30 seconds from the speech in it and a few
+positions of the silence.
 
-The rest of the window is silence. Its states are most of the encoder's work, and they depend little
-on the speech. So the states of a silent window are computed once, when the model is loaded. For a
-window with speech, the encoder computes only the speech and some positions of the silence, the
-pivots P. In each layer, the change d of the pivots' keys and values against those of the silent
-window is interpolated to all other positions of the silence. Speech and pivots then attend to a
-whole window. The usual way is to cut off the silence instead. But then the decoder reads states
-that it was not trained on, and says the last phrase again.
+A short utterance fills only the beginning of a window. The rest is silence. The states of the
+silence are most of the encoder's work, and they depend little on the speech. So a silent window is
+encoded once, when the model is loaded. For a window with speech, the encoder computes only the
+positions of the speech and some positions P of the silence, the pivots. In each layer, d_P is the
+difference between the keys and values of the pivots and those of the same positions in the silent
+window. From d_P, the differences d_j at all other positions j of the silence are interpolated.
+Speech and pivots then attend to a whole window. A simpler way is to cut off the silence. But then
+the decoder reads states on which it was not trained, and says the last phrase again.
 
 The interpolation is regression by a Gaussian process. Here i and j are positions, and s_i are the
 states of the silent window after their mean is subtracted:
@@ -19,10 +20,11 @@ states of the silent window after their mean is subtracted:
 The second line is the mean of the posterior (Rasmussen and Williams, Gaussian Processes for Machine
 Learning, 2006, equation 2.25). The third line is the greedy pivoted Cholesky decomposition
 (Harbrecht, Peters and Schneider, On the low-rank approximation by the pivoted Cholesky
-decomposition, 2012), weighted by the attention a_i that position i receives from afar. L is the
-factor so far, and r_i is the variance of position i that the chosen pivots leave unexplained. The
-form of the covariance matters: in Whisper base, states of silence repeat themselves every 0.16 s,
-and all positions attend to a few of them.
+decomposition, 2012), weighted by a_i. Here a_i is the attention that position i receives from
+positions farther away than `AFAR`, L is the factor so far, and r_i is the variance of position i
+that the chosen pivots leave unexplained. The covariance depends on the states and not only on the
+distance: in Whisper base, states of silence repeat themselves every 0.16 s, and all positions
+attend to a few of them.
 """
 
 from __future__ import annotations
@@ -44,13 +46,14 @@ LENGTH = 200
 COSINE_SCALE = 1.0
 """Cosine distance of two states (one minus their cosine) over which the covariance falls to 1/e."""
 NOISE = 1e-2
-"""Share of a position's variance that other positions do not explain."""
+"""Share of a position's variance that other positions do not explain. It is added to the diagonal
+of the covariance."""
 QUERY_STRIDE = 13
-"""Distance in positions between the queries whose attention is summed. It differs from the period
-with which states repeat themselves."""
+"""Distance in positions between the queries over which attention is summed. It is not a multiple of
+8 positions, the period with which states of silence repeat themselves."""
 AFAR = 50
-"""Distance in positions within which attention is not counted, because every position is attended
-to by its neighbours."""
+"""Attention between positions that are at most this far apart is not counted. Every position
+attends to its neighbours, so this attention tells nothing."""
 LEAST = 1e-6
 """Minimum of the unexplained variance; smaller values are rounding errors."""
 
@@ -58,15 +61,17 @@ LEAST = 1e-6
 class ShortEncoder:
     """Computes approximate states of windows that are silent after their beginning.
 
-    Relative to their standard deviation, the states of the speech differ by 0.006 (tiny.en) and
-    0.015 (base) from those that `WhisperEncoder` gives for the full window, and the states of the
-    silence by 0.07 and 0.14. This was measured with some 90 clips, in windows that are silent after
-    2 to 10 s. CTranslate2's weights of eight bits move the states by 0.04.
+    The states differ a little from those that `WhisperEncoder` gives for the full window. Relative
+    to the standard deviation of the states, the difference is 0.006 (tiny.en) and 0.015 (base) in
+    the speech, and 0.07 and 0.14 in the silence. This was measured with some 90 clips, in windows
+    that are silent after 2 to 10 s. For comparison: CTranslate2's weights of 8 bits move the states
+    by 0.04.
     """
 
     BEHIND = 2
-    """Number of silent states that the features have after the speech. The second stands for the
-    last position of the window, and the first for all other silent positions."""
+    """Number of states of silence with which `features` must end. The convolved features of the
+    first are used at every silent position except the last one of the window. The last position
+    uses those of the second."""
 
     @torch.inference_mode()
     def __init__(self, encoder: WhisperEncoder, quiet: float) -> None:
@@ -86,7 +91,7 @@ class ShortEncoder:
             rows = encoder.finish(layer, rows, encoder.attend(queries, keys_values))
         self._states = encoder.end(rows)
         kernel = covariance(self._states)
-        # In descending order, so that the pivots behind any amount of speech come first.
+        # In descending order. So the pivots after the speech are the first ones, for any speech.
         self._pivots = pivots(kernel, attention, min(PIVOTS, encoder.states)).flip(0)
         self._interpolation = Interpolation(kernel[self._pivots], self._pivots)
 
@@ -94,7 +99,7 @@ class ShortEncoder:
     def __call__(self, features: Features) -> States:
         """Return all states of a full window that begins with `features` and goes on in silence.
 
-        The last `BEHIND` states of `features` must be silent.
+        The last `BEHIND` states of `features` (two feature frames each) must be silent.
         """
         encoder = self._encoder
         embedded = encoder.convolved(features)
@@ -125,8 +130,8 @@ def _filled(own: Tensor, silent: Tensor, heard: int, at: Tensor, weights: Tensor
 
 
 def covariance(states: Tensor) -> Tensor:
-    """Return the covariance k between the changes at every two positions, from 0 to 1: [states,
-    states]."""
+    """Return k(i, j) of the module's docstring for every two positions: [states, states], from 0 to
+    1."""
     directions = F.normalize(states - states.mean(0), dim=1)
     at = torch.arange(len(states), dtype=torch.float32)
     distance = (at[:, None] - at).abs()
@@ -134,7 +139,8 @@ def covariance(states: Tensor) -> Tensor:
 
 
 class Interpolation:
-    """Computes the weights by which changes at the pivots give the change at every position."""
+    """Computes weights that interpolate the changes at the pivots to all positions of the
+    silence."""
 
     def __init__(self, kernel: Tensor, at: Tensor) -> None:
         """Take `kernel`, the covariance of the pivots `at` with all positions: [pivots, states]."""
@@ -153,8 +159,9 @@ class Interpolation:
 def pivots(kernel: Tensor, attention: Tensor, count: int) -> Tensor:
     """Return `count` positions that explain the others best, in ascending order.
 
-    They are chosen one by one, by the covariance `kernel` [states, states] and the `attention` that
-    each position receives [states]. The formula is in the module's docstring.
+    `kernel` is the covariance: [states, states]. `attention` is what each position receives:
+    [states]. The module's docstring has the formula by which one position after the other is
+    chosen.
     """
     weight = attention.sqrt()
     residual = kernel.diagonal().clone()

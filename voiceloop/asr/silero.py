@@ -1,9 +1,9 @@
-"""Voice activity detection (VAD) by Silero, window by window, from the ONNX file in faster-whisper.
+"""Runs the voice activity detection (VAD) of Silero, window by window.
 
-The network takes each window of 512 samples together with the 64 samples before it; without these
-its probabilities are far too low. It also keeps the state of its recurrent layer. So windows that
-are judged one by one get the same probabilities as in the whole audio. This module knows nothing of
-turns and thresholds.
+The network is an ONNX file in the package faster-whisper. It takes each window of 512 samples
+together with the 64 samples before it; without these its probabilities are far too low. `Silero`
+keeps these samples and the state of the recurrent layer from window to window. So a window gets the
+same probability as in the whole audio. This module knows nothing of turns and thresholds.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ STATE = (1, 1, 128)
 MUTE = 4 / 32768
 """Maximum amplitude of a microphone that is off: silence with dither."""
 MUTE_WINDOWS = 8
-"""Number of mute windows in a row after which the network is reset, and not run until there is
-sound. Otherwise clients that stream silence would cost more computing time than clients whose users
-speak."""
+"""After this many mute windows in a row the network is reset, and does not run until there is
+sound. Otherwise a client that streams silence would cost more computing time than a client whose
+user speaks."""
 
 HEARD = 0.03
-"""Peak amplitude that the network hears well; speech is usually far above it. If all sound of the
-last seconds is softer, it is amplified: the network misses speech below some -50 dBFS, and Whisper
-does not."""
+"""Peak amplitude that the network hears well. Speech is usually far louder. If the loudest peak of
+the last seconds is lower, windows are amplified, because the network misses speech below some -50
+dBFS. Whisper still recognises speech at that level."""
 MOST_GAIN = 6.0
+"""Maximum factor by which a window is amplified."""
 ABOVE = 3.0
 """A window is amplified only if its peak is at least this many times the peak of the softest recent
 window. Otherwise it is background."""
@@ -71,8 +72,8 @@ class Silero:
         return float(output.item())
 
     def _gain(self, peak: float) -> np.float32:
-        """Return the factor by which the next window, whose greatest amplitude is `peak`, is
-        amplified."""
+        """Return the factor that amplifies the next window. `peak` is the largest amplitude of that
+        window."""
         self._loudest = max(peak, self._loudest * FALL, MUTE)
         self._softest = min(max(peak, MUTE), self._softest / FALL)
         if peak < ABOVE * self._softest:

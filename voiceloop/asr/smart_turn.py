@@ -1,4 +1,4 @@
-"""The turn model smart-turn 3.2 of Pipecat, which judges by the sound of a voice whether the
+"""Runs smart-turn 3.2 of Pipecat, a turn model: it judges from the sound of the voice whether the
 speaker has finished.
 
 The model is an encoder like Whisper's. It takes the last eight seconds of a turn; silence is put
@@ -28,7 +28,8 @@ NAME = "smart-turn-v3.2"
 FILE = "smart-turn-v3.2-cpu.onnx"
 MELS = 80
 TINY = 1e-7
-"""Value added to the variance of the audio, as in training."""
+"""Value that is added to the variance of the audio, as in training. It avoids a division by
+zero."""
 
 
 class SmartTurn:
@@ -44,7 +45,8 @@ class SmartTurn:
         self._log_mel = LogMel(FeatureExtractor(MELS).mel_filters)
 
     def end_of_turn_probability(self, pcm: Pcm) -> float:
-        """Return the probability that a turn which ends with `pcm` (16 kHz) is over."""
+        """Return the probability that the speaker has finished at the end of `pcm` (16 kHz). Only
+        the last `window_s` seconds of `pcm` count."""
         window = round(self.window_s * SPEECH_RATE)
         heard = pcm[-window:]
         whole = np.concatenate((silence(window - len(heard)), heard))

@@ -95,8 +95,8 @@ class StreamingSession:
         """Sample at which the speech ended, and sample at which the pause was detected; None during
         speech."""
         self._final_to = 0
-        """Sample before which all words are known, if the newest result is a final one; 0 if it is
-        partial."""
+        """Index of the sample after the audio that the newest result covers, if that result is
+        final; 0 if it is partial."""
         self._running = self._ended = False
 
     @property
@@ -106,8 +106,8 @@ class StreamingSession:
 
     @property
     def guess(self) -> Transcript | None:
-        """The final transcript for the case that the user stays silent; None during speech and
-        until it is known."""
+        """The transcript that is final if the user stays silent. None while the user speaks, and
+        until the engine has given its final words."""
         if self._silence is None or self._silence[0] > self._final_to:
             return None
         return Transcript(self._turn.number, self._revision + 1, self._words, final=True)
@@ -124,11 +124,13 @@ class StreamingSession:
             self._unheard.append(frame.pcm)
 
     def pause(self, sample: int, speech_end: int) -> None:
-        """Let the next job find all words up to `sample`, on the guess that the turn is over."""
+        """Note that the user fell silent at `speech_end`, which was decided at `sample`. The next
+        job finds all words up to `sample`, on the guess that the turn is over."""
         self._silence = speech_end, sample
 
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
-        """Withdraw the guess. The engine hears the whole pause, so the arguments do not matter."""
+        """Withdraw the guess, because the user goes on. The engine hears the whole pause, so the
+        arguments do not matter."""
         del speech_start, anew, whole
         self._silence = None
 
@@ -141,8 +143,8 @@ class StreamingSession:
         return self.guess
 
     def next_job(self) -> AsrJob | None:
-        """Return the job that feeds the next audio to the engine. None while a job runs, if all
-        words are known, or if there is too little audio."""
+        """Return the job that feeds the next audio to the engine. Returns None while another job
+        runs, if all words are known, or if there is too little new audio."""
         if self._running or self.guess is not None:
             return None
         begin, end = self._unheard.start, self._unheard.end

@@ -2,21 +2,22 @@
 goes on.
 
 It is a state machine that counts samples. It has no clock and does no I/O, and it knows nothing of
-recognition, replies or turn numbers. While the user is silent it reports how long that has lasted.
-Others decide whether the turn is over: the dialogue core, which knows the words
-(`dialogue/endpoint`), or for recordings `TurnDetector`.
+recognition, replies or turn numbers. While the user is silent, it reports how long the silence
+has lasted. It does not decide whether the turn is over. In a conversation the dialogue core decides
+that, because it knows the words (`dialogue/endpoint`). Elsewhere `TurnDetector` decides.
 
     idle ── min_speech_ms voiced ──► speaking ── pause_ms unvoiced ──► paused ──── end() ───► idle
              SpeechStarted              ▲     │    or quiet               │ ▲   SilenceLasts
                                         │     └──────── SpeechPaused ─────┼─┘
                                         └────────────── SpeechResumed ────┘
 
-A window is voiced if its probability reaches `threshold`. The windows after it are voiced too,
-until the probability falls below `release`. The network errs by up to three windows either way, so
-the end of speech is searched in the audio levels around the last voiced window, in steps of four
-milliseconds. For the same reason a pause begins as soon as a window is as quiet as the background
-and its probability is below `pause_below`. A silence never ends a turn before a window is unvoiced.
-After that the turn may end within a window, if the part that has arrived is quiet.
+Names such as `min_speech_ms` are settings of `config.TurnConfig`. A window is voiced if its speech
+probability reaches `threshold`. The windows after it are voiced too, until the probability falls
+below `release`. The voice activity detection may be three windows early or late. So the end of
+speech is searched in the audio levels around the last voiced window, in steps of four milliseconds.
+And a pause also begins at a voiced window that is quiet like the background, if its probability is
+below `pause_below`. A turn does not end before a window is unvoiced. After that it may end within a
+window, if the part that has arrived is quiet.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from voiceloop.config import TurnConfig
 from voiceloop.types import AudioFrame
 
 LOOK_BACK_MS = 128
-"""Milliseconds before the end of the last voiced window in which the end of speech is searched."""
+"""The end of speech is searched from this many milliseconds before the end of the last voiced
+window."""
 LOOK_AHEAD_MS = 64
-"""Milliseconds after the end of the last voiced window in which the end of speech is searched."""
+"""The end of speech is searched until this many milliseconds after the end of the last voiced
+window."""
 SETTLED_MS = 64
 """Milliseconds of unvoiced windows after which the end of speech is searched again."""
 
@@ -42,19 +45,19 @@ class SpeechStarted(Struct, frozen=True, tag=True):
     """The user has begun to speak."""
 
     sample: int
-    """Index of the sample after the last one seen when this was decided."""
+    """Index of the first sample that the detector had not seen when this was decided."""
     start: int
-    """First sample to recognise. It precedes the speech by the pre-roll, but never lies within an
-    earlier turn."""
+    """Index of the first sample to recognise. It precedes the speech by the pre-roll, but never
+    lies within an earlier turn."""
     speech_start: int
-    """First sample of the first voiced window."""
+    """Index of the first sample of the first voiced window."""
 
 
 class SpeechPaused(Struct, frozen=True, tag=True):
     """The user has fallen silent; whether the turn is over is not known yet."""
 
     sample: int
-    """Index of the sample after the last one seen when this was decided."""
+    """Index of the first sample that the detector had not seen when this was decided."""
     speech_end: int
     """Index of the sample after the last voiced one."""
 
@@ -63,7 +66,7 @@ class SilenceLasts(Struct, frozen=True, tag=True):
     """The user is still silent, and the turn may end here."""
 
     sample: int
-    """Index of the sample after the last one seen."""
+    """Index of the first sample that the detector has not seen yet."""
     speech_end: int
     """Index of the sample after the last voiced one."""
     quiet: bool = True
@@ -71,25 +74,26 @@ class SilenceLasts(Struct, frozen=True, tag=True):
     window is judged."""
 
     def reaches(self, silence_ms: int) -> bool:
-        """Return whether the silence is long enough to end a turn with a hangover of
-        `silence_ms`."""
+        """Return whether the turn may end if its hangover is `silence_ms`: the silence has lasted
+        that long, and `quiet` is true."""
         return self.quiet and self.sample - self.speech_end >= samples(silence_ms)
 
 
 class SpeechResumed(Struct, frozen=True, tag=True):
-    """The user goes on within the turn, which makes all guesses since `SpeechPaused` void."""
+    """The user goes on within the turn. All guesses since `SpeechPaused` are void."""
 
     sample: int
-    """Index of the sample after the last one seen when this was decided."""
+    """Index of the first sample that the detector had not seen when this was decided."""
     speech_start: int
-    """First sample of the first voiced window."""
+    """Index of the first sample of the first voiced window."""
 
 
 class TurnEnded(Struct, frozen=True, tag=True):
     """The user's turn is over."""
 
     sample: int
-    """The endpoint: index of the sample after the last one seen when this was decided."""
+    """The endpoint: index of the first sample that the detector had not seen when this was
+    decided."""
     speech_end: int
     """Index of the sample after the last voiced one."""
     forced: bool = False
@@ -126,8 +130,8 @@ class SpeechDetector:
         self._loudness = Loudness()
 
     def feed(self, frame: AudioFrame, probability: float) -> Iterable[TurnEvent]:
-        """Yield the events of `frame`, the next window of the stream. `probability` is that of
-        speech in it."""
+        """Yield the events of `frame`, the next window of the stream. `probability` is the
+        probability that it is speech."""
         config = self._config
         self._seen = frame.end
         self._voiced = probability >= (config.release if self._voiced else config.threshold)
@@ -151,8 +155,9 @@ class SpeechDetector:
             yield self._end(forced=True)
 
     def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
-        """Yield the events of `rest`, the beginning of the next window, by its loudness. It may
-        begin a pause or prolong a silence. It may be empty."""
+        """Yield the events of `rest`, the part of the next window that has arrived; it may be
+        empty. No probability is known for it, but its loudness may show that a pause begins or that
+        a silence goes on."""
         if not self._active:
             return
         if self._speech_end is None:
@@ -166,7 +171,7 @@ class SpeechDetector:
                 yield SilenceLasts(rest.end, self._speech_end, quiet=False)
 
     def end(self) -> TurnEnded:
-        """End the turn at the silence that was reported last."""
+        """End the turn at the silence that was reported last, and return the event."""
         return self._end()
 
     def flush(self) -> list[TurnEvent]:
@@ -210,8 +215,9 @@ class SpeechDetector:
         return []
 
     def _pause(self, seen: int | None = None) -> list[TurnEvent]:
-        """Report a pause that begins. The present pause is reported again if the speech turns out
-        to have ended only after the first report."""
+        """Return a `SpeechPaused` if a pause begins, decided at sample `seen` (None: at the newest
+        sample). The present pause is reported again if it turns out that the speech ended only
+        after the first report."""
         if self._speech_end is None or self._speech_end > self._paused:
             self._speech_end, self._paused = self._refined_end(), seen or self._seen
             return [SpeechPaused(self._paused, self._speech_end)]
@@ -236,12 +242,12 @@ class SpeechDetector:
 
 
 class TurnDetector(SpeechDetector):
-    """A speech detector that ends turns by itself after the configured silence. It is for
-    recordings, where nobody judges the words meanwhile."""
+    """A speech detector that itself ends a turn after a silence of `turns.hangover_ms`. Recordings
+    and the wake phrase use it. In a conversation the dialogue core ends turns."""
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """Return the events of the next window. Silences are not reported, but a long one ends the
-        turn."""
+        """Return the events of `frame`, the next window. Silences are not reported, but a long one
+        ends the turn."""
         return [*self._ended(super().feed(frame, probability))]
 
     def between(self, rest: AudioFrame) -> list[TurnEvent]:
@@ -270,7 +276,7 @@ class Commitment:
         self._seen = 0
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """Begin a turn if there is none, and end one that has reached the maximum length."""
+        """Begin a turn if there is none, and end a turn that has reached the maximum length."""
         del probability
         self._seen = frame.end
         if self._start is None:
@@ -284,7 +290,7 @@ class Commitment:
         return []
 
     def end(self) -> TurnEnded:
-        """End the present turn. All of its audio is to be recognised."""
+        """End the present turn, and return the event. All of its audio is to be recognised."""
         self._start = None
         return TurnEnded(self._seen, self._seen, forced=True)
 

@@ -1,5 +1,8 @@
-"""The words of one turn: frozen words are decoded no more, committed words are those on which two
-hypotheses agree, and all others may still change."""
+"""Keeps the words of one turn: frozen, committed and tentative ones.
+
+Words on which two hypotheses agree are committed. Committed words are frozen once their audio is
+not decoded any more. All other words are tentative: they may still change.
+"""
 
 from __future__ import annotations
 
@@ -17,40 +20,42 @@ class Understood:
     def __init__(self) -> None:
         self._agreement = LocalAgreement()
         self._frozen: tuple[Word, ...] = ()
-        """Frozen words, in the form in which they were committed."""
+        """Frozen words, spelt as when they were committed."""
         self._settled: tuple[Word, ...] = ()
-        """Frozen words, in the form of their last decode."""
+        """Frozen words, spelt as in the last decode of their audio."""
         self._unsettled: tuple[Word, ...] = ()
-        """Words after the frozen ones in the decode in which words were last frozen."""
+        """Words of the hypothesis that `freeze` cut, from the cut on. They are valid until the next
+        decode."""
         self._within_sentence = False
-        """Whether the window begins within a sentence. The decoder writes its first word with a
-        capital even then."""
+        """Whether the window begins in the middle of a sentence. The decoder writes the first word
+        of a window with a capital even then."""
 
     @property
     def committed(self) -> tuple[Word, ...]:
-        """Words that stay: frozen and committed ones, in the form in which they were committed."""
+        """Frozen and committed words, spelt as when they were committed. They do not change any
+        more."""
         return self._frozen + self._agreement.committed
 
     @property
     def settled(self) -> tuple[str, ...]:
-        """Texts of the committed words of the window."""
+        """Texts of the committed words that are not frozen."""
         return tuple(word.text for word in self._agreement.committed)
 
     def whole(self, hypothesis: Sequence[Word] | None) -> tuple[Word, ...]:
-        """Return all words, as the newest decode has them. It may spell and punctuate committed
-        words differently. `hypothesis` is None if the window has not been decoded since words were
-        last frozen."""
+        """Return all words of the turn as in the newest decodes. These may spell and punctuate
+        committed words differently. `hypothesis` holds the words of the newest decode. It is None
+        if there was no decode since words were last frozen."""
         return self._settled + tuple(self._unsettled if hypothesis is None else hypothesis)
 
     def fitted(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """Return `words` without the capital of the first one, if they continue a frozen
-        sentence."""
+        """Return `words`. If they continue a frozen sentence, the first word loses its capital."""
         if not (self._within_sentence and words):
             return words
         return (replace(words[0], text=_without_capital(words[0].text)), *words[1:])
 
     def update(self, hypothesis: Sequence[Word]) -> DividedWords:
-        """Take the next hypothesis, and commit the words that it confirms."""
+        """Take the next hypothesis, and commit the words on which it agrees with the previous
+        one."""
         return self._split(self._agreement.update(hypothesis))
 
     def trust(self, count: int) -> DividedWords:
@@ -63,8 +68,9 @@ class Understood:
         return common_prefix(_keys(self.committed), _keys(final))
 
     def let_stand(self, hypothesis: Sequence[Word], *, ends: bool) -> None:
-        """Freeze all words. Later audio is decoded alone. `ends` says whether the last sentence is
-        over; otherwise later audio may continue it."""
+        """Freeze all words of `hypothesis`, which must be the newest one. Later audio is decoded
+        alone. `ends` says whether the last sentence is over; otherwise later audio may continue
+        it."""
         self._frozen += self._agreement.commit(len(hypothesis)).committed
         self._settled += tuple(hypothesis)
         self._agreement, self._unsettled = LocalAgreement(), ()
@@ -72,7 +78,7 @@ class Understood:
         self._within_sentence = not last.endswith((".", "?", "!"))
 
     def freeze(self, hypothesis: Sequence[Word], cut: int) -> None:
-        """Freeze the first `cut` words of the newest hypothesis."""
+        """Freeze the first `cut` words of `hypothesis`, which must be the newest one."""
         self._frozen += self._agreement.freeze(cut)
         self._settled += tuple(hypothesis[:cut])
         self._unsettled = tuple(hypothesis[cut:])
@@ -87,7 +93,7 @@ def _keys(words: Sequence[Word]) -> list[str]:
 
 
 def _without_capital(word: str) -> str:
-    """Return `word` as written within a sentence: in lower case, unless it is "I" or has other
-    capitals."""
+    """Return `word` with its first letter in lower case. A word of one letter stays as it is, and
+    so do "I'm" and a word with other capitals."""
     alone = word.split("'")[0]
     return word if alone == "I" or not alone[1:].islower() else word[0].lower() + word[1:]

@@ -1,8 +1,8 @@
 """Finds sound that a decode left without words, and compares two decodes.
 
 Where two sentences meet, Whisper may give only one of them. Its attention then stays with one token
-during all of the other sentence. So a decode is doubted if one token lasts for seconds of sound, or
-if words are missing that partial decodes had settled.
+during all of the other sentence. So a decode is doubted in two cases: one token lasts for seconds
+of sound, or words on which partial decodes agreed (settled words) are missing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ the loudest step minus `BELOW_PEAK_DB`."""
 LONG_S = 1.5
 """Seconds of sound in which people always say more than one token."""
 TOKEN_S, SPARE_S = 0.3, 0.8
-"""`TOKEN_S` is how many seconds of sound a token takes. If the sound lasts over `SPARE_S` seconds
-longer than all tokens take, some of it may be without words."""
+"""`TOKEN_S` is how many seconds of sound one token takes. If a window has over `SPARE_S` seconds
+more sound than its tokens take together, some of the sound may be without words."""
 LEAST_S = 0.2
 """A silence may divide two sentences only if there are at least this many seconds of sound on
 either side of it."""
@@ -38,7 +38,8 @@ NEAR = 10
 """Maximum distance in steps between the end of a sentence and the moment at which the attention
 moves on."""
 RUN = 3
-"""Number of missing words in a row from which they count as left out and not as misheard."""
+"""Missing words count as left out if there are at least this many in a row. Fewer count as
+misheard."""
 
 Span = tuple[float, float]
 """Begin and end in seconds."""
@@ -62,18 +63,21 @@ class WindowSound:
         return float(self._before[-1]) - TOKEN_S * tokens > SPARE_S
 
     def without_words(self, moments: Sequence[float]) -> tuple[float, Span]:
-        """Find the span with the most sound among those in which at most one token begins. Returns
-        the seconds of sound in it, and the span.
+        """Find the token during which there is the most sound. Return the seconds of sound, and the
+        span of the token.
 
-        `moments` are the times at which the tokens begin, and the time at which the last one ends.
+        A span reaches from the beginning of one token to the beginning of the next. The first span
+        begins with the window, and the last one ends with the window. `moments` are the times in
+        seconds at which the tokens begin and the last one ends. If it is empty, the whole window is
+        one span.
         """
         edges = (0.0, *moments[1:-1], len(self._levels) * STEP_S)
         return max((self._within(span), span) for span in pairwise(edges))
 
     def places(self, span: Span) -> list[int]:
-        """Return samples at which the sound in `span` may be divided. They are in the span's
-        longest silence with sound on both sides, and in the quietest steps near the span's
-        beginning and end."""
+        """Return up to three samples at which the window may be divided: in the longest silence
+        within `span` that has sound on both sides, and at the quietest steps near the beginning and
+        the end of `span`."""
         first, last = self._steps(span)
         loud = np.flatnonzero(self._sounds[first:last])
         lengths = np.diff(loud) - 1
@@ -87,7 +91,7 @@ class WindowSound:
         return [at * STEP + STEP // 2 for at in found if NEAR < at < len(self._levels) - NEAR]
 
     def _quietest(self, step: int) -> int:
-        """Return the quietest step near `step`."""
+        """Return the index of the quietest step that is at most `NEAR` steps from `step`."""
         first = max(0, step - NEAR)
         return first + int(np.argmin(self._levels[first : step + NEAR + 1]))
 
@@ -101,9 +105,9 @@ class WindowSound:
 
 
 def gone(settled: Sequence[str], said: Sequence[str]) -> int:
-    """Return how many of the `settled` words are missing in `said`. At each place where words are
-    missing, the number of words that stand there instead is subtracted. Places with a difference
-    below `RUN` do not count."""
+    """Return how many of the `settled` words are missing in `said`. Where other words stand in the
+    place of missing ones, their number is subtracted. Places where the difference is below `RUN` do
+    not count."""
     before, after = (
         [key for word in words if (key := normalise(word))] for words in (settled, said)
     )

@@ -1,9 +1,10 @@
-"""Reads weights from a file of CTranslate2, whose API does not give them out.
+"""Reads weights from a model file of CTranslate2. The API of CTranslate2 does not give them out.
 
 The format is private to CTranslate2. This is its version 6, which `ctranslate2.specs.ModelSpec` of
 CTranslate2 3 and 4 writes. For each variable the file has the name, shape, type and values. Then
 come pairs of names: an alias, and the variable that it stands for. A later version of the library
-may write another format, so voiceloop requires one before 5; a file of another version is refused.
+may write another format, so voiceloop requires a version below 5 of the library. A file of another
+format version is refused.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, np.uint16)
 BFLOAT16 = 5
 """Number of the type bfloat16, the upper half of a float32, which numpy lacks."""
 SCALE = "_scale"
-"""Suffix that makes a weight's name the name of its scale. Integer weights are stored multiplied by
-their scale, which is one number for all rows or one for each row."""
+"""Suffix of the names of scales: the weight NAME has the scale NAME_scale. Integer weights are
+stored multiplied by their scale. A scale is one number for all rows, or one number for each row."""
 
 Weights = dict[str, npt.NDArray[np.float32]]
 

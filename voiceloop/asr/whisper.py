@@ -40,14 +40,15 @@ from voiceloop.types import Pcm, Word
 QUIETEST = 1e-4
 """Peak amplitude below which a window holds nothing to hear."""
 LOOKS = 2
-"""Maximum depth of division: a window with missing words is divided in two, and each part may be
-divided again. Of three sentences, two may be missing."""
+"""Maximum depth of division. A window with missing words is divided in two, and each part may be
+divided again. So two missing sentences of three can be found."""
 CAREFUL_BEAMS = 5
+"""Beams of the last attempt to find missing words, if no division found them."""
 SURE = 0.6
-"""Mean probability from which the words of a part are trusted. A part may hold nothing but
+"""Minimum mean probability of the words in a part of a divided window. Less likely words may be
 noise."""
 _SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
-"""Memory that weights of each type take, relative to the size of Whisper's files, which mostly have
+"""Memory that weights of each type take, relative to the size of the model's file, which mostly has
 weights of 16 bits."""
 
 
@@ -83,17 +84,17 @@ class Whisper(WindowedAsr):
         self._language = self.languages[0] if alone else config.language
         self._decoders = dict[str, WhisperDecoder]()
         self.counters = {"short_windows": 0, "full_windows_after": 0, "looked_again": 0}
-        """`short_windows` counts final decodes of a short window, `full_windows_after` those of
-        them that were repeated with the full window, and `looked_again` windows that were decoded
-        again to find missing words."""
+        """Counters. `short_windows`: final decodes of a short window. `full_windows_after`: final
+        decodes of a short window that were repeated with the full window. `looked_again`: windows
+        that were decoded again to find missing words."""
 
     def transcribe(self, request: AsrRequest) -> Sequence[Word]:
         """Decode a window. Raises ValueError if it is longer than `max_window_s`.
 
-        A final decode uses the configured beams; a partial is greedy. With `timed`, words have the
-        times and probabilities that the cross-attention gives. Otherwise they share the window
-        evenly and all have the mean probability, or 0 if the decode looped, reached its limit of
-        tokens, or may have left something out.
+        A final decode uses the configured beams; a partial decode is greedy. With `request.timed`,
+        the cross-attention gives the time and the probability of each word. Otherwise the words
+        share the window evenly, and all get the mean probability of the tokens. That probability is
+        0 if the decode looped, reached its limit of tokens, or may have left something out.
         """
         pcm, timed = request.pcm, request.timed
         seconds = len(pcm) / SPEECH_RATE
@@ -138,8 +139,8 @@ class Whisper(WindowedAsr):
         looks: int,
     ) -> _Reading:
         """Decode a window again if its `first` reading leaves much sound without words or lacks
-        `settled` words. Returns the fullest reading. `looks` is how many more times the window may
-        be divided."""
+        `settled` words. Returns the fullest reading. `looks` is how many levels of division are
+        left (see `LOOKS`)."""
         whole, lost = first.found, gone(settled, first.texts)
         assert whole is not None, "it was decoded in one piece"
         if not looks or not (lost or first.moments or sound.spare(len(whole.tokens))):
@@ -164,8 +165,9 @@ class Whisper(WindowedAsr):
     def _divided(
         self, decoder: WhisperDecoder, pcm: Pcm, at: int, known: Sequence[str], looks: int
     ) -> _Reading:
-        """Decode the two parts of a window before and after sample `at`, each by itself. A part
-        that may be noise is left out, unless all of its words are `known`."""
+        """Decode the parts of a window before and after sample `at`, one by one, and return the
+        words of both. A part that may be noise is left out, unless all of its words are among the
+        `known` ones."""
         words: list[Word] = []
         moments: list[float] = []
         for part, begin in ((pcm[:at], 0.0), (pcm[at:], at / SPEECH_RATE)):
@@ -206,8 +208,8 @@ class Whisper(WindowedAsr):
 def _read(
     decoder: WhisperDecoder, found: Hypothesis, sound: WindowSound, *, timed: bool
 ) -> _Reading:
-    """Return the words of a decode without loops, or no words if there is probably no speech. With
-    `timed`, the words get exact times."""
+    """Return the words of the decode `found`, without loops. There are none if the window probably
+    holds no speech. With `timed`, the words get exact times."""
     words = found.spoken
     if not words:
         return _Reading(found, (), ())

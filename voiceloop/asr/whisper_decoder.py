@@ -1,6 +1,6 @@
-"""Whisper's decoder in CTranslate2: finds the words of a window, and their times.
+"""Runs Whisper's decoder in CTranslate2: finds the words of a window, and their times.
 
-Times come from the cross-attention, which takes a second pass of the decoder.
+The times come from the cross-attention. They take a second pass of the decoder.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ MOST_TOKENS = 224
 more in one window."""
 SPARE_TOKENS = 12
 TOKENS_PER_S = 12
-"""A decode may give `TOKENS_PER_S` tokens for each second of audio, and `SPARE_TOKENS` more. Nobody
-speaks as fast, so a decode that reaches this limit is in a loop."""
+"""Limit of a decode: `TOKENS_PER_S` tokens for each second of audio, and `SPARE_TOKENS` more.
+Nobody speaks faster, so a decode that reaches this limit is in a loop."""
 NO_SPEECH = 0.6
 """Probability of no speech above which an unlikely transcript is dropped."""
 UNLIKELY = -1.0
 """Mean log probability of a token below which a transcript is unlikely."""
 LOOP_TIMES, LOOP_WORDS = 4, 8
-"""A phrase is a loop if it is repeated at the end of a transcript at least `LOOP_TIMES` times and
-its repetitions have at least `LOOP_WORDS` words."""
+"""A phrase at the end of a transcript is a loop if it comes at least `LOOP_TIMES` times in a row,
+and if this makes at least `LOOP_WORDS` words in all."""
 LOOP_INSIDE = re.compile(r"((?:-?[^\W\d_]){1,8}?)\1{11,}")
 """A loop within a word: up to eight letters that are said at least a dozen times, as in "o-o-o-…".
 Two voices at once can lead to that. Repeated digits do not count, since there are large numbers."""
@@ -93,7 +93,8 @@ class WhisperDecoder:
         )
 
     def decode(self, states: ctranslate2.StorageView, seconds: float, beams: int) -> Hypothesis:
-        """Decode a window that holds `seconds` of audio, by a search with `beams` beams."""
+        """Decode the window with these encoder `states`, by a search with `beams` beams. The window
+        holds `seconds` of audio, which limits the number of tokens."""
         most = min(SPARE_TOKENS + math.ceil(TOKENS_PER_S * seconds), MOST_TOKENS)
         (result,) = self._model.generate(
             states,
@@ -131,9 +132,12 @@ class WhisperDecoder:
     def timed(
         self, found: Hypothesis, words: Sequence[Spelling], samples: int
     ) -> tuple[list[Word], list[float]]:
-        """Return `words` with their times, and the times at which each of their tokens begins and
-        the last one ends. A word begins when the attention moves on to it. The window has `samples`
-        samples; times are in seconds."""
+        """Return `words` of the decode `found` with their times, and the times of the tokens.
+
+        The second list has the time at which each token begins, and finally the time at which the
+        last one ends. A word begins when the attention moves on to it. All times are in seconds
+        from the beginning of the window, which has `samples` samples.
+        """
         tokens, states = found.tokens[: words[-1].last], found.states
         heard = min(math.ceil(samples / HOP), int(states.shape[1]) * FRAMES_PER_STATE)
         (aligned,) = self._model.align(states, self._tokenizer.sot_sequence, [tokens], heard)

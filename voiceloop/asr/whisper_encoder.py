@@ -1,7 +1,8 @@
-"""Whisper's encoder in torch, computed in float32 with the weights of CTranslate2's file.
+"""Runs Whisper's encoder in torch, in float32 and with the weights of CTranslate2's file.
 
 CTranslate2 encodes windows as a whole, and returns only the final states. Here each step of a layer
-is a method of its own, which `short_window.ShortEncoder` needs. This module knows no audio.
+is a separate method, because `short_window.ShortEncoder` needs the steps one by one. This module
+knows no audio.
 
 Source of the network: Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision,
 2022, section 2.2.
@@ -27,7 +28,7 @@ PREFIX = "encoder/"
 """Prefix of the names of the encoder's weights in the file."""
 POSITIONS = "position_encodings/encodings"
 EACH_LAYER = "/ffn/linear_0/weight"
-"""Suffix of the name of a weight that each layer has once."""
+"""Suffix of the name of a weight that each layer has once. It serves to count the layers."""
 
 States = npt.NDArray[np.float32]
 """Encoder states of shape [states, width]."""
@@ -35,8 +36,8 @@ States = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights and biases of a layer. It has a norm and attention, and then a second norm and a
-    feed-forward network of two linear maps."""
+    """Weights and biases of one layer, in the order of use. `joined` is the linear map after
+    attention. `widen` and `narrow` are the feed-forward network."""
 
     norm: tuple[Tensor, Tensor]
     queries_keys_values: tuple[Tensor, Tensor]
@@ -103,7 +104,8 @@ class WhisperEncoder:
         return values[0].T
 
     def project(self, layer: Layer, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return queries [rows, width], and keys and values side by side [rows, 2 * width]."""
+        """Return the queries of `rows` [rows, width], and their keys and values side by side [rows,
+        2 * width]."""
         normed = F.layer_norm(rows, (self._width,), *layer.norm)
         joined = F.linear(normed, *layer.queries_keys_values)
         return joined[:, : self._width], joined[:, self._width :].contiguous()
@@ -122,7 +124,8 @@ class WhisperEncoder:
         return scores.softmax(-1).sum(0)
 
     def finish(self, layer: Layer, rows: Tensor, attended: Tensor) -> Tensor:
-        """Return the rows after a layer, given the output of its attention, `attended`."""
+        """Return the rows after a layer. `rows` are those before the layer, and `attended` is the
+        output of its attention."""
         rows = rows + F.linear(attended, *layer.joined)
         normed = F.layer_norm(rows, (self._width,), *layer.second_norm)
         return rows + F.linear(F.gelu(F.linear(normed, *layer.widen)), *layer.narrow)

@@ -1,11 +1,13 @@
-"""Whisper's models in CTranslate2: chooses where they run, and opens them.
+"""Opens Whisper's models in CTranslate2, and chooses where they run.
 
-CTranslate2 requests cuBLAS of CUDA 12 by name from the system's loader. torch may bring another
-version, or none, and pip installs one (extra `cuda`) where no loader looks. A library that is
-already loaded is found by its name, wherever it came from, so this module loads the libraries
-first. Their symbols are not made global, so that torch still finds its own. cuDNN is left alone:
-CTranslate2 needs none, and torch's, which has the same name for CUDA 12 and 13, must not be
-replaced.
+On a GPU, CTranslate2 asks the system's loader by name for the libraries of cuBLAS 12. The loader
+may not find them: torch may bring another version or none, and pip installs them (extra `cuda`)
+into a folder where no loader looks. But the loader finds every library that is already loaded. So
+this module loads the libraries first. Their symbols are not made global, so torch still uses its
+own cuBLAS.
+
+This module does not load cuDNN, because CTranslate2 does not need it. torch's own cuDNN has the
+same file name for CUDA 12 and 13, so another cuDNN could take its place.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LIBRARIES = ("libcublasLt.so.12", "libcublas.so.12")
-"""Libraries of cuBLAS, each after those that it needs."""
+"""Libraries of cuBLAS, in the order of loading: the second one needs the first."""
 FOLDER = "nvidia.cublas.lib"
 """The package of `nvidia-cublas-cu12` that holds the libraries."""
 INSTALL = "pip install nvidia-cublas-cu12"
@@ -40,21 +42,24 @@ NEEDED = ("model.bin", "config.json", "tokenizer.json")
 
 
 def whisper_device(setting: str) -> str:
-    """Return `cpu` or `cuda`. `auto` means the GPU if there is one, even if it does not work."""
+    """Return the device for a setting: `cpu` or `cuda`. `auto` means the GPU if there is one, even
+    if it does not work."""
     if setting != "auto":
         return setting
     return "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
 
 
 def whisper_type(setting: str, device: str) -> str:
-    """Return the type in which weights are stored on `device`."""
+    """Return the type in which weights are stored on `device`, e.g. `int8`. `auto` means `int8` on
+    the CPU and `float16` on a GPU."""
     if setting != "auto":
         return setting
     return "int8" if device == "cpu" else "float16"
 
 
 def wheel_folders() -> Iterable[Path]:
-    """Return the folders into which pip has installed the libraries; no folders if it has not."""
+    """Return the folders into which pip has installed cuBLAS, or no folders if it is not
+    installed."""
     try:
         found = find_spec(FOLDER)
     except ModuleNotFoundError:
@@ -66,7 +71,8 @@ def load_cublas(
     folders: Callable[[], Iterable[Path]] = wheel_folders,
     load: Callable[[str], object] = ctypes.CDLL,
 ) -> bool:
-    """Load the libraries so that they are found by name. Returns False if one is not found."""
+    """Load the libraries of cuBLAS, so that CTranslate2 finds them by name. Returns False if one is
+    not found."""
     return all(_loaded(name, folders(), load) for name in LIBRARIES)
 
 
@@ -104,11 +110,12 @@ def load(
     opener: Callable[[Path, str, str], WhisperModel] = open_model,
     libraries: Callable[[], bool] = load_cublas,
 ) -> WhisperModel:
-    """Open the model in `folder`. `auto` means the GPU if the model works on it, or else the CPU.
+    """Open the model in `folder` on the configured device. `auto` means the GPU if the model works
+    on it, and the CPU otherwise.
 
-    `opener` takes the folder, the device and the type of the weights. `libraries` loads those that
-    CTranslate2 needs on a GPU, and returns whether they were found. Raises ModelCorrupt,
-    OutOfMemory or EngineError.
+    `opener` takes the folder, the device and the type of the weights. `libraries` loads the
+    libraries that CTranslate2 needs on a GPU, and returns whether all were found. Raises
+    ModelCorrupt, OutOfMemory or EngineError.
     """
     missing = [file for file in NEEDED if not (folder / file).is_file()]
     if missing:

@@ -1,5 +1,5 @@
-"""The part of a turn's audio that is still to be decoded: everything since the last cut, without
-the insides of pauses."""
+"""Keeps the audio of a turn that is still to be decoded: everything since the last cut, without the
+inside of longer pauses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, dbfs, samples, sil
 from voiceloop.types import AudioFrame, Pcm
 
 TRIM_AT = 0.75
-"""Share of an engine's longest window. A window that is longer than this is cut."""
+"""A window is cut when it is longer than this share of the engine's longest window."""
 QUIET_MS = 40
-"""Length in milliseconds of the stretch in whose middle a window is cut: the quietest one near a
-word boundary."""
+"""A window is cut in the middle of the quietest stretch near a word boundary. The stretch has this
+length in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class TurnWindow:
     """The audio of one turn that is still to be decoded."""
 
     def __init__(self, audio: AudioFrame, speech_start: int, limit: int) -> None:
-        """Begin with `audio`, in which speech begins at `speech_start`. The engine takes at most
-        `limit` samples at once."""
+        """Begin with `audio`, in which speech begins at sample `speech_start` of the stream. The
+        engine decodes at most `limit` samples at once."""
         self.limit = limit
         self._speech_start = speech_start
         self._audio = SampleBuffer(audio.start)
@@ -69,7 +69,7 @@ class TurnWindow:
 
     @property
     def full(self) -> bool:
-        """Whether there is as much audio as the engine takes at once."""
+        """Whether the audio fills the engine's longest window."""
         return self.end - self.start >= self.limit
 
     def feed(self, frame: AudioFrame) -> None:
@@ -86,7 +86,8 @@ class TurnWindow:
         self._silences.append((begin, end))
 
     def job(self, end: int, *, final: bool, settled: tuple[str, ...] = ()) -> DecodeJob:
-        """Return the window up to sample `end`, or as much of it as the engine takes."""
+        """Return the job that decodes the window up to sample `end`, or up to the engine's limit.
+        If the window is long enough to be cut, the job is a final one with exact word times."""
         timed = end - self.start > TRIM_AT * self.limit
         end = min(end, self.start + self.limit)
         silences = tuple(gap for gap in self._silences if gap[0] > self.start and gap[1] < end)
@@ -96,15 +97,16 @@ class TurnWindow:
         return DecodeJob(pcm, self.start, end, final or timed, timed, silences, settled)
 
     def spoken(self, until: int) -> int:
-        """Return how many samples between the beginning of the window's speech and sample `until`
-        are decoded."""
+        """Return how many samples up to sample `until` are decoded, counted from the beginning of
+        the speech in the window. Silences that are left out do not count."""
         first = max(self.start, self._speech_start)
         inside = (gap for gap in self._silences if gap[0] > first)
         return until - first - sum(end - begin for begin, end in inside)
 
     def quietest(self, first: int, last: int) -> tuple[float, int] | None:
-        """Return the level in dBFS and the centre of the quietest stretch between two samples.
-        Returns None if they are too close together."""
+        """Find the quietest stretch of `QUIET_MS` between samples `first` and `last`. Return its
+        level in dBFS and the sample at its centre. Return None if `first` and `last` are closer
+        together than `QUIET_MS`."""
         first, last, size = max(first, self.start), min(last, self.end), samples(QUIET_MS)
         if last - first <= size:
             return None

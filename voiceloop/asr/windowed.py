@@ -33,8 +33,9 @@ pauses of 200 to 700 ms, the starter model gets 7 % of the words wrong with whol
 with these edges."""
 RECORDED_EDGE_MS = 200
 """Milliseconds that are decoded at each end of a silence if no partials are wanted. Of 634 words of
-people, tiny.en had 39 wrong with 64 ms, 18 with this value, and 16 with the whole silence. With
-synthetic voices, the starter model mishears the words after a silence."""
+people, tiny.en had 39 wrong with 64 ms, 18 with this value, and 16 with the whole silence. The
+whole silence is not decoded, because the starter model mishears words of synthetic voices after a
+long silence."""
 MIN_CUT = 0.25
 """Minimum share of the engine's longest window that a cut removes."""
 UNSAFE_S = 1.0
@@ -44,19 +45,20 @@ TAIL_MS = 64
 """Milliseconds of audio after the end of speech that a partial decode must cover to stand for the
 final decode."""
 LATE_MS = 64
-"""Milliseconds of speech that a decode may lack while its words still count as the guess. The reply
-and the end of the turn rely on the guess until all of the speech has been decoded."""
+"""A decode may lack up to this many milliseconds of the speech, and its words still count as the
+guess. The reply and the end of the turn rely on this guess until all of the speech has been
+decoded."""
 SPACED = 2
 """Minimum time from one partial decode to the next, as a multiple of the time that the last decode
 took. When the user falls silent, the final decode has to wait for a partial that runs."""
 SURE = 0.6
-"""Mean probability of its words from which a partial decode may stand for the final one. If they
-are less likely, a final decode may find better ones."""
+"""A partial decode may stand for the final one only if the mean probability of its words is at
+least this. If it is lower, a final decode may find better words."""
 MUCH_S, REST_MS = 4.0, 250
 """After `MUCH_S` seconds of speech, a pause of `REST_MS` milliseconds freezes the words before it,
-and later decodes begin after the pause. In five recordings of people, cut at their own pauses,
-tiny.en and base recognise pieces of some seconds as well as the whole, and pieces of one second
-worse."""
+and later decodes begin after the pause. This was measured with tiny.en and base on five recordings
+of people that were cut at the speakers' pauses. In pieces of some seconds no more words are wrong
+than in the whole recording. In pieces of one second more words are wrong."""
 SEARCH_S = 0.1
 """Seconds on either side of a word boundary in which a cut is searched. The word times of human
 speech may be off by more."""
@@ -70,7 +72,7 @@ class _Silence:
     """Sample before which the decode has to cover all audio."""
     sample: int
     """End of the window to decode: the sample at which the pause was detected. It does not depend
-    on when the decode runs, so that an early guess changes no transcript."""
+    on the time of the decode, so the transcript does not depend on that either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +81,16 @@ class _Decoded:
 
     words: tuple[Word, ...]
     reaches: int
-    """Latest end of speech, as a sample index, for which these words are the final ones; 0 if they
-    never are."""
+    """These words are final if the speech of the turn ends at this sample or before it. 0 if they
+    are never final."""
 
 
 class _Pace:
     """A schedule of partial decodes, spaced so that a final decode seldom waits for one."""
 
     def __init__(self, every: int, decoded: int) -> None:
-        """Space partials by at least `every` samples, and count the first one from sample
-        `decoded`."""
+        """Space partials by at least `every` samples. The first one comes `every` samples after
+        sample `decoded`."""
         self._every = every
         self._decoded = decoded
         """End of the last decoded window, in samples."""
@@ -158,16 +160,22 @@ class WindowedSession:
             self._window.feed(frame)
 
     def pause(self, sample: int, speech_end: int) -> None:
-        """Request the final decode next, on the guess that the turn is over."""
+        """Note that the user fell silent at `speech_end`, which was decided at `sample`. The final
+        decode is the next job, on the guess that the turn is over."""
         self._silence = _Silence(speech_end, sample)
 
     def resume(self, speech_start: int, *, anew: bool = False, whole: bool = False) -> None:
-        """Withdraw the guess, and decide which audio before the pause is decoded again.
+        """Withdraw the guess, because the user goes on at sample `speech_start`. Freeze the words
+        before the pause, or leave the pause out of later decodes.
 
-        The words before the pause, if they are known, are frozen in two cases. One is a long pause
-        after much speech, unless `whole` is set: the decoder has had enough context, and would take
-        longer with every word. The other is `anew`: given two unrelated utterances, a decoder may
-        return only the first. In all other cases only the inside of the pause is left out.
+        The words before the pause, if they are known, are frozen in two cases:
+
+        - After much speech and a long pause, unless `whole` is set. The decoder has had enough
+          context, and would take longer with every word.
+        - With `anew`: the new speech is unrelated to the speech before. Given both, a decoder may
+          return only the first.
+
+        In all other cases, later decodes leave out only the inside of the pause.
         """
         if self._silence is not None:
             since = self._silence.speech_end
@@ -198,7 +206,7 @@ class WindowedSession:
 
     @property
     def guess(self) -> Transcript | None:
-        """The transcript for the case that the turn ends in this silence. None while the user
+        """The transcript that is final if the turn ends in the present silence. None while the user
         speaks, or if the newest decode lacks more than `LATE_MS` of speech."""
         return self._transcript(samples(LATE_MS))
 
@@ -263,8 +271,8 @@ class WindowedSession:
         return transcript
 
     def _reach(self, job: DecodeJob, words: Sequence[Word]) -> int:
-        """Return `_Decoded.reaches` for the `words` of `job`; 0 if they can never be the final
-        ones."""
+        """Return the latest end of speech, as a sample index, at which the `words` of `job` are
+        final; 0 if they are never final."""
         if job.final:
             return job.end
         sure = _certain(words) and not gone(job.settled, [word.text for word in words])
@@ -279,7 +287,7 @@ class WindowedSession:
         return final
 
     def _let_stand(self, until: int, *, ends: bool) -> None:
-        """Freeze all words, and forget the audio before sample `until`. `ends` says whether their
+        """Freeze all words, and forget the audio before sample `until`. `ends` says whether the
         last sentence is over."""
         assert self._newest is not None, "there is a guess"
         self._understood.let_stand(self._newest.words, ends=ends)
@@ -290,8 +298,9 @@ class WindowedSession:
     def _trim(
         self, job: DecodeJob, words: Sequence[Word], cuts: Sequence[int], before: Transcript
     ) -> Transcript:
-        """Freeze committed words, and forget their audio: at least `MIN_CUT` of the window. Returns
-        the transcript `before`, with more words committed if the hypotheses agreed on too few."""
+        """Freeze committed words, and forget their audio: at least the share `MIN_CUT` of the
+        engine's longest window. Returns the transcript `before`, with more words committed if the
+        hypotheses agreed on too few."""
         least = (job.start + MIN_CUT * self._window.limit) / SPEECH_RATE
         safe = job.end / SPEECH_RATE - UNSAFE_S
         late = [cut for cut in cuts if cut and words[cut - 1].end >= least]
