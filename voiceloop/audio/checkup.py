@@ -1,6 +1,7 @@
-"""A check of a microphone and a speaker: it records silence, the echo of a chime, and a voice.
+"""Checks a microphone and a speaker: records silence, the echo of a test sound, and a voice.
 
-`examine` plays the chime and records. `Checkup` judges the recordings, in texts for the user.
+The test sound is called chime here; it is not the chime of the wake word. `examine` plays the chime
+and records. `Checkup` judges the recordings, in texts for the user.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from voiceloop.audio.recorded import RecordedMicrophone
 from voiceloop.types import AudioFrame, Pcm
 
 QUIET_S, CHIME_S, SPEAK_S = 1.5, 3.0, 4.0
-"""Seconds of silence, of the chime, and of the user's voice."""
+"""Seconds that are recorded of silence, of the chime, and of the user's voice."""
 CHIME_DBFS = -20.0
 LOWEST_HZ, OCTAVES, STEP, GLIDE_S = 180.0, 2.0, 1.12, 0.5
 """The chime is a tone with many harmonics that glides up by `OCTAVES` octaves in `GLIDE_S` seconds,
@@ -71,8 +72,8 @@ class Checkup:
     duplex: Duplex
     """Whether the echo of the chime was removed."""
     delay_ms: float | None
-    """Milliseconds by which the echo came later than the devices' times say; None if no echo was
-    found."""
+    """Milliseconds by which the echo came later than the devices' times say; negative if it came
+    earlier. None if no echo was found."""
     gaps: bool = False
     """Whether a device lost samples while the chime sounded."""
 
@@ -151,7 +152,7 @@ async def examine(
         echo = await listen(CHIME_S)
         await listen(1.0)
         gaps = (card.microphone.stretch, card.speaker.stretch) != unbroken
-        # Now, because after a later gap the canceller begins anew.
+        # Read both now: after a later gap the canceller would begin anew.
         duplex, delay_ms = canceller.duplex, canceller.alignment.delay_ms
         say("now speak as you will later")
         voice = await listen(SPEAK_S)

@@ -1,8 +1,8 @@
 """Microphones and speakers: where audio enters and leaves.
 
 A `Speaker` tells when each sample sounds, and takes back samples that it has not yet played. All
-waiting goes through anyio, so everything here can run on a virtual clock too, exact to the
-microsecond. This module knows nothing of replies.
+waiting goes through anyio, so everything here can also run on a virtual clock, with an accuracy of
+a microsecond. This module knows nothing of replies.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from voiceloop.audio.frames import Framer, HighPass, silence
 from voiceloop.types import AudioFrame, Pcm
 
 Pace = Literal["realtime", "max"]
-"""Speed of audio: in real time, or as fast as the machine can."""
+"""Speed of audio: real time, or the highest speed of the machine."""
 
 AHEAD_S = 0.06
-"""Seconds of audio that a speaker is handed ahead of time. `cut` takes them back, so they delay
+"""Seconds of audio that a speaker is handed before they sound. `cut` takes them back, so they delay
 nothing."""
 SILENT_S = 4.0
-"""Seconds of silence from the first frame on after which `Centred` reports that the microphone is
-silent."""
+"""If the microphone gives only silence in its first `SILENT_S` seconds, `Centred` reports it."""
 OFF = 4 / 32768
 """Maximum amplitude of a microphone that is off."""
 
@@ -122,27 +121,30 @@ class Centred:
 
 
 class PacedSpeaker:
-    """A speaker that keeps time by the loop's clock, for audio that sounds elsewhere or nowhere.
+    """A speaker that keeps time by the loop's clock. Its audio sounds elsewhere, e.g. at a client,
+    or nowhere.
 
     With pace `realtime`, samples sound one after the other at the sample rate. With pace `max`,
     everything sounds at once.
     """
 
     ahead_s = AHEAD_S
-    """Seconds of audio that the speaker is handed ahead of time."""
+    """Seconds of audio that the speaker is handed before they sound."""
 
     def __init__(self, rate: int, *, pace: Pace = "realtime") -> None:
         self.rate = rate
         self.pace = pace
-        # Time is counted in samples since an unbroken stretch began, so rounding never adds up.
+        # Time is counted in samples since an unbroken stretch began, so that rounding errors do not
+        # add up.
         self._since = 0.0
         self._count = 0
         self._lag = 0.0
-        """Seconds to add to the time at which audio would sound by the count of samples alone."""
+        """Seconds by which audio sounds later than the count of samples says."""
 
     @property
     def _end(self) -> float:
-        """When the present stretch of sound ends, without the lag."""
+        """Time at which the present stretch of sound ends without the lag, in seconds of the loop's
+        clock."""
         return self._since + self._count / self.rate
 
     def due(self) -> float:
@@ -175,16 +177,16 @@ class NullSpeaker(PacedSpeaker):
 
 
 def unplayed(until: float, rate: int) -> int:
-    """Return the number of whole samples between now and the time `until`. A sample that has begun
-    to sound counts as played."""
+    """Return the number of whole samples between now and `until`, a time in seconds of the loop's
+    clock. A sample that has begun to sound counts as played."""
     return max(0, int((until - anyio.current_time()) * rate + 1e-6))
 
 
 class PacedMicrophone:
     """A recording that is heard through a microphone, with endless silence after it.
 
-    At real-time pace a frame comes when its last sample would have been recorded, and delays do not
-    add up. While held, the recording's clock stops and no frame comes.
+    At real-time pace each frame comes when its last sample would have been recorded, and delays do
+    not add up. While the microphone is held, the clock of the recording stops and no frame comes.
     """
 
     def __init__(self, blocks: Iterable[Pcm], *, pace: Pace = "realtime") -> None:
@@ -195,8 +197,8 @@ class PacedMicrophone:
         self._held_at: float | None = None
         self._released = anyio.Event()
         self._begun = 0.0
-        """When sample 0 was recorded, moved later by all the time for which the microphone was
-        held."""
+        """Time at which sample 0 was recorded, in seconds of the loop's clock. Each hold moves it
+        later by the length of the hold."""
 
     @property
     def finished(self) -> bool:
@@ -250,7 +252,7 @@ class PacedMicrophone:
 class FileMicrophone(PacedMicrophone):
     """An audio file that is heard through a microphone. It is used as a context manager.
 
-    Making it raises AudioError for a file that cannot be used, and `frames` raises it for one that
+    The constructor raises AudioError if the file cannot be used, and `frames` raises it if the file
     is damaged inside.
     """
 

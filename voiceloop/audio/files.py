@@ -49,11 +49,11 @@ class AudioInfo:
     """Sample rate in hertz."""
     channels: int
     seconds: float
-    """Seconds that can be read. For a compressed file that was cut short it is too much, until the
-    blocks have been read to the end."""
+    """Seconds of audio that can be read. For a compressed file that was cut short, the value is too
+    large until all blocks have been read."""
     warning: str = ""
-    """One line about audio that the header promises and the file does not hold; empty if there is
-    none."""
+    """One line that says what audio is missing, if the file holds less than its header promises;
+    otherwise empty."""
 
 
 class AudioFile:
@@ -204,7 +204,7 @@ class _Forward(soundfile.SoundFile):
 
 
 def _missing_wav_bytes(path: Path) -> int:
-    """Return how many bytes the data chunk of a RIFF file declares beyond the file's end."""
+    """Return how many bytes of the data chunk of a RIFF file are missing at the file's end."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(12)
@@ -229,8 +229,9 @@ def _replaceable(path: Path) -> bool:
 
 
 def check_wav(path: Path) -> None:
-    """Raise AudioError for a path that `WavWriter` would not write, as far as that is known
-    beforehand."""
+    """Raise AudioError if `WavWriter` would refuse `path`: for a folder, a name without `.wav`, a
+    file that may not be written, or a file that voiceloop has not made. A folder that may not be
+    written is not noticed here."""
     target = path.resolve()
     if target.is_dir():
         raise AudioError(f"{path} is a folder", "name the wav file to write inside it")
@@ -253,7 +254,8 @@ def check_wav(path: Path) -> None:
 def wav_header(rate: int, size: int, *, floats: bool = False, after: int = 0) -> bytes:
     """Return the header of a mono wav file: its first `WAV_HEADER` bytes.
 
-    `size` bytes of samples follow, integers of 16 bits or `floats` of 32, and then `after` more.
+    `size` bytes of samples follow, and then `after` bytes of other chunks. Samples are integers of
+    16 bits, or with `floats` floating-point numbers of 32 bits.
     """
     kind, width = (3, 4) if floats else (1, 2)
     return struct.pack(

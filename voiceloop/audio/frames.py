@@ -27,8 +27,8 @@ SILENCE_DBFS = -120.0
 """Level of digital silence in dBFS."""
 PCM16_SCALE = 32768.0
 FEW_PHASES = 8
-"""Largest number of filter phases that are computed one by one. With more phases, computing sample
-by sample is faster."""
+"""`LiveResampler` computes up to this many filter phases one by one. If there are more, choosing a
+phase for each sample is faster."""
 
 
 def samples(milliseconds: float, rate: int = SPEECH_RATE) -> int:
@@ -113,7 +113,8 @@ class LiveResampler:
         self._phases = _low_pass(self._taps, self._up, min(source, target) / source)
         self._past = silence(self._taps - 1)
         self._ahead = 0
-        """Position of the next output sample, in upsampled samples from the next input sample."""
+        """Distance from the next input sample to the next output sample. One input sample is `_up`
+        of these units."""
 
     def feed(self, pcm: Pcm) -> Pcm:
         """Return all samples at the target rate up to the end of `pcm`."""
@@ -144,11 +145,11 @@ Channels = npt.NDArray[np.float32]
 
 
 class Mixer:
-    """Mixes the channels of a stream into one: usually their mean. If two channels cancel each
-    other, it is the louder one. Some microphones and recordings have one of two channels inverted.
+    """Mixes the channels of a stream into one. Usually that is their mean. If two channels cancel
+    each other, the louder one is taken, because some microphones and recordings invert one channel.
 
-    The choice is made every `STEP_MS` from the audio before, so nothing is held back and chunking
-    makes no difference.
+    The choice is made every `STEP_MS` milliseconds from earlier audio, so nothing is held back and
+    chunking makes no difference.
     """
 
     STEP_MS = 20
@@ -170,6 +171,7 @@ class Mixer:
         """Sums over the step of the samples (row 0) and of their squares (row 1), for both channels
         and their mean."""
         self._powers = np.zeros(3)
+        """Remembered power of both channels and of their mean."""
         self._selected: int | None = None
         self._previous: int | None = None
         """Selected channel now (`_selected`) and before this step (`_previous`); None for the
@@ -198,8 +200,8 @@ class Mixer:
         return (ways[0] * (1 - done) + ways[1] * done).astype(np.float32)
 
     def _decide(self) -> None:
-        """Begin a step. By all audio before it, select the louder channel if the two cancel each
-        other, and otherwise the mean."""
+        """Begin a step. Select the louder channel if the two have cancelled each other in the audio
+        so far, and otherwise the mean."""
         sums, squares = self._sums / self._step
         self._powers = self.KEEP * self._powers + np.maximum(squares - sums**2, 0.0)
         self._sums, self._at, self._previous = np.zeros((2, 3)), 0, self._selected
@@ -224,7 +226,8 @@ class HighPass:
         keep = math.exp(-2 * math.pi * self.CORNER_HZ / rate)
         self._share = 1 - keep
         self._kept = keep ** np.arange(1, rate // int(self.CORNER_HZ) + 1)
-        """Share of a block's initial mean that is left after each of its samples."""
+        """Share of the running mean at a block's beginning that is left after each sample of the
+        block."""
         self._mean = 0.0
         """Running mean after the newest sample, divided by that sample's factor in `_kept`."""
         self._begun = False
@@ -320,8 +323,8 @@ class Ring:
     samples of one stream that nobody has taken yet.
 
     Samples are numbered from the first one that was appended, so the consumer sees how many are
-    missing. `append` and `take` allocate no memory. Threads that share a ring must hold a lock of
-    their own around each call.
+    missing. `append` and `take` allocate no memory. Threads that share a ring must use a lock
+    around each call.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -391,7 +394,8 @@ def dbfs(pcm: Pcm) -> float:
 
 
 def levels(pcm: Pcm, step: int) -> npt.NDArray[np.float64]:
-    """Return the level in dBFS of each `step` samples, and of the samples left over at the end."""
+    """Return the levels of `pcm` in dBFS, one for each `step` samples. Samples that are left over
+    at the end give one more level."""
     filled = np.zeros(-(-len(pcm) // step) * step)
     filled[: len(pcm)] = pcm
     steps = filled.reshape(-1, step)

@@ -18,9 +18,10 @@ Law = Literal["mu", "a"]
 Integers = npt.NDArray[np.int64]
 
 BIAS = 33
-"""Value added to magnitudes of the µ-law, so that each has an exponent."""
+"""Value that the µ-law adds to each magnitude. The highest bit of the sum then gives the
+exponent."""
 CLIP = 8191 - BIAS
-"""The largest magnitude of 13 bits that the µ-law can write."""
+"""Largest magnitude, of 13 bits, that has a code in the µ-law."""
 MU_INVERTED, A_INVERTED = 0xFF, 0xD5
 """Masks of the bits that each law inverts in its codes."""
 
@@ -60,7 +61,7 @@ def _a_codes(samples: Integers) -> Integers:
 
 
 def _bits(magnitude: Integers) -> Integers:
-    """Return how many bits each number takes."""
+    """Return how many binary digits each number has."""
     return np.frexp(magnitude)[1].astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""A microphone and a speaker that can be used without a break when their devices are unplugged.
+"""A microphone and a speaker that go on working while their devices are unplugged.
 
 While a device is away, the microphone hears silence, so that time goes on. The speaker keeps the
 audio that it is given, and plays it later. PortAudio sees new devices only after it begins anew,
@@ -36,7 +36,7 @@ class LastingMicrophone:
     """A live microphone never finishes."""
 
     def __init__(self, lose: Callable[[DeviceError], None]) -> None:
-        """Call `lose` when the device is lost."""
+        """Call `lose` with the error when the device is lost."""
         self.card: SoundcardMicrophone | None = None
         """The open device; None while it is away."""
         self.opened = 0
@@ -71,8 +71,8 @@ class LastingMicrophone:
         return self.opened, self.card.overflows if self.card else 0
 
     def recorded_at(self, index: int) -> float | None:
-        """Return when the sample with this index was recorded, by the sound system's clock; None
-        while that is not known."""
+        """Return when the sample with this index was recorded, in seconds of the sound system's
+        clock. None while it is not known."""
         return self.card.recorded_at(index - self._first) if self.card else None
 
     def hold(self) -> None:
@@ -90,7 +90,7 @@ class LastingSpeaker:
     """A live speaker that waits while its device is away; implements `devices.Speaker`."""
 
     def __init__(self, lose: Callable[[DeviceError], None]) -> None:
-        """Call `lose` when the device is lost."""
+        """Call `lose` with the error when the device is lost."""
         self.card: SoundcardSpeaker | None = None
         """The open device; None while it is away."""
         self.rate = 0
@@ -135,7 +135,7 @@ class LastingSpeaker:
         return due
 
     def overlay(self, pcm: Pcm) -> None:
-        """Mix `pcm` at once into the audio that is written. Without a device, drop it."""
+        """Mix `pcm` at once into the audio that is playing. Without a device, drop `pcm`."""
         if self.card:
             self.card.overlay(pcm)
 
@@ -174,8 +174,9 @@ class LastingSpeaker:
         return self.card.taken() if self.card else silence(0)
 
     def sounding_at(self, time: float) -> float | None:
-        """Return the index of the sample that sounds at `time`, by the sound system's clock; None
-        while it is not known. The index counts the samples that all devices have taken."""
+        """Return the index of the sample that sounds at `time`, in seconds of the sound system's
+        clock. The index counts the samples that all devices have taken. None while it is not
+        known."""
         place = self.card.sounding_at(time) if self.card else None
         return None if place is None else self._before + place
 
@@ -220,8 +221,9 @@ class Soundcard:
             device.card.start()
 
     def flaws(self) -> tuple[float, int]:
-        """Return the seconds of recorded audio that were lost because the machine was too busy, and
-        how often a device itself lost samples or ran out of them."""
+        """Return two totals. The first is the seconds of recorded audio that were lost because the
+        machine was too busy. The second is how often a device itself lost samples or ran out of
+        them."""
         microphone, speaker = self.microphone.card, self.speaker.card
         if microphone is None or speaker is None:
             return self._lost_s, self._flaws

@@ -18,8 +18,8 @@ from voiceloop.types import Clause, Pcm, SpeechChunk
 AUDIBLE = 10 ** (-50 / 20)
 """Amplitude from which a sample counts as audible: 50 dB below full scale."""
 KEPT_S = 2
-"""Seconds of audio that can be taken back after they were handed out. The server sends audio a
-fifth of a second ahead, and its client may play it a second after that."""
+"""Seconds of audio that stay here after they were handed out, because `rewind` may take them back.
+The server sends audio 0.2 s ahead, and its client may play it a second after that."""
 FADE_MS = 5
 """Milliseconds of the fade where sound is cut off or taken up again."""
 
@@ -32,7 +32,7 @@ class Heard:
     words: tuple[str, ...] = ()
     """Words heard to their end, as spoken."""
     tokens: int = 0
-    """Number of the reply's tokens up to the last of those words; later tokens are not counted."""
+    """Number of the reply's tokens up to the end of the last word in `words`."""
     samples: int = 0
     """Samples played, at the speaker's rate."""
     complete: bool = False

@@ -27,9 +27,10 @@ class Player:
     """Plays one reply after the other, and knows how much of each has been heard.
 
     `run` moves audio to the speaker for as long as the session lasts. For each reply, call `begin`,
-    then `play` for each chunk, then `drain`. Meanwhile `open` lets it sound, and `pause`, `resume`
-    and `stop` act at once, from the sample that is sounding. The reply's recorder gets the marks
-    `first_sound` and `sound_end`, the counter `underruns` and the spans of the speaker's lane.
+    then `play` for each chunk, then `drain`. Meanwhile `open` lets the reply sound. `pause`,
+    `resume` and `stop` act at once, from the sample that is sounding. The reply's recorder gets the
+    marks `first_sound` and `sound_end`, the counter `underruns` and the spans of the speaker's
+    lane.
     """
 
     def __init__(self, speaker: Speaker, *, max_queued_s: float = 2.0) -> None:
@@ -49,7 +50,7 @@ class Player:
         self._since: float | None = None
         """When the present unbroken stretch of sound began; None while nothing sounds."""
         self._gapless = 0.0
-        """When the stretch ends, if it sounds at real-time pace without a gap."""
+        """Time at which the stretch would end if it sounds at real-time pace without a gap."""
         self.silent_at = 0.0
         """When everything handed to the speaker has been played."""
         self._gaps_expected = False
@@ -84,8 +85,8 @@ class Player:
     def begin(self, turn: int, recorder: Recorder, *, lead_s: float = 0.0) -> None:
         """Make the reply to the turn with id `turn` the current one, and stop the old one.
 
-        The reply's chunks carry the number `recorder.turn`. It does not sound before `open` is
-        called, nor before `lead_s` seconds of it or the whole reply are queued.
+        The reply's chunks carry the number `recorder.turn`. The reply does not sound before `open`
+        is called. It also waits until `lead_s` seconds of it or the whole reply are queued.
         """
         self.stop()
         self.turn, self.recorder, self._gaps_expected = turn, recorder, False
@@ -102,15 +103,15 @@ class Player:
             self._wake()
 
     def expect_gaps(self) -> None:
-        """Count no underruns in the rest of the reply, since it waits for tools, and let it sound
-        even if its lead is not queued yet."""
+        """Count no more underruns in this reply, because it waits for tools. Let it sound even if
+        its lead is not queued yet."""
         self._gaps_expected = True
         self._playback.hasten()
         self._wake()
 
     async def drain(self) -> Heard:
-        """Wait until the current reply, which gets no more chunks, has sounded or has been stopped.
-        Returns what was heard of it."""
+        """Wait until the current reply has sounded or has been stopped, and return what was heard
+        of it. No more chunks may follow."""
         playback = self._playback
         playback.finish()
         self._wake()

@@ -30,8 +30,8 @@ INSTALLERS = {
 
 Kind = Literal["input", "output"]
 Callback = Callable[[Any, int, Any, Any], None]
-"""A function called with samples [frames, channels], their number, PortAudio's times and its
-flags."""
+"""A function that PortAudio calls. Its arguments are the samples [frames, channels], the number of
+frames, the times of the block and the status flags."""
 NAMES: dict[Kind, str] = {"input": "microphone", "output": "speaker"}
 
 
@@ -45,7 +45,8 @@ class PortAudioStream(Protocol):
 
     @property
     def latency(self) -> float:
-        """Seconds between a callback and the sound of its samples."""
+        """Seconds between a callback and the moment at which its samples are heard, or were
+        recorded."""
         ...
 
     @property
@@ -69,8 +70,8 @@ class PortAudioStream(Protocol):
 Opener = Callable[
     [Kind, str | None, Callback, Callable[[], None], int | None], tuple[str, PortAudioStream]
 ]
-"""A function that opens a device by kind and name. It returns the full name and a stream that has
-not been started.
+"""A function that opens a device by kind and name. It returns the full name of the device and a
+stream that has not been started.
 
 The third argument is the stream's callback. The fourth is called when the stream ends, for any
 reason. The fifth is the sample rate; None for the device's own.
@@ -84,7 +85,8 @@ def open_stream(
     finished: Callable[[], None],
     rate: int | None = None,
 ) -> tuple[str, PortAudioStream]:
-    """Open the system's default device, or the one whose name contains `name`.
+    """Open a device, and return its full name and a stream that has not been started. `name` is a
+    number of a device or a part of its name; None means the system's default device.
 
     Raises DeviceError.
     """
@@ -215,8 +217,8 @@ def _ignore(file: bytes, line: int, function: bytes, code: int, text: bytes) -> 
 
 
 def _hush_alsa() -> None:
-    """Keep ALSA from writing to the terminal, above all about underruns, which are counted
-    anyway."""
+    """Keep ALSA from writing messages to the terminal. Most of them are about underruns, which are
+    counted anyway."""
     try:
         alsa = ctypes.CDLL("libasound.so.2")
     except OSError:  # another system, or Linux without it

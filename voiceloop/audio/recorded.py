@@ -1,4 +1,4 @@
-"""Records of what a conversation plays and hears, made while it goes on."""
+"""Speakers and a microphone that record what a conversation plays and hears, while it goes on."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from voiceloop.types import AudioFrame, Pcm
 class PlayedAudio(PacedSpeaker):
     """A speaker that passes on the samples that it has played.
 
-    Each sample has a place. At real-time pace it is the sample's index in a recording of the
-    loudspeaker, which includes silence. At pace `max` it is the index among the samples alone.
+    Each sample has a place. At real-time pace the place is the sample's index in a recording of the
+    loudspeaker, silence included. At pace `max` silence does not count.
     """
 
     def __init__(
@@ -31,8 +31,9 @@ class PlayedAudio(PacedSpeaker):
         pace: Pace = "realtime",
         since: float | None = None,
     ) -> None:
-        """Call `take` with the place of the first sample, and the samples. Place 0 is at the time
-        `since`; None means at the first sound."""
+        """Call `take(place, pcm)` with samples that were played; `place` is the place of the first
+        one. Place 0 is at the time `since`, in seconds of the loop's clock; None means at the first
+        sound."""
         super().__init__(rate, pace=pace)
         self._take = take
         self._begun = since

@@ -31,8 +31,8 @@ BACKLOG_S = 5.0
 """Maximum seconds of recorded audio that wait for a busy event loop. Beyond that the oldest audio
 is lost."""
 TAIL_S = 0.15
-"""Seconds for which the room and the sound card still sound after a reply. The microphone stays
-deaf during that time."""
+"""Seconds for which the room and the sound card still sound after a reply. A microphone that is
+released stays deaf for this long."""
 STALL_S = 5.0
 """Seconds after which a microphone that gives no audio, or a speaker that takes none, counts as
 failed."""
@@ -76,7 +76,8 @@ class _Card(ABC):
 
     @abstractmethod
     def _called(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
-        """Take samples from the device, or give it samples. It is called on PortAudio's thread."""
+        """Take samples from the device (microphone), or give it samples (speaker). PortAudio calls
+        this on its own thread."""
 
     def _finished(self) -> None:
         self.ended = True
@@ -111,9 +112,10 @@ class SoundcardMicrophone(_Card):
         self._deaf_until = 0
         """Index of the first sample that is to be heard."""
         self._begun: float | None = None
-        """When the sample with index 0 was recorded, by the stream's clock."""
+        """Time at which the sample with index 0 was recorded, in seconds of the stream's clock.
+        None before the first callback."""
         self._first = 0
-        """Index of the first sample of the frames."""
+        """Index, at the device's rate, of the first sample of the frames."""
         self._wake = _nothing
         self._woken = False
         super().__init__(device, opener)
@@ -153,12 +155,12 @@ class SoundcardMicrophone(_Card):
                     if self._deaf_until > self._next:
                         break
         finally:
-            with self._lock:  # no callback is about to wake a loop that may end now
+            with self._lock:  # so that no callback wakes a loop that may have ended
                 self._wake = _nothing
 
     def recorded_at(self, index: int) -> float | None:
-        """Return when the sample with this index of the frames was recorded, by the stream's clock;
-        None before the first one."""
+        """Return when the sample with this index (at 16 kHz) of the frames was recorded, in seconds
+        of the stream's clock. None before the first callback."""
         if self._begun is None:
             return None
         return self._begun + self._first / self.device_rate + index / SPEECH_RATE
@@ -210,12 +212,12 @@ class SoundcardSpeaker(_Card):
         *,
         opener: Opener = open_stream,
     ) -> None:
-        """Open the default speaker, or the one that `open_stream` finds by the name `device`, at
-        its own rate or at `rate`."""
+        """Open the default speaker, or the one that `open_stream` finds by the name `device`. It
+        plays at `rate` hertz; None means its own rate."""
         self.underflows = 0
         """How often the device ran out of samples although some were waiting."""
         self.gaps = 0
-        """How often the device ran out of samples, also while none were waiting."""
+        """How often the device ran out of samples, whether or not some were waiting."""
         # Time is counted in samples from the beginning of an unbroken stretch. Devices tell time
         # in steps, so by their times the next sample could seem to be early or late.
         self._since = 0.0
@@ -255,8 +257,8 @@ class SoundcardSpeaker(_Card):
         return due
 
     def overlay(self, pcm: Pcm) -> None:
-        """Mix up to a second of `pcm` at once into the written audio. These samples count neither
-        as written nor as taken. So they delay no reply, and their echo is not removed."""
+        """Mix `pcm`, up to a second, at once into the audio that is playing. These samples count
+        neither as written nor as taken. So they delay no reply, and their echo is not removed."""
         with self._lock:
             self._overlay.append(pcm)
 
@@ -300,8 +302,8 @@ class SoundcardSpeaker(_Card):
             return self._taken.take_all()[1]
 
     def sounding_at(self, time: float) -> float | None:
-        """Return the index of the sample that sounds at `time`, by the stream's clock; None before
-        the first one. The index counts all samples that the device has taken."""
+        """Return the index of the sample that sounds at `time`, in seconds of the stream's clock.
+        The index counts all samples that the device has taken. None before the first one."""
         with self._lock:
             return self._taken.end - (self._next - time) * self.rate if self._taken.end else None
 

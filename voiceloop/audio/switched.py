@@ -32,10 +32,10 @@ class SwitchedMicrophone:
         return level
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Yield the frames of the wrapped microphone, silent ones while it is muted.
+        """Yield the frames of the wrapped microphone, or silent frames while `muted` is set.
 
-        Muting ends a turn that is being heard, because silent frames count as a silence of the
-        user.
+        If the user is speaking, muting ends the turn, because silent frames count as a silence of
+        the user.
         """
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:

@@ -15,10 +15,11 @@ from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, samples, silence
 from voiceloop.types import Pcm
 
 LEAD = samples(20)
-"""Number of samples by which a played sample is read before its echo is recorded. The filter can
-only learn an echo that comes later."""
+"""The played signal is read this many samples ahead, so that its echo always comes later. The
+filter cannot learn an echo that comes earlier."""
 SLACK = samples(15)
-"""Maximum deviation of the echo from `LEAD`, in samples, before the signals are aligned anew."""
+"""The signals are aligned anew if the delay of the echo differs from `LEAD` by more than this many
+samples."""
 TAPS, KAISER = 32, 6.0
 """Length and shape of the filter that reads between two samples."""
 
@@ -27,33 +28,34 @@ class Alignment:
     """Reads the signal of a loudspeaker in step with the signal of a microphone."""
 
     def __init__(self, played: SampleBuffer) -> None:
-        """Read from `played`, to which the loudspeaker's samples at 16 kHz are appended before they
-        sound. Old samples are dropped from it."""
+        """Read from `played`. The caller must append the loudspeaker's samples at 16 kHz before
+        they sound. `read` drops old samples."""
         self.delay_ms: float | None = None
-        """Measured delay of the echo in milliseconds, relative to the devices' times; None until it
-        is known."""
+        """Milliseconds by which the echo comes later than the devices' times say; negative if it
+        comes earlier. None until it is measured."""
         self._played = played
         self._delays, self._drift = DelayEstimator(), DriftEstimator()
         self._recorded = 0
         """Recorded samples so far."""
         self._place = 0.0
-        """Place in `played` of the next block."""
+        """Index of the sample in `played` at which the next block begins. It may lie between two
+        samples."""
         self._rate = 1.0
         """Number of played samples for each recorded one. It differs from 1 if the clocks
         differ."""
         self._ahead = 0
-        """Offset between the two counts by the devices' times: played sample `n + _ahead` sounded
-        when sample `n` was recorded."""
+        """Offset between played and recorded samples by the devices' times: played sample `n +
+        _ahead` sounded when sample `n` was recorded."""
 
     def begin(self, ahead: int) -> None:
-        """Align the signals by the devices' times, by which played sample `n + ahead` sounded when
-        sample `n` was recorded. Forget the measured delay."""
+        """Align the signals by the devices' times: played sample `n + ahead` sounded when sample
+        `n` was recorded. Forget the measured delay."""
         self._ahead, self._place, self.delay_ms = ahead, self._recorded + ahead + LEAD, None
         self._delays.reset()
 
     def read(self) -> Pcm:
-        """Return the next block of the played signal, with silence in place of samples that are not
-        held."""
+        """Return the next block of the played signal. Samples that `played` does not hold are
+        silence."""
         whole, between = divmod(self._place, 1.0)
         start = int(whole) - TAPS // 2 + 1
         block, held = silence(BLOCK + TAPS - 1), self._played

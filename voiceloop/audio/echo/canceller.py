@@ -2,10 +2,10 @@
 
 First a linear filter (`kalman`) learns the echo path from the loudspeaker to the microphone, and
 subtracts the echo that it predicts. Then WebRTC's AEC3 suppresses the rest: the distortion of an
-overdriven loudspeaker, and late reflections. AEC3 alone would suppress the user too where the echo
-is as loud as the user, as on most laptops. Noise is kept, because recognisers miss words when it is
+overdriven loudspeaker, and late reflections. On most laptops the echo is no softer than the user,
+and AEC3 alone would suppress the user too. Noise is kept, because recognisers miss words when it is
 removed. A faint rest of the echo remains, and is sometimes recognised as words. So a gate (`gate`)
-closes while the signal has nothing else in it.
+closes while the signal holds nothing but this rest.
 
 Until the echo is known to be removed, the output is silence while something sounds.
 """
@@ -37,7 +37,7 @@ class EchoCanceller:
     """Removes the echo from blocks of 10 ms at 16 kHz."""
 
     def __init__(self, played: SampleBuffer) -> None:
-        """Use `played`, to which the loudspeaker's samples at 16 kHz are appended before they
+        """Use `played`. The caller must append the loudspeaker's samples at 16 kHz before they
         sound."""
         self.alignment = Alignment(played)
         self._sounds_ms = 0
@@ -63,8 +63,9 @@ class EchoCanceller:
         self._restart()
 
     def cancel(self, recorded: Pcm) -> Pcm:
-        """Return the next block of the microphone without echo. The user's voice is delayed by
-        `DELAY_S`."""
+        """Return the next block of the microphone without echo. While something sounds, return
+        silence if the gate is closed, or if the echo is not known to be removed. The user's voice
+        is delayed by `DELAY_S`."""
         played = self.alignment.read()
         if self.alignment.follow(recorded, played):
             self._restart()

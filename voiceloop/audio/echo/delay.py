@@ -19,17 +19,19 @@ WINDOW = 16_384
 STEP = WINDOW // 4
 """Samples from one comparison to the next."""
 EARLIEST_MS, LATEST_MS = -150, 550
-"""Delays that can be found, in milliseconds."""
+"""Smallest and largest delay that can be found, in milliseconds. A delay is negative if the echo
+seems to come before the sound is played."""
 KEEP = 0.75
-"""Weight of the earlier comparisons in the sum, relative to the newest one."""
+"""Factor by which the sum of earlier comparisons is multiplied before a new one is added."""
 CLEAR = 15.0
-"""Minimum height of the peak, in standard deviations of the correlation."""
+"""Minimum height of a peak of the correlation that counts as an echo, in standard deviations of the
+correlation."""
 QUIET_DBFS = -55.0
 """Level in dBFS below which the played signal is too soft to measure its echo."""
 MOST = 60
 """Maximum number of delays from which drift is computed. The newest ones are used."""
 APART = 3 * SPEECH_RATE
-"""Minimum distance in samples between two delays from which a slope is computed."""
+"""Minimum time in samples between two measured delays for which a slope is computed."""
 ENOUGH = 10
 """Minimum number of slopes from which drift is computed."""
 SAME = samples(2)
@@ -52,8 +54,8 @@ class DelayEstimator:
         """Delay at the peak of the previous comparison, in samples; None if no peak was clear."""
 
     def feed(self, recorded: Pcm, played: Pcm) -> float | None:
-        """Add the next block of both signals. Return the delay in samples if two successive
-        comparisons agree, otherwise None."""
+        """Add the next block of both signals. Return the delay of the echo in samples if two
+        successive comparisons agree, otherwise None."""
         self._played = np.concatenate((self._played[len(played) :], played))
         self._recorded = np.concatenate((self._recorded[len(recorded) :], recorded))
         self._fresh += len(recorded)
@@ -66,7 +68,8 @@ class DelayEstimator:
         return self._before
 
     def _peak(self) -> float | None:
-        """Return the delay of the highest correlation, or None if no delay stands out."""
+        """Return the delay in samples at the highest peak of the correlation, or None if no peak
+        stands out."""
         played, recorded = (np.fft.rfft(pcm, 2 * WINDOW) for pcm in (self._played, self._recorded))
         cross = recorded * played.conj()
         self._sum = KEEP * self._sum + cross / (np.abs(cross) + 1e-9)

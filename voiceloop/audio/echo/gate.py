@@ -8,12 +8,11 @@ from voiceloop.audio.frames import FRAME_MS, dbfs
 from voiceloop.types import Pcm
 
 FAINT_DB = 20.0
-"""Difference in dB between the canceller's input and output from which the output counts as a rest
-of the echo. The voice of a user who speaks meanwhile is louder than that, unless the loudspeaker
-drowns it."""
+"""The output of the canceller counts as a rest of the echo if it is at least this many dB softer
+than the input. A user who speaks meanwhile is louder, unless the loudspeaker drowns the voice."""
 MEMORY_MS = 200
-"""Time in milliseconds over which the loudest blocks are compared, so that the gate stays open in
-the middle of a word."""
+"""The gate compares the loudest input and the loudest output of this many milliseconds, so that it
+stays open in the middle of a word."""
 
 
 class ResidualGate:
@@ -24,8 +23,8 @@ class ResidualGate:
         self._recorded, self._left = deque[float](maxlen=size), deque[float](maxlen=size)
 
     def opens(self, recorded: Pcm, left: Pcm) -> bool:
-        """Add the next block, `recorded` before and `left` after the canceller. Return whether it
-        may be heard."""
+        """Add the next block: `recorded` is the input of the canceller, and `left` its output.
+        Return whether the block may be heard."""
         self._recorded.append(dbfs(recorded))
         self._left.append(dbfs(left))
         return max(self._left) > max(self._recorded) - FAINT_DB

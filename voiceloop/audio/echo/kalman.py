@@ -40,6 +40,7 @@ class KalmanFilter:
         self._played = np.zeros(shape, np.complex64)
         """Spectra of the played signal, the newest first. Each covers two blocks."""
         self._way = np.zeros(shape, np.complex64)
+        """Estimated spectrum of each partition of the echo path."""
         fall = 10 ** (-DECAY_DB / 10 * np.arange(self._partitions, dtype=np.float32))
         self._unsure = (FIRST_GUESS * np.ones(shape, np.float32)) * fall[:, None]
         """Variance of the estimate of each bin of `_way`."""

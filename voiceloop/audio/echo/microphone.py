@@ -1,4 +1,4 @@
-"""A microphone beside a loudspeaker: its frames without what the loudspeaker plays."""
+"""Removes from the frames of a microphone the echo of a loudspeaker beside it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RecordingDevice(Protocol):
         ...
 
     def recorded_at(self, index: int) -> float | None:
-        """Return the time, by the sound system's clock, at which the sample with this index (at 16
-        kHz) was recorded; None while it is not known."""
+        """Return the time at which the sample with this index (at 16 kHz) was recorded, in seconds
+        of the sound system's clock. None while it is not known."""
         ...
 
 
@@ -46,8 +46,9 @@ class PlayingDevice(Protocol):
         ...
 
     def sounding_at(self, time: float) -> float | None:
-        """Return the index of the sample that sounds at `time`, by the sound system's clock; None
-        while it is not known. The index counts all samples that the device has taken."""
+        """Return the index of the sample that sounds at `time`, in seconds of the sound system's
+        clock. The index counts all samples that the device has taken, and may lie between two of
+        them. None while it is not known."""
         ...
 
 
@@ -61,8 +62,9 @@ class EchoFreeMicrophone:
         speaker: PlayingDevice,
         deaf: Callable[[], None] = lambda: None,
     ) -> None:
-        """Wrap `microphone`, whose frames `recorder` recorded beside `speaker`. Call `deaf` once if
-        the echo cannot be removed, so that nothing is heard during replies."""
+        """Wrap `microphone`. `recorder` is the device that records its frames, and `speaker` is the
+        device that plays beside it. Call `deaf` once if the echo cannot be removed, so that nothing
+        is heard during replies."""
         self._microphone, self._recorder, self._speaker = microphone, recorder, speaker
         self._deaf = deaf
         self._played = SampleBuffer()

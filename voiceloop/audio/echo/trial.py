@@ -1,4 +1,4 @@
-"""Judges whether an echo is removed, from the levels before and after the echo canceller."""
+"""Judges whether an echo canceller removes the echo, from the levels of its input and output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ or less."""
 TRIAL_MS = 300
 """Milliseconds of sound from which one judgement is made."""
 NO_ECHO_MS = 1500
-"""Milliseconds of sound after which no echo is expected, if its delay has not been found."""
+"""If the delay of the echo has not been found after this many milliseconds of sound, there is
+probably no echo, and the trial begins."""
 GIVE_UP_MS = 4000
 """Milliseconds of sound after which an echo that is not removed counts as not removable."""
 
@@ -33,7 +34,7 @@ class Duplex(Enum):
 
 
 class Trial:
-    """The trial of an echo canceller, from the first sound on."""
+    """Tries an echo canceller from the first sound on, until it removes the echo."""
 
     def __init__(self) -> None:
         self.duplex = Duplex.TRYING
@@ -43,8 +44,8 @@ class Trial:
         judgement."""
 
     def feed(self, recorded: Pcm, left: Pcm, *, found: bool) -> None:
-        """Add a block while something sounds, `recorded` before and `left` after the canceller.
-        `found` says whether the delay of the echo is known."""
+        """Add a block while something sounds: `recorded` is the input of the canceller, and `left`
+        its output. `found` says whether the delay of the echo is known."""
         self._sounded_ms += FRAME_MS
         if self.duplex is Duplex.FULL or not (found or self._sounded_ms > NO_ECHO_MS):
             return
