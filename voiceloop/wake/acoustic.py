@@ -1,7 +1,7 @@
 """Finds a wake word by its sound, with the small network microWakeWord.
 
-The package and its models are from Home Assistant. The network takes 0.3 % of a core, and does not
-depend on the recogniser or its language.
+The package pymicro-wakeword and its models are from Home Assistant. The network takes 0.3 % of a
+core, and does not depend on the recogniser or its language.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 LATE_MS = 150
 """Milliseconds from the end of the word until the network usually finds it."""
 WAIT_MS = 150
-"""Milliseconds after the word was found. The sound in them shows whether the user goes on."""
+"""Milliseconds to wait after the word was found. The sound of this time shows whether the user goes
+on."""
 SILENT_DB = 10.0
-"""The user is silent if all sound in `WAIT_MS` is at least this many decibels softer than the
-loudest sound before."""
+"""The user counts as silent if all sound of the time `WAIT_MS` is at least this many decibels
+softer than the loudest sound before it."""
 STEP_MS = 10
 """Milliseconds over which one level is measured."""
 
@@ -38,7 +39,7 @@ class SoundedWord:
         self.name = str(network.wake_word).lower()
         self._network, self._features = network, MicroWakeWordFeatures()
         self._recent = SampleBuffer()
-        """Newest samples, from the earliest one that may still be passed on."""
+        """Newest samples. They begin at the earliest sample that may still be passed on."""
         self._found: int | None = None
         """Sample at which the word was found; None before that."""
 
@@ -72,7 +73,8 @@ class SoundedWord:
         """Return the first sample to pass on, if the word was found at sample `found`.
 
         If the user goes on at once, it is the sample at which the word probably ended. If the user
-        is silent, it is the next sample, because the end of the word might be taken for speech.
+        is silent, it is the next sample to come. Otherwise the speech detector might take the end
+        of the word for speech.
         """
         recent, step = self._recent, samples(STEP_MS)
         before = levels(recent.read(recent.start, found), step)
@@ -84,8 +86,9 @@ class SoundedWord:
 def sounded_word(model: str) -> SoundedWord:
     """Load the wake word `model`: one that comes with the package, or a file.
 
-    Raises MissingExtra without the package, EngineError if this machine cannot run it, ConfigError
-    for an unknown name, and ModelNotFound or ModelCorrupt for a file that cannot be used.
+    Raises MissingExtra without the package pymicro-wakeword, EngineError if this machine cannot run
+    it, ConfigError for an unknown name, and ModelNotFound or ModelCorrupt for a file that cannot be
+    used.
     """
     try:
         from pymicro_wakeword import MicroWakeWord, Model

@@ -16,7 +16,8 @@ class AddressedAsr(Asr):
     """A recogniser that wraps another one, and leaves the wake phrase out of its transcripts."""
 
     def __init__(self, asr: Asr, phrase: Phrase, said_until: Callable[[], int]) -> None:
-        """Wrap `asr`. A turn that begins before sample `said_until()` begins with `phrase`."""
+        """Wrap `asr`. `said_until` returns the index of a sample. Turns that start before that
+        sample begin with `phrase`."""
         self.name, self.languages, self.max_window_s = asr.name, asr.languages, asr.max_window_s
         self._asr, self._phrase, self._said_until = asr, phrase, said_until
 
@@ -100,8 +101,9 @@ class AddressedTurn:
         return replace(heard, committed=heard.committed[count:], tentative=heard.tentative[rest:])
 
     def _count(self, words: Sequence[str], *, whole: bool = False) -> int:
-        """Return how many of the first `words` belong to the phrase. If they may be only a part of
-        the turn (not `whole`) and are too few for the phrase, they are its beginning."""
+        """Return how many of the first `words` belong to the phrase. `whole` says that `words` are
+        the whole turn. Otherwise more words may follow, so words that are too few for the phrase
+        count as its beginning."""
         if not whole and self._phrase.begins(words):
             return len(words)
         return self._phrase.count(words, said=True)

@@ -1,8 +1,8 @@
 """A microphone that gives silence until a wake word is said.
 
 Sound before the wake word is replaced by silence here. So it reaches no recording, no transcript
-and no language model. Frames that may contain the wake word are held back, and passed on at once
-when it is known whether they do.
+and no language model. Frames that may contain the wake word are held back until it is known whether
+they do. Then all of them are passed on at once, silenced or not.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class WakeMicrophone:
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
         """Yield the frames of the wrapped microphone, silent ones until the wake word is said.
 
-        Time goes on in silence, so timers ring.
+        The silent frames keep time going, so timers ring while the microphone is asleep.
         """
         async with aclosing(self._microphone.frames()) as frames:
             async for frame in frames:
@@ -103,7 +103,7 @@ class WakeMicrophone:
         self._microphone.release()
 
     def _goes_on(self, frame: AudioFrame) -> bool:
-        """Return whether the microphone is still awake. If no turn has been open for some seconds,
+        """Return whether the microphone stays awake. If no turn has been open for `open_s` seconds,
         let it fall asleep."""
         if self.busy():
             self._busy_until = frame.end

@@ -17,8 +17,8 @@ LEAST_LETTERS, MOST_LETTERS = 5, 40
 longer one takes too long to say."""
 LETTERS_PER_ERROR, LETTERS_PER_ERROR_IF_SAID = 6, 3
 """A phrase may have one wrong letter for every `LETTERS_PER_ERROR` letters. In words that are known
-to begin with it, it may have one for every `LETTERS_PER_ERROR_IF_SAID` letters. With three wrong
-letters, "my computer" would count as "okay computer"."""
+to begin with the phrase, one letter may be wrong for every `LETTERS_PER_ERROR_IF_SAID` letters.
+With three wrong letters, "my computer" would count as "okay computer"."""
 
 
 class Phrase:
@@ -39,8 +39,8 @@ class Phrase:
         """Return how many of the first `words` are the phrase; 0 if they are not. With `said`, they
         are known to begin with it, so more letters may be wrong.
 
-        The result is the number of words with the fewest wrong letters, or the largest of several
-        such numbers.
+        The result is the number of words that gives the fewest wrong letters. Among equal ones, the
+        largest number counts.
         """
         most = len(self._letters) // (LETTERS_PER_ERROR_IF_SAID if said else LETTERS_PER_ERROR)
         beginnings = enumerate(accumulate(map(normalise, words)), start=1)

@@ -31,14 +31,15 @@ shorter."""
 REST_MS = 500
 """Milliseconds of silence that must precede the phrase."""
 PRE_ROLL_MS = 500
-"""Milliseconds before the speech that are decoded and passed on with it. With less, the speech
-detector of the session misses the first sound. They are silent, since `REST_MS` is not less."""
+"""Milliseconds of audio before the speech that are decoded and passed on with it. With less, the
+speech detector of the session misses the first sound. This audio is silent, because `REST_MS`
+milliseconds of silence precede the phrase."""
 TAIL_MS, LOOK_MS = 48, 250
 """After the speech, two windows are decoded. The first ends `TAIL_MS` milliseconds after the
 speech, because Whisper tends to fill a longer silence with a word. The second begins `LOOK_MS`
 milliseconds later than the first, and ends with the newest sample."""
 FOUND_MS = PRE_ROLL_MS + 200
-"""Milliseconds from the beginning of the pre-roll until speech is found."""
+"""Maximum time in milliseconds from the beginning of the pre-roll until speech is found."""
 KEPT_MS = PRE_ROLL_MS + LONGEST_MS + 2 * EVERY_MS
 """Milliseconds of sound that are kept for a decode."""
 NO_LIMIT_S = 1e6
@@ -54,8 +55,8 @@ class SpokenPhrase:
         uses."""
         self.name = phrase.name
         self.said_until = 0
-        """Sample by which the phrase has been said, if the user went on without a pause. Then the
-        phrase is passed on with the words after it. 0 before that."""
+        """Index of the sample by which the phrase was said when the user last went on without a
+        pause; 0 before that. A turn that starts before this sample begins with the phrase."""
         self._phrase, self._vad, self._engines = phrase, vad, engines
         self._turns = replace(
             turns,
@@ -74,11 +75,13 @@ class SpokenPhrase:
         detector = TurnDetector(self._turns)
         self._hearing = Hearing(self._vad, detector, self._turns, KEPT_MS / 1000)
         self._offset: int | None = None
-        """Index in the stream of the first sample since the reset; None before it."""
+        """Index in the stream of the first sample since the last reset. None until that sample
+        comes."""
         self._start: int | None = None
-        """First sample, since the reset, of the speech that may begin with the phrase."""
+        """Index, counted from the last reset, of the first sample of the speech that may begin with
+        the phrase. None while there is none."""
         self._tried = 0
-        """Sample up to which the speech was decoded."""
+        """Index, counted from the last reset, of the sample up to which the speech was decoded."""
 
     @property
     def needed(self) -> int:
