@@ -1,5 +1,5 @@
-"""Answers without a language model: rules answer a request exactly, if they understand all of it.
+"""Skills: rules that answer a request exactly, without the language model.
 
-`understand` finds the request, and `answer` the reply to it. Both work on text and numbers: the
-time and the conversation so far are passed in.
+`understand` finds the request, if a rule fits all of the user's words. `answer` makes the answer.
+Neither reads a clock or keeps a state: the current time and the conversation so far are arguments.
 """

@@ -1,4 +1,4 @@
-"""The answer to a request: the text that is said, and the effect that it has."""
+"""Makes the answer to a request: the text to say, and effects such as a timer to start."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _BY_KIND: Mapping[str, Answers] = {
 
 
 def answer(text: str, code: str, known: SkillContext) -> Answer | None:
-    """Return the answer to `text`, said in the language `code`; None if the language model has to
-    answer."""
+    """Return the answer to the user's words `text` in the language `code`, e.g. `en`. Return None
+    if the language model has to answer."""
     request = understand(text, code)
     return None if request is None else reply_to(request, code, known)
 
 
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
-    """Return the answer to a request in the language `code`; None if the language model has to
-    answer."""
+    """Return the answer to `request` in the language `code`, e.g. `en`. Return None if the language
+    model has to answer."""
     return _BY_KIND[request.kind](request, known, PHRASES[code])

@@ -75,7 +75,8 @@ OTHERS = {
 
 @cache
 def english() -> Mapping[str, str]:
-    """Return the time zones of cities and countries, by English name."""
+    """Return the time zones of cities and countries by their English names, e.g. `Japan`:
+    `Asia/Tokyo`."""
     zones = sorted(key for key in available_timezones() if key.partition("/")[0] in CONTINENTS)
     found = {key.rpartition("/")[2].replace("_", " "): key for key in zones}
     return found | {name: zone for zone, names in OTHERS.items() for name in names.split("|")}

@@ -47,7 +47,8 @@ def _time_in(request: SkillRequest, known: SkillContext, phrases: Phrases) -> An
 
 
 def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Answer what the time will be after a duration, or what it was that long ago."""
+    """Answer what the time will be after a duration such as ten minutes, or what it was ten minutes
+    ago."""
     seconds, later = request.values["duration"], request.kind == "time_later"
     then = known.now + timedelta(seconds=seconds if later else -seconds)
     key = "time later" if later else "time ago"
@@ -76,7 +77,7 @@ def _day(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer
 
 
 def _beside(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Answer which day comes after a weekday, or before it."""
+    """Answer which weekday comes after a given weekday, or before it."""
     weekday, after = request.values["weekday"], request.kind == "day_after"
     other = phrases.weekday((weekday + (1 if after else -1)) % 7)
     key = "day after" if after else "day before"
@@ -116,7 +117,8 @@ def _days_since(request: SkillRequest, known: SkillContext, phrases: Phrases) ->
 
 
 def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
-    """Return the time from one day to another in words: whole periods, and the days that remain."""
+    """Return the time from `first` to `last` in words: whole periods and the days that remain, e.g.
+    `2 weeks and 3 days`. `period` is `day`, `week`, `month` or `year`."""
     days = (last - first).days
     whole, rest = 0, days
     if period == "week":

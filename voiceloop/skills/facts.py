@@ -1,4 +1,5 @@
-"""Answers about what the user asks to be remembered: facts in their own words."""
+"""Answers that remember facts, repeat them and forget them. A fact is text in the user's own
+words."""
 
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ from voiceloop.skills.words import spelled
 MOST_FACTS = 50
 """Maximum number of facts of a conversation."""
 MOST_TOLD = 5
-"""Maximum number of facts that are said aloud; the newest are chosen."""
+"""Maximum number of facts in an answer. If more are known, only the newest are said."""
 ENDS = ".!?…"
 
 
 def _remember(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Keep a fact in the user's words. One that is known already is kept once."""
+    """Remember a fact in the user's words. If a fact with the same words is known, confirm it and
+    add nothing. If `MOST_FACTS` are known, refuse."""
     text = request.values["fact"].strip()
     key = "remembered" if known.keeps else "remembered for now"
     if any(_same(fact.text, text) for fact in known.facts):

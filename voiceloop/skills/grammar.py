@@ -1,4 +1,5 @@
-"""The grammar of requests in one language: its rules, and the meanings of words in their slots."""
+"""The grammar of requests in one language: templates of requests, and functions that read the words
+in the slots of a template."""
 
 from __future__ import annotations
 
@@ -15,18 +16,20 @@ from voiceloop.skills.values import Amount, Clock, Day
 from voiceloop.skills.words import counted, plain, spelled, table, value
 
 LONGEST_LABEL = 2
-"""Maximum number of words in a timer's name that stands before the word `timer`."""
+"""Maximum number of words of a timer's name before the word `timer`, e.g. one in `pizza timer`."""
 MOST_S = 3650 * 86_400
 """Maximum duration that is understood, in seconds."""
 DURATION = ("second", "minute", "quarter hour", "three quarter hour", "hour", "day", "week")
 """Units that a duration may have."""
 _OFFSETS = {"today": 0, "tomorrow": 1, "after tomorrow": 2, "yesterday": -1, "before yesterday": -2}
 _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
-"""Months and days of each period."""
+"""Length of each period: a number of months, and a number of days."""
 
 
 class Grammar:
-    """The grammar of one language. Its attributes are the kinds of slots and the rules."""
+    """The grammar of one language, compiled from its phrases. `rules` has the templates of each
+    kind of request. `leads` and `tails` match the words that people say before and after a
+    request."""
 
     def __init__(self, phrases: Phrases) -> None:
         table(phrases.words)  # fill the cache now, because that takes a moment
@@ -47,7 +50,8 @@ class Grammar:
         return compiled(text, self._named, self._kinds)
 
     def _compiled(self, texts: Mapping[str, str]) -> dict[str, Template]:
-        """Compile templates by name. Each one is compiled after those that it calls."""
+        """Compile `texts`, and return the templates by name. The templates that a template calls
+        are compiled before it."""
         waiting, found = dict(texts), dict[str, Template]()
         while waiting:
             for name, text in list(waiting.items()):
@@ -74,7 +78,7 @@ class Grammar:
             if len(words) == 2 and words[0] in (
                 "20",
                 "30",
-            ):  # "twenty fourth", with the first word in digits
+            ):  # "20 fourth": the first word is in digits already
                 found = int(words[0]) + ordinals.get(words[1], 99)
             return found if found and found <= 31 else None
 
@@ -110,7 +114,8 @@ class Grammar:
         }
 
     def _composite(self) -> dict[str, Kind]:
-        """Return the kinds of slots that have templates of their own."""
+        """Return the kinds of slots whose words are matched with templates: `half`, `feast`,
+        `amount` and `sum`."""
         phrases = self.phrases
         halves = {half: self._one(text) for half, text in phrases.halves.items()}
         feasts = {day: self._one(text) for day, text in phrases.feasts.items()}
@@ -122,7 +127,7 @@ class Grammar:
         }
 
     def _whole(self) -> dict[str, Kind]:
-        """Return the kinds of slots that are built from simpler kinds."""
+        """Return the kinds of slots that use other kinds: `duration`, `time` and `day`."""
         phrases, amount = self.phrases, self._kinds["amount"]
         times = [(self._one(text), base, sign) for text, base, sign in phrases.times]
         days = {how: self._one(text) for how, text in phrases.days.items()}
@@ -158,7 +163,7 @@ class Grammar:
         return self._plain_number(words)
 
     def _is_label(self, words: tuple[str, ...]) -> bool:
-        """Return whether words may be the name of a timer."""
+        """Return whether `words` may be the name of a timer."""
         fit = (word.isalpha() and word not in self.phrases.no_label for word in words)
         return len(words) <= LONGEST_LABEL and all(fit)
 
@@ -173,7 +178,8 @@ class Grammar:
 def _amounts_from(
     words: tuple[str, ...], at: int, templates: Sequence[tuple[Template, Fraction]], join: str
 ) -> Iterator[tuple[Amount, ...]]:
-    """Yield the ways to read all words from `at` on as amounts."""
+    """Yield each way to read the words from `at` to the end as amounts. The word `join` may stand
+    between two amounts. `templates` are those of an amount, each with a number to add to it."""
     for template, more in templates:
         for end, values in template.ends(words, at, NOTHING):
             number: Any = values.get("n", Fraction(0))
@@ -289,12 +295,13 @@ def _integer(number: Fraction | None, least: int, most: int) -> int | None:
 
 
 def _written(words: tuple[str, ...]) -> int | None:
-    """Convert `6:30` into minutes since midnight."""
+    """Convert a time such as `6:30` into minutes since midnight. Return None for other words."""
     found = re.fullmatch(r"([01]?\d|2[0-4])[:.]([0-5]\d)", words[0]) if len(words) == 1 else None
     return int(found[1]) * 60 + int(found[2]) if found else None
 
 
 def _dotted(words: tuple[str, ...]) -> tuple[int, int] | None:
-    """Convert a date such as `24.12` into its month and its day."""
+    """Convert a date such as `24.12` into its month and its day, here (12, 24). Return None for
+    other words."""
     found = re.fullmatch(r"([0-3]?\d)\.([01]?\d)", words[0]) if len(words) == 1 else None
     return (int(found[2]), int(found[1])) if found else None

@@ -51,11 +51,13 @@ class VoiceAdjustment:
 
     @property
     def gain(self) -> float:
-        """Factor by which samples are multiplied."""
+        """Return the factor by which the samples of a reply are multiplied."""
         return 10 ** (self.gain_db / 20)
 
     def changed(self, change: str) -> VoiceAdjustment:
-        """Return a louder, softer, slower, faster or normal voice, within the limits."""
+        """Return the adjustment after `change`. `louder` and `softer` change the gain by one step,
+        `slower` and `faster` the speed, within `GAINS` and `SPEEDS`. `normal` gives the configured
+        voice."""
         match change:
             case "louder":
                 return replace(self, gain_db=min(self.gain_db + GAIN_STEP, GAINS[1]))
@@ -80,9 +82,10 @@ class SkillContext:
     """Current time, with its time zone."""
     timers: Sequence[Timer] = ()
     asked: Sequence[str] = ()
-    """What the user said before, oldest first, without requests about the conversation itself."""
+    """What the user said in earlier turns, oldest first. Requests about the conversation itself are
+    left out."""
     heard: str = ""
-    """What the user heard of the last reply."""
+    """The part of the last reply that the user heard, as text."""
     voice: VoiceAdjustment = VoiceAdjustment()
     paced: bool = True
     """True if the voice can speak faster and slower."""
@@ -100,12 +103,13 @@ class SkillContext:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A text for a request, and effects, which wait until the request is certain."""
+    """The answer to a request: a text to say, and effects such as a timer to start. The effects
+    happen only once the user's words are final."""
 
     text: str
     """Text to say; empty says nothing."""
     sets: Timer | None = None
-    """A timer to start, which gets its number when it starts; None starts none."""
+    """Timer to start; None for none. It gets its number when it starts."""
     cancels: frozenset[int] = frozenset()
     """Numbers of timers to cancel."""
     remembers: str = ""
@@ -115,8 +119,9 @@ class Answer:
     voice: VoiceAdjustment | None = None
     """How this reply and later ones sound; None changes nothing."""
     ends: bool = False
-    """True if the conversation ends once this has been heard."""
+    """True if the conversation ends once this answer has been heard."""
     asks_for_time: bool = False
     """True if the answer asks how long a timer should run."""
     aside: bool = False
-    """True if the request is about the conversation itself, so that it is not recalled later."""
+    """True if the request is about the conversation itself. Then it does not become part of
+    `SkillContext.asked`."""

@@ -30,12 +30,14 @@ PERCENT = "pct"
 
 
 class NotASum(Exception):
-    """The error for words that are no sum, or a sum that cannot be answered here."""
+    """The error for words that are not a sum, or for a sum that is not computed here, such as the
+    root of a negative number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A sum as it is said, and its value, which is None if something is divided by zero."""
+    """A sum in words as answers say it, and its value. The value is None if something is divided by
+    zero."""
 
     said: str
     value: Fraction | None
@@ -52,8 +54,8 @@ def reader(
     compile: Callable[[str], Template],
     number: Callable[[tuple[str, ...]], Fraction | None],
 ) -> Kind:
-    """Return a kind of slot whose meaning is the sum that words say in the language of
-    `phrases`."""
+    """Return the kind of slot for sums in the language of `phrases`. `compile` compiles a template.
+    `number` returns the number that words mean, or None."""
     lexer = _Lexer(phrases, number)
     others = {sign: compile(text) for sign, text in phrases.sums.items()}
 
@@ -148,9 +150,10 @@ class _Lexer:
     def _part(
         self, key: tuple[str, ...], end: int, words: tuple[str, ...], found: list[_Token]
     ) -> tuple[_Token | None, int]:
-        """Read a part such as `3 quarters of` or `half of`: append its number to `found`, and
-        return the sign `of`. Return None as the sign if no word for `of` follows. The second result
-        is the next index."""
+        """Read a part such as `3 quarters of` or `half of`, whose name `key` ends at index `end`.
+        Append its value to `found`, in place of the number before the name, if there is one. Return
+        the token of the sign `of`, and the next index. If no word for `of` follows, return None and
+        `end`."""
         below, name = self._parts[key]
         if end >= len(words) or words[end] not in self._of:
             return None, end
@@ -181,7 +184,8 @@ class _Parser:
         return self._tokens[self._at].sign if self._at < len(self._tokens) else ""
 
     def _expression(self, least: int) -> Fraction:
-        """Compute the next tokens, as far as their signs have the precedence `least` or higher."""
+        """Compute the value of the next tokens. Stop at a sign whose precedence is lower than
+        `least`."""
         left = self._factor()
         while (sign := self._sign) and (_BINARY.get(sign, 0) >= least or sign in _BEHIND):
             self._at += 1
@@ -204,7 +208,7 @@ class _Parser:
             return token.number
         if token.sign not in _BEFORE:
             raise NotASum
-        # A root applies to the factor after it, with its powers.
+        # A sign before a factor, such as a root, applies to the factor and its powers.
         return _before(token.sign, self._expression(_BINARY["^"]))
 
 
@@ -252,8 +256,8 @@ def power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def root(value: Fraction, degree: int) -> Fraction:
-    """Return a root: exact if it is a fraction, else with `ROOT_PLACES` decimals. Raises NotASum
-    for a negative `value`."""
+    """Return the root of `value` with degree 2 or 3: exact if the root is a fraction, else cut off
+    after `ROOT_PLACES` decimals. Raises NotASum for a negative `value`."""
     if value < 0:
         raise NotASum
     above, below = _whole_root(value.numerator, degree), _whole_root(value.denominator, degree)
@@ -264,7 +268,7 @@ def root(value: Fraction, degree: int) -> Fraction:
 
 
 def _whole_root(value: int, degree: int) -> int:
-    """Return the whole part of a root, by bisection unless it is a square root."""
+    """Return the root of `value` without its decimals. A root of degree 3 is found by bisection."""
     if degree == 2:
         return isqrt(value)
     low, high = 0, 1 << (value.bit_length() // degree + 1)

@@ -1,4 +1,4 @@
-"""Answers about the conversation itself: what was said in it, how it sounds, and its end."""
+"""Answers about the conversation itself: what was said, how replies sound, and how it ends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _courtesy(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
 
 
 def _change(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Change how replies sound."""
+    """Make this reply and later ones louder, softer, slower, faster, or normal again."""
     change = request.kind
     if change in ("slower", "faster") and not known.paced:
         return Answer(phrases.says["one pace"], aside=True)

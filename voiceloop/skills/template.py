@@ -26,8 +26,8 @@ from voiceloop.skills.words import plain
 Values = Mapping[str, object]
 """Meanings of slots, by the slots' names."""
 Kind = Callable[[tuple[str, ...]], object]
-"""A kind of slot: a function that returns the meaning of words, or None if they have none of this
-kind."""
+"""A kind of slot: a function that takes words and returns their meaning, or None if they have no
+meaning of this kind."""
 LONGEST_SLOT = 16
 """Maximum number of words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
@@ -48,7 +48,8 @@ class Template(Protocol):
     """A pattern of words."""
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        """Yield each index at which a match from `at` on may end, with all values so far."""
+        """Yield each index at which a match that begins at `at` may end, with `values` and the
+        values of the slots in the match."""
         ...
 
 
@@ -124,7 +125,7 @@ class _Either:
         plain_ends = set[int]()
         for choice in self.choices:
             for end, known in choice.ends(words, at, values):
-                # Matches that set no slot count once for each end, or their number would multiply.
+                # Yield one match without slots for each end: otherwise their number would multiply.
                 if known is not values or end not in plain_ends:
                     plain_ends.add(end)
                     yield end, known
@@ -186,7 +187,7 @@ def _part(piece: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) 
 
 
 def whole(template: Template, words: tuple[str, ...]) -> Values | None:
-    """Return the values of a match of all `words`, or None."""
+    """Return the values of the slots if the template matches all `words`, otherwise None."""
     for end, values in template.ends(words, 0, NOTHING):
         if end == len(words):
             return values

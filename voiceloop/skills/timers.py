@@ -62,8 +62,8 @@ def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
 
 
 def _moment(request: SkillRequest, now: datetime) -> datetime | None:
-    """Return when an alarm or reminder is due; None if the time is past or too far ahead, or the
-    day does not exist."""
+    """Return the moment when an alarm or reminder is due. Return None if it is past or more than
+    `FURTHEST_S` ahead, or if the day does not exist."""
     time, day = request.values["time"], request.values.get("day")
     if half := request.values.get("q"):
         time = time.of(half)
@@ -103,7 +103,8 @@ def _set(
 
 
 def timer(known: SkillContext, what: What, seconds: int, name: str, rings: str) -> Timer:
-    """Return a timer, alarm or reminder that starts now. Its number is 0 until it gets one."""
+    """Return a timer, alarm or reminder that starts now and ends after `seconds`. `rings` is the
+    text that is said then. The number is 0 until the timer is started."""
     return Timer(0, what, known.now + timedelta(seconds=seconds), seconds, name, rings)
 
 
@@ -137,8 +138,8 @@ def _remaining(request: SkillRequest, known: SkillContext, phrases: Phrases) -> 
 
 
 def _span(timer: Timer, known: SkillContext, phrases: Phrases) -> str:
-    """Return in words how long a timer still runs: in whole minutes if it is ten minutes or
-    more."""
+    """Return in words how long a timer still runs. From ten minutes on it is rounded to whole
+    minutes."""
     seconds = max(0, round((timer.due - known.now).total_seconds()))
     unit = 60 if seconds >= 600 else 1
     return phrases.span(round(seconds / unit) * unit)
@@ -161,7 +162,7 @@ def _cancel_all(request: SkillRequest, known: SkillContext, phrases: Phrases) ->
 
 
 def _undo(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    """Cancel the timer that was just set. Without one, say nothing."""
+    """Cancel the timer that the last request set. If it set none, say nothing."""
     found = [one for one in known.timers if one.number == known.just_set]
     return _canceled(found, phrases) if found else Answer("", aside=True)
 
@@ -174,7 +175,7 @@ def _canceled(timers: Sequence[Timer], phrases: Phrases) -> Answer:
 
 
 def _selected(request: SkillRequest, known: SkillContext, phrases: Phrases) -> list[Timer]:
-    """Return the timers that a request is about."""
+    """Return the running timers that fit the kind, duration, name and time in `request`."""
     values, found = request.values, list(known.timers)
     if kind := values.get("what"):
         # If no timer runs, "timer" may mean an alarm or a reminder.

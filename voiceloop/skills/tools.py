@@ -1,8 +1,8 @@
 """Skills as tools that a language model can call, if its chat template supports tools.
 
-The output of a model is not trusted. Wrong arguments come back to the model as an error that it can
-read, never as an exception. The starter model was trained to call the first two tools, with the
-results that they return.
+The output of a model is not trusted. If arguments are wrong, the model gets an error as the result,
+and no exception is raised. The starter model was trained to call the first two of `TOOLS` and to
+read their results.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ TOOLS = (
         **{"amount": "number", "from": "string", "to": "string"},
     ),
 )
-"""The tools that are offered to the model."""
+"""The tools that are offered to the language model."""
 
 
 def run_tool(name: str, arguments: Mapping[str, object], known: SkillContext, code: str) -> Answer:
-    """Run the tool called `name` for a user who speaks the language `code`. The text of the result
-    is JSON, for the model."""
+    """Run the tool called `name` for a user who speaks the language `code`. The text of the answer
+    is JSON for the model."""
     match name:
         case "get_time":
             return _result(time=_clock(known), day=f"{known.now:%A}", date=_date(known))
@@ -105,7 +105,8 @@ def _cancel_timer(arguments: Mapping[str, object], known: SkillContext) -> Answe
 
 
 def _answer_by_rule(text: str, kind: str, known: SkillContext) -> Answer:
-    """Return the answer of the rules to `text`, or an error if `text` is no request of `kind`."""
+    """Return the answer of the rules to the English request `text`. Return an error if `text` is no
+    request of the kind `kind`."""
     request = understand(text, "en")
     found = reply_to(request, "en", known) if request and request.kind == kind else None
     return _result(result=found.text) if found else _result(error="that cannot be computed")

@@ -17,8 +17,8 @@ MOST_WORDS = 30
 """Maximum number of words in a text with a request. A longer text probably contains more than
 one."""
 MOST_TRIMMED = 8
-"""Maximum number of words after a request that do not belong to it. Before a request, it is the
-last index at which a phrase that does not belong to it may begin."""
+"""Maximum number of words that are ignored after a request, such as `please`. In front of a request
+it is the greatest index at which an ignored phrase may begin."""
 
 
 @cache
@@ -44,7 +44,8 @@ def understand(text: str, code: str) -> SkillRequest | None:
 
 
 def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillRequest | None:
-    """Return the request that all of these words make, or None."""
+    """Return the first request whose template matches `said` between the ignored phrases before and
+    after it; None if no template does. `text` is the text that `said` was made from."""
     words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
     for start in starts:
@@ -57,8 +58,8 @@ def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillReq
 
 
 def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[RequestWord]:
-    """Return `words` without fillers, but keep a filler after a number. If all are fillers, return
-    all."""
+    """Return `words` without fillers. A filler after a number is kept. If all words are fillers,
+    return all of them."""
     pairs = zip(words, [None, *words[:-1]], strict=True)
     kept = [
         word
@@ -69,8 +70,8 @@ def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[Requ
 
 
 def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
-    """Return the indexes at which a request may begin: 0, and those before which all words match
-    `leads`."""
+    """Return the indexes at which a request may begin, in order: 0, and each index up to which
+    `leads` match all words."""
     found = [0]
     for start in found:
         if start <= MOST_TRIMMED:
@@ -79,8 +80,8 @@ def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
 
 
 def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
-    """Return the indexes at which a request may end: the end of `words`, and those from which on
-    all words match `tails`."""
+    """Return the indexes at which a request may end: the end of `words`, and each index from which
+    on `tails` match all words."""
     found = {len(words)}
     for start in range(len(words) - 1, max(0, len(words) - MOST_TRIMMED) - 1, -1):
         if any(end in found for end, _ in tails.ends(words, start, NOTHING)):
@@ -89,7 +90,7 @@ def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
 
 
 def _with_texts(values: Values, said: Sequence[RequestWord], text: str) -> dict[str, Any]:
-    """Return the values of slots, with the written text in place of positions."""
+    """Return `values`, with each `WordSpan` replaced by its words as they stand in `text`."""
     found = dict[str, Any](values)
     for name, place in values.items():
         if isinstance(place, WordSpan):

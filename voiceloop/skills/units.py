@@ -15,9 +15,11 @@ class Unit(NamedTuple):
 
     measures: str
     worth: Fraction
-    """Size of the unit, relative to the unit of the same quantity whose worth is 1."""
+    """Size of the unit, relative to the basic unit of the quantity, e.g. 1000 for a kilometer,
+    because the basic unit is the meter."""
     zero: Fraction = Fraction(0)
-    """Number that is added to an amount before it is multiplied by `worth`."""
+    """Number that is added to an amount before it is multiplied by `worth`, e.g. 273.15 for degrees
+    Celsius; 0 for most units."""
 
 
 _TABLE = {
@@ -48,7 +50,8 @@ UNITS = {
 
 
 class Converted(NamedTuple):
-    """Amounts as pairs of number and unit, and their total as `number` of another `unit`."""
+    """The amounts that were given, as pairs of number and unit, and their total: `number` of
+    `unit`."""
 
     given: Sequence[tuple[Fraction, str]]
     number: Fraction
@@ -56,8 +59,8 @@ class Converted(NamedTuple):
 
 
 def converted(amounts: Sequence[Amount], targets: Sequence[str]) -> Converted | None:
-    """Return the total in the first of `targets` that measures the same quantity and is not a unit
-    of the given amounts. None if there is no such target."""
+    """Return the total of `amounts` in the first of `targets` that measures the same quantity and
+    is not the unit of one of the amounts. Return None if no target does."""
     for target in targets:
         for units in product(*(one.units for one in amounts)):
             alike = all(UNITS[unit].measures == UNITS[target].measures for unit in units)

@@ -12,7 +12,8 @@ NOON = 12 * 60
 DAY = 24 * 60
 """Minutes of a day."""
 MORNING = range(4, 12)
-"""Hours at which people want to be woken, if they name no half of the day."""
+"""Hours of the day, from 0 to 23, at which a wake-up call is meant if the user says neither am nor
+pm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class Clock:
     minutes: int
     """Minutes since midnight."""
     sure: bool
-    """False if the time twelve hours later may be meant as well, because the half of the day is
-    unknown."""
+    """True if the half of the day is known. If not, the time twelve hours later may be meant as
+    well."""
 
     def of(self, half: str) -> Clock:
         """Return this time in the given half of the day, `am` or `pm`. A sure time does not
@@ -39,9 +40,9 @@ class Clock:
         return self if self.sure else Clock(self.minutes % NOON + NOON * (half == "pm"), sure=True)
 
     def next(self, now: datetime, *, wakes: bool = False) -> datetime:
-        """Return the first moment after `now` at this time. If the half of the day is unknown,
-        return the earlier of the two moments, or with `wakes` the one in the morning, if there is
-        one."""
+        """Return the first moment after `now` at this time of the day. If the half of the day is
+        unknown, return the earlier of the two possible moments. With `wakes`, a moment with an hour
+        in `MORNING` is preferred."""
         moments = {self.minutes} if self.sure else {self.minutes, (self.minutes + NOON) % DAY}
         if wakes and not self.sure:
             moments = {one for one in moments if one // 60 in MORNING} or moments
@@ -68,14 +69,14 @@ class Day:
     """A day as it was said. Parts that were not said are None."""
 
     offset: int | None = None
-    """Days from today."""
+    """Days from today; negative for days in the past."""
     months: int = 0
-    """Months from today, in addition to the days."""
+    """Months from today, in addition to the days of `offset`."""
     weekday: int | None = None
     """Weekday; Monday is 0."""
     step: int = 0
-    """Which of these weekdays is meant: -1 is the last one before today, 0 the next one from today
-    on, 1 the next one after today."""
+    """Which day with this `weekday` is meant: -1 is the last one before today, 0 the next one from
+    today on, 1 the next one after today."""
     day: int | None = None
     month: int | None = None
     year: int | None = None
@@ -83,9 +84,10 @@ class Day:
     """A feast whose date changes from year to year."""
 
     def date(self, today: date, *, past: bool = False) -> date | None:
-        """Return the date; None for a day that does not exist.
+        """Return the date; None for a day that does not exist, such as February 30.
 
-        If the year was not said, return the next matching date, or with `past` the last one.
+        If the year was not said, return the next matching date, or with `past` the last matching
+        date.
         """
         if self.offset is not None:
             return _moved(today, self.months, self.offset)
@@ -145,7 +147,8 @@ def thanksgiving(year: int) -> date:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number with its unit. `units` has several entries if they share the name that was said."""
+    """A number with its unit. `units` has several units if all of them have the name that was said,
+    e.g. `ounce` and `fluid ounce`."""
 
     number: Fraction
     units: tuple[str, ...]

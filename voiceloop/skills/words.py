@@ -1,7 +1,7 @@
 """Words in a form that can be compared: lower case, no accents or marks, and numbers in digits.
 
-The form does not depend on how the recogniser or the user wrote them. Numbers are recognised by
-comparison with the words that the language's `Numbers` gives.
+The same words get the same form, however they were written. A number is found by comparing the
+words with those that the language's `Numbers` gives for each number under a thousand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _MINUS = re.compile(r"[-−–]\s*[\d√]")  # noqa: RUF001
 
 
 class RequestWord(NamedTuple):
-    """A word, and its position in the text."""
+    """A word, the index of its first character in the text, and the index after its last
+    character."""
 
     text: str
     start: int
@@ -37,26 +38,26 @@ class RequestWord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberWords:
-    """The words for numbers in a language, besides those that `Numbers` gives."""
+    """The words for numbers in a language, in addition to those that `numbers` gives."""
 
     numbers: Numbers
     variants: Sequence[tuple[str, str]]
-    """Other ways to say numbers. Each is a pattern and its replacement, for a number's words joined
-    without spaces."""
+    """Other ways to say numbers: pairs of a regular expression and its replacement. They are
+    applied to the words of a number, joined without spaces."""
     more: Mapping[str, int]
-    """Further words, with their numbers."""
+    """Further words for numbers and their values, e.g. `hundred`: 100."""
     scales: Mapping[str, int]
-    """Words that multiply the number before them (thousand, million), with their factors."""
+    """Words that multiply the number before them, and their factors, e.g. `thousand`: 1000."""
     joins: frozenset[str]
     """Words that may stand between a thousand and the rest, as in two thousand *and* five."""
     point: frozenset[str]
-    """Words that separate the whole number from its decimals."""
+    """Words between a whole number and its decimals, e.g. `point`."""
     glued: bool = False
-    """True if a number is written as one word, including its thousands."""
+    """True if a number is written as one word with its thousands, e.g. `zweitausenddrei`."""
 
 
 def plain(word: str) -> str:
-    """Return a word in lower case, without accents and apostrophes."""
+    """Return a word in lower case, without accents, apostrophes and periods."""
     parts = unicodedata.normalize("NFD", word.lower().translate(_SAME))
     return "".join(char for char in parts if char not in "'’." and not unicodedata.combining(char))  # noqa: RUF001
 
@@ -97,8 +98,8 @@ def counted(words: Sequence[RequestWord], how: NumberWords) -> list[RequestWord]
 
 
 def value(word: str, numbers: Numbers) -> Fraction | None:
-    """Return the number that `word` writes in digits, with the language's marks; None if it is not
-    one."""
+    """Return the number that `word` writes in digits, with the marks of `numbers`, e.g. `1,234.5`
+    in English. Return None if `word` is no number in digits."""
     if not re.fullmatch(r"\d+(?:[.,]\d+)*", word):
         return None
     group = re.escape(numbers.group)
@@ -110,7 +111,7 @@ def value(word: str, numbers: Numbers) -> Fraction | None:
 
 def _unglued(word: RequestWord, how: NumberWords) -> list[RequestWord]:
     """Split a number that is written as one word: `zweitausenddrei` -> zwei, tausend, drei. All
-    parts get the position of the whole."""
+    parts get the position of `word`. Any other word is returned alone."""
     if not how.glued:
         return [word]
     for scale in how.scales:
@@ -123,8 +124,8 @@ def _unglued(word: RequestWord, how: NumberWords) -> list[RequestWord]:
 
 
 def _number(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[int | None, int]:
-    """Read the number whose words begin at `at`. Return the number and the index after it, or None
-    and `at` if no number is there."""
+    """Read the number whose words begin at index `at`. Return the number and the index after its
+    last word. If no number is there, return None and `at`."""
     total, end = 0, at
     while True:
         part, after = _small(words, end, how)
@@ -140,8 +141,9 @@ def _number(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[in
 
 
 def _small(words: Sequence[RequestWord], at: int, how: NumberWords) -> tuple[int | None, int]:
-    """Read a number under a thousand at `at`. Return the number and the index after it, or None and
-    `at` if none is there. Digits count only if a word such as `thousand` follows."""
+    """Read a number under a thousand at index `at`. Return the number and the index after its last
+    word. If no number is there, return None and `at`. Digits count only if a word such as
+    `thousand` follows."""
     if at < len(words) and (digits := _digits(words[at])):
         scaled = at + 1 < len(words) and words[at + 1].text in how.scales
         return (int(digits), at + 1) if scaled else (None, at)
@@ -160,8 +162,8 @@ def _digits(word: RequestWord) -> str:
 def _with_decimals(
     number: int, words: Sequence[RequestWord], at: int, how: NumberWords
 ) -> tuple[str, int]:
-    """Read the decimals of `number`, if the word at `at` is a point. Return the whole number in
-    digits, with its decimals, and the index after it."""
+    """Read the decimals of `number`, if `words[at]` is a word such as `point`. Return the number in
+    digits with its decimals, and the index after the last word that was read."""
     digits, end = "", at + 1
     while at < end < len(words) and words[at].text in how.point:
         part, after = _small(words, end, how)
@@ -175,7 +177,7 @@ def _with_decimals(
 
 @cache
 def table(how: NumberWords) -> Mapping[str, int]:
-    """Return the numbers under a thousand by their words, without spaces."""
+    """Return the numbers under a thousand by their words without spaces, e.g. `twentyone`: 21."""
     found = dict[str, int]()
     for number in range(1000):
         said = "".join(word.text for word in spelled(how.numbers.words(number)))

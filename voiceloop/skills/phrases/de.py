@@ -13,7 +13,7 @@ from voiceloop.skills.words import NumberWords
 
 class _GermanPhrases(Phrases):
     def stem(self, ordinal: str) -> str:
-        """Return an ordinal in the form in which `numbers` gives it: `dritten` -> dritte."""
+        """Return `ordinal` in the form that `numbers.ordinal` gives: `dritten` -> dritte."""
         return re.sub(r"(?<=te)[nrsm]$", "", ordinal)
 
     def time(self, moment: datetime) -> str:

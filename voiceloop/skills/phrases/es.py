@@ -10,7 +10,7 @@ from voiceloop.skills.requests.es import LEADS, NAMED, RULES, TAILS
 from voiceloop.skills.words import NumberWords
 
 _PARTS = ((6, "madrugada"), (12, "mañana"), (20, "tarde"), (24, "noche"))
-"""The hour at which each part of the day ends, and its name."""
+"""Parts of the day: the hour at which each part ends, and its name."""
 
 
 class _SpanishPhrases(Phrases):

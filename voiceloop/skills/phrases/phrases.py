@@ -43,8 +43,9 @@ class Phrases(ABC):
     rules: Mapping[str, Templates]
     """Templates of each kind of request."""
     times: Sequence[tuple[str, int, int]]
-    """Templates of times of the day, with {h:hour}, {m:minute}, {t:written} and {p:half}. Each has
-    the minutes to add, and the factor of {m}: 1 for past, -1 for to, 0 if {m} is missing."""
+    """Templates of times of the day, with {h:hour}, {m:minute}, {t:written} and {p:half}. Each
+    comes with the minutes to add to {h} or {t}, and with the factor of {m}: 1 for `past`, -1 for
+    `to`, 0 without {m}."""
     halves: Mapping[str, str]
     """Templates of the halves of the day, `am` and `pm`."""
     weekdays: Sequence[str]
@@ -55,19 +56,23 @@ class Phrases(ABC):
     periods: Mapping[str, str]
     """Names of `day`, `week`, `month` and `year`, singular and plural."""
     feasts: Mapping[str, str]
-    """Templates of feasts, by `month-day` or by the name of a `values.Feast`."""
+    """Templates of feasts, by date such as `12-25`, or by the name of a `values.Feast`."""
     amounts: Sequence[tuple[str, str]]
-    """Templates of amounts, with {n:number} and {u:unit}, and the number to add to {n}."""
+    """Templates of amounts, with {n:number} and {u:unit}, and the number that is added to {n}, e.g.
+    1/2 for `{n:number} and a half {u:unit}`."""
     halved: str
-    """Pattern of a word that means a number and a half."""
+    """Pattern of a word that means a number and a half, such as `anderthalb`. It is `(?!)`, which
+    matches nothing, if the language has none."""
     units: Mapping[str, str]
     """Names of each of `units.UNITS`: singular and plural, then other names after `|`."""
     operators: Mapping[str, str]
-    """Words for each sign of `sums`. Answers use the first."""
+    """Words for each sign of a sum, separated by `|`. Answers use the first."""
     sums: Mapping[str, str]
-    """Templates of sums whose sign is not between {a:number} and {b:number}, by sign."""
+    """Templates of sums whose sign is not between {a:number} and {b:number}, such as `add 3 and 4`,
+    by sign."""
     parts: Mapping[int, str]
-    """Names of a half, a third and so on, singular and plural."""
+    """Names of 1/2, 1/3 and so on, singular and plural, by the number below the line of the
+    fraction."""
     of: str
     """Words that may follow a part, such as `of` in `half of`; `|` separates them."""
     noise: frozenset[str]
@@ -91,7 +96,8 @@ class Phrases(ABC):
     # ---- how values are put into words
 
     def stem(self, ordinal: str) -> str:
-        """Return an ordinal in the form in which `numbers` gives it."""
+        """Return `ordinal` in the form that `numbers.ordinal` gives. Languages with several forms
+        of an ordinal override this."""
         return ordinal
 
     def number(self, value: Fraction, places: int = MOST_PLACES) -> str:
@@ -115,7 +121,7 @@ class Phrases(ABC):
 
     @abstractmethod
     def date(self, day: date, *, year: bool = False) -> str:
-        """Return a day in words, with its weekday."""
+        """Return a day in words, with its weekday; with its year too if `year` is true."""
 
     def weekday(self, day: int) -> str:
         """Return the name of a weekday; Monday is 0."""
@@ -159,8 +165,8 @@ class Phrases(ABC):
 
 
 def written_number(value: Fraction, places: int) -> tuple[bool, str]:
-    """Return whether `value` needs at most `places` decimals, and its digits with a point. If it
-    needs more, the digits are rounded."""
+    """Return whether `value` needs at most `places` decimals, and `value` in digits with a decimal
+    point. A value that needs more decimals is rounded."""
     exact = round(value, places) == value
     if not exact:
         places = FEW_PLACES
