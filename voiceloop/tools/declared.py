@@ -35,7 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 TIMEOUT_S = 10.0
-"""Maximum seconds of a call if the tool sets no other."""
+"""Seconds after which a call is given up, if the tool sets no other time."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """Pattern of the name of a tool, as chat servers require it."""
 LONGEST_DESCRIPTION = 1000
@@ -58,7 +58,8 @@ class DeclaredTool(Generic[P, R]):
         outlives: bool = False,
         confirm: bool = False,
     ) -> None:
-        """Read `function`. Raises ConfigError if it cannot be offered to a model."""
+        """Read the name, the description and the arguments from `function`. Raises ConfigError if
+        it cannot be offered to a model."""
         update_wrapper(self, function)
         self.name = _name(function)
         self.description = _description(function, self.name)
@@ -75,15 +76,16 @@ class DeclaredTool(Generic[P, R]):
         self._function = function
         self._arguments = _arguments(function, self.name)
         self.parameters: Mapping[str, Any] = _schema(self._arguments, self.name)
-        """JSON schema of its arguments."""
+        """JSON schema of the tool's arguments."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function."""
+        """Call the function directly, not as a tool."""
         return self._function(*args, **kwargs)
 
     def read(self, arguments: Mapping[str, object]) -> dict[str, Any]:
-        """Convert the arguments that a model wrote. Unknown ones are left out, and texts may stand
-        for numbers. Raises msgspec.ValidationError if they do not fit."""
+        """Convert the arguments that a model wrote to the types of the function's parameters.
+        Unknown arguments are left out, and a number may be given as text. Raises
+        msgspec.ValidationError if they do not fit."""
         found = msgspec.convert(dict(arguments), self._arguments, strict=False)
         return {name: getattr(found, name) for name in self._arguments.__struct_fields__}
 
@@ -115,7 +117,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def declared(function: Callable[..., Any]) -> DeclaredTool[..., Any]:
-    """Return `function` as a tool, if it is not one yet."""
+    """Return `function` itself if it is a tool already, otherwise a tool that calls it. Raises
+    ConfigError if it cannot be offered to a model."""
     return function if isinstance(function, DeclaredTool) else DeclaredTool(function)
 
 
@@ -176,14 +179,16 @@ def _arguments(function: Any, name: str) -> type[msgspec.Struct]:
 
 
 def _annotated(function: Any) -> Any:
-    """Return the function whose annotations describe the arguments of a callable."""
+    """Return the function whose annotations describe the arguments of `function`: for an object
+    that can be called, this is the `__call__` of its class."""
     function = inspect.unwrap(function)
     plain = inspect.isfunction(function) or inspect.ismethod(function)
     return function if plain else type(function).__call__
 
 
 def _described(hint: Any) -> Any:
-    """Convert a text in `Annotated` to the description of the type."""
+    """Convert a text in `Annotated`, as in `Annotated[str, "Name of a city"]`, to the description
+    in the JSON schema."""
     if get_origin(hint) is not Annotated:
         return hint
     base, *marks = get_args(hint)
@@ -222,7 +227,7 @@ def _inlined(schema: Any, parts: Mapping[str, Any], within: tuple[str, ...]) -> 
         return _inlined(parts[part], parts, (*within, part))
     return {
         key: {name: _inlined(one, parts, within) for name, one in value.items()}
-        if key == "properties"  # its keys are arguments: one may be called title
+        if key == "properties"  # the keys are names of arguments, and one may be called title
         else _inlined(value, parts, within)
         for key, value in schema.items()
         if key != "title" and (key, value) != ("required", [])

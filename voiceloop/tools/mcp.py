@@ -1,8 +1,8 @@
 """Tools of MCP servers. Only this module imports the official package `mcp`.
 
-Each server has a task that opens and closes it. The server is opened at the beginning, to list its
-tools. If it has died, the next call opens it again. So a server that keeps dying is started no more
-often than it is called.
+Each server has a task that opens and closes the connection to it. The connection is first opened to
+list the server's tools. If the server has died, the next call opens the connection again. Nothing
+else does, so a server that dies again and again is not restarted in a loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from voiceloop.tools.toolbox import ToolError, UserTool
 START_S = 15.0
 """Seconds in which a server must have started and listed its tools."""
 MOST_TOOLS, MOST_PAGES = 64, 16
-"""Maximum number of tools of a server that are offered, and of pages on which it lists them."""
+"""Maximum number of tools that are offered of one server, and maximum number of pages that are read
+of its list of tools."""
 MOST_DESCRIPTION = 400
 """Maximum number of characters of the description of a tool."""
 MOST_SCHEMA = 4000
@@ -65,20 +66,22 @@ class McpTool:
 
 
 class McpConnection:
-    """A connection to one server. If the server has gone, the next call opens it again."""
+    """A connection to one server. If the server has gone, the next call opens the connection
+    again."""
 
     def __init__(self, name: str, server: McpServer) -> None:
         self.name = name
         self.server = server
         self._open: tuple[Client, anyio.Event] | None = None
-        """The client, and the event that is set once the server has gone; None while the server is
-        not open."""
+        """The open client, and the event that is set once the server has gone. None while the
+        server is not open."""
         self._problem = ""
-        """Why the server could not be opened the last time."""
+        """The reason why the server could not be opened the last time."""
         self._wanted = anyio.Event()
-        """Set when a call needs the server."""
+        """Event that is set when a call needs the server."""
         self._settled = anyio.Event()
-        """Set, and replaced, when the server is open or could not be opened."""
+        """Event that is set when the server is open or could not be opened. A new event then takes
+        its place."""
 
     async def keep(self) -> None:
         """Open the server whenever a call needs it, until cancelled."""
@@ -95,7 +98,7 @@ class McpConnection:
                 self._settle()
 
     def _settle(self) -> None:
-        """Wake the calls that wait for the server."""
+        """Let the calls go on that wait for the server."""
         settled, self._settled = self._settled, anyio.Event()
         self._wanted = anyio.Event()
         settled.set()
@@ -120,7 +123,7 @@ class McpConnection:
             return streamable_http_client(
                 server.url, http_client=await stack.enter_async_context(http)
             )
-        # Messages of the program for people would be printed in the middle of the conversation.
+        # What the program writes to stderr would be printed in the middle of the conversation.
         quiet = stack.enter_context(open(os.devnull, "w"))  # noqa: ASYNC230 - the null device
         # The package adds PATH, HOME and the like, and nothing else of our environment.
         program = StdioServerParameters(
@@ -129,8 +132,8 @@ class McpConnection:
         return stdio_client(program, errlog=quiet)
 
     async def _opened(self) -> tuple[Client, anyio.Event]:
-        """Return the client and its event `gone`, and open the server if necessary. Raises
-        ToolError if it cannot be opened."""
+        """Return the client and its event `gone`. If the server is not open, open it first. Raises
+        ToolError if that fails."""
         if self._open is None:
             settled = self._settled
             self._wanted.set()
@@ -146,9 +149,9 @@ class McpConnection:
             self._open = None
 
     async def tools(self, note: Callable[[str], None]) -> Sequence[McpTool]:
-        """Return the tools that the server lists, without those that are too large or too many.
-        `note` gets a line if there are any of these. Raises ToolError if the server does not
-        start."""
+        """Return the tools that the server lists, at most `MOST_TOOLS`. Tools with a schema longer
+        than `MOST_SCHEMA` are left out. `note` gets a line if any tools are left out. Raises
+        ToolError if the server does not start."""
         (client, _), found, cursor = await self._opened(), list[McpTool](), None
         for _ in range(MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
@@ -167,8 +170,8 @@ class McpConnection:
         try:
             result = await client.call_tool(tool, arguments)
         except MCPError as error:
-            # An HTTP server that was started again no longer knows the session, and may say so in
-            # any words.
+            # An HTTP server that was started again no longer knows the session. It may report that
+            # with any code.
             if error.error.code == _GONE or (self.server.url and error.error.code not in _OF_CALLS):
                 self._lose(gone)
             if error.error.code != _GONE:
@@ -192,7 +195,7 @@ async def running(
     servers: Mapping[str, McpServer], note: Callable[[str], None]
 ) -> AsyncGenerator[Mapping[str, Sequence[UserTool]]]:
     """Start `servers` at the same time. Yield the tools of each server that starts. `note` gets a
-    line about each server that does not."""
+    line about each server that does not start or has tools that are left out."""
     found = dict[str, Sequence[UserTool]]()
 
     async def list_tools(connection: McpConnection) -> None:
@@ -219,13 +222,14 @@ async def running(
 
 @asynccontextmanager
 async def _noticed(transport: Any, gone: anyio.Event) -> AsyncGenerator[Any]:
-    """Yield the streams of `transport`. Set `gone` when the server has closed its end."""
+    """Yield the two streams of `transport`. Set `gone` when the server has closed the
+    connection."""
     async with transport as (read, write):
         yield _Noticing(read, gone), write
 
 
 class _Noticing:
-    """A stream of messages that sets the event `gone` at its end."""
+    """A stream of messages from a server. At the end of the stream it sets the event `gone`."""
 
     def __init__(self, stream: Any, gone: anyio.Event) -> None:
         self._stream, self._gone = stream, gone
@@ -243,7 +247,7 @@ class _Noticing:
             raise StopAsyncIteration from None
 
     async def receive(self) -> Any:
-        """Return the next message."""
+        """Return the next message. Raises anyio.EndOfStream at the end."""
         try:
             return await self._stream.receive()
         except anyio.EndOfStream:
@@ -266,7 +270,8 @@ def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _text(part: Any) -> str:
-    """Return the text of one part of a result; for a part without text, its type in brackets."""
+    """Return the text of one part of a result. For a part without text, return its type in
+    brackets."""
     if (text := getattr(part, "text", None)) is not None:
         return str(text)
     if (text := getattr(getattr(part, "resource", None), "text", None)) is not None:

@@ -1,7 +1,7 @@
-"""Writes the results of tools for a language model, as data that nobody needs to trust.
+"""Writes the results of tools for a language model, which must not trust them.
 
-A result may come from anywhere, such as a web page that was written for a model to read. So it is
-cut to a size, names of template tokens are removed, and it stands as a JSON value under the key
+A result may come from anywhere, e.g. from a web page that was written to steer models. So it is cut
+to a maximum size, and names of template tokens are removed. It becomes a JSON value under the key
 `data`. The system prompt says that such data is not the user's words.
 """
 
@@ -31,7 +31,8 @@ IF_ASKED = (
     "If the user's last words ask for what a function does, reply with the call alone. If not, "
     "reply in words."
 )
-"""Sentences of the system prompt of a model that is offered tools of the user."""
+"""Sentences for the system prompt. They and `DATA_ONLY` are added for a model that is offered tools
+of the user."""
 ASK_FIRST = json.dumps(
     {
         "error": "not done yet, since the user has not agreed. Ask the user whether to do it. Once "
@@ -56,13 +57,14 @@ def harmless(text: str) -> str:
     """Remove from `text` what steers a model: names of template tokens, marks of calls and of
     thoughts, and control characters."""
     text = _CONTROL.sub("", text)
-    while (shorter := _STEERS.sub("", text)) != text:  # removing one may leave another one
+    while (shorter := _STEERS.sub("", text)) != text:  # a removal may join parts of another name
         text = shorter
     return text
 
 
 def data(value: object, most: int = MOST_CHARS) -> str:
-    """Write a result for the model, as JSON. It has at most about `most` characters."""
+    """Write the result of a tool for the model, as JSON of about `most` characters at most. None is
+    written as `done`."""
     if value is None:
         return json.dumps({"data": "done"})
     if isinstance(value, str):
@@ -83,12 +85,13 @@ def error(text: str) -> str:
 
 
 def is_error(result: str) -> bool:
-    """Return whether a result is an error."""
+    """Return whether `result`, as the model reads it, is an error."""
     return result.startswith('{"error"')
 
 
 def shortened(text: str, most: int) -> str:
-    """Return `text` without what steers a model, cut to `most` characters with a mark."""
+    """Return `text` without what steers a model. A longer text is cut to `most` characters, and
+    `CUT` is added."""
     known = harmless(text[: 2 * most + 1])
     cut = len(known) > most or len(text) > 2 * most + 1
     return known[:most] + CUT if cut else known

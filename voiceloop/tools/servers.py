@@ -1,6 +1,6 @@
 """The MCP servers that the settings name, and a toolbox with their tools.
 
-The official package is imported only if there is a server.
+The official package `mcp` is imported only if there is a server.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 def configured(
     config: McpConfig, only: Collection[str] | None = None, environ: Mapping[str, str] = os.environ
 ) -> dict[str, McpServer]:
-    """Return the MCP servers of the settings and of their file, by name; with `only`, just these.
+    """Return the MCP servers of the settings and of the file `mcp.file`, by name. If `only` is not
+    None, return just the servers that it names.
 
-    Raises ConfigError for a wrong file or server and for an unknown name. Raises MissingExtra if
-    there is a server and the official package is not installed.
+    `${NAME}` in a server's variables and headers is replaced by the value in `environ`. Raises
+    ConfigError for a wrong file or server, for an unknown name, and for a variable that is not in
+    `environ`. Raises MissingExtra if there is a server and the package `mcp` is not installed.
     """
     found = _in_file(config.file) if config.file else {}
     found |= config.servers
@@ -51,9 +53,9 @@ def configured(
 async def equipped(
     toolbox: Toolbox, servers: Mapping[str, McpServer], note: Callable[[str], None]
 ) -> AsyncGenerator[Toolbox]:
-    """Start `servers`. Yield a toolbox with the tools of `toolbox` and of these servers, which end
-    with the context. `note` gets a line about each server that does not start and each tool that is
-    left out."""
+    """Start `servers`, which run until the context ends. Yield a toolbox with the tools of
+    `toolbox` and of the servers. `note` gets a line about each server that does not start, and
+    about tools that are left out."""
     if not servers:
         yield toolbox
         return
@@ -85,8 +87,9 @@ def _checked(name: str, server: McpServer, environ: Mapping[str, str]) -> McpSer
 
 
 def _in_file(name: str) -> dict[str, McpServer]:
-    """Return the servers in a JSON file that has the format of other programs. Keys that voiceloop
-    does not know are ignored, and servers marked as disabled are left out."""
+    """Return the servers under `mcpServers` in the JSON file `name`, as other programs write it.
+    Keys that voiceloop does not know are ignored. Servers that are marked as disabled are left
+    out."""
     path = Path(name).expanduser()
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Runs functions of users on daemon threads, which do not keep the program from ending."""
+"""Runs functions of users on daemon threads. A program can end while such a thread still runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ T = TypeVar("T")
 
 
 async def on_thread(function: Callable[[], T], name: str) -> T:
-    """Call `function` on a new daemon thread, and return its result or raise its error.
+    """Call `function` on a new daemon thread called `name`, and return its result or raise its
+    error.
 
-    If the call is cancelled, the thread goes on, and its result is dropped. Threads of anyio would
-    not do: the program waits for them at its end, and a function may never return.
+    If the call is cancelled, the thread goes on, and its result is dropped. The threads of anyio
+    are not used: a program waits for them at its end, and a function may never return.
     """
     done, token, context = anyio.Event(), current_token(), copy_context()
     results: list[T] = []

@@ -28,7 +28,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class UserTool(Protocol):
-    """A tool of the user. Its `run` may raise any error, and the model gets the error as the
+    """A tool of the user. `run` may raise any error; the model then gets the error as the
     result."""
 
     @property
@@ -58,9 +58,9 @@ class Toolbox:
     def __init__(
         self, functions: Iterable[Callable[..., Any]] = (), *, most_chars: int = MOST_CHARS
     ) -> None:
-        """Offer `functions`, decorated by `tool` or not. A result has at most `most_chars`
-        characters. Raises ConfigError for a function that cannot be offered, and for two with the
-        same name."""
+        """Offer `functions`, whether or not they are decorated by `tool`. A result has at most
+        `most_chars` characters. Raises ConfigError for a function that cannot be offered, and for
+        two functions with the same name."""
         self._tools: dict[str, UserTool] = {}
         self._most_chars = most_chars
         self._places = anyio.CapacityLimiter(MOST_AT_ONCE)
@@ -78,10 +78,10 @@ class Toolbox:
     def extended(
         self, servers: Mapping[str, Sequence[UserTool]], note: Callable[[str], None]
     ) -> Toolbox:
-        """Return a toolbox that also offers the tools of `servers`.
+        """Return a toolbox that also offers the tools of `servers`, given by the servers' names.
 
-        A tool whose name is taken, also by one of voiceloop's own, gets the server's name in front.
-        `note` gets a line about tools that are left out.
+        If another tool, or one of voiceloop's own, has the name of a tool already, the server's
+        name is put before the name. `note` gets a line about each tool that is left out.
         """
         more = Toolbox(most_chars=self._most_chars)
         more._tools |= self._tools
@@ -99,7 +99,8 @@ class Toolbox:
 
     @property
     def offered(self) -> Sequence[Tool]:
-        """The tools as a language model is told about them."""
+        """The tools as the language model reads them: name, description and schema of the
+        arguments."""
         return tuple(
             Tool(name, tool.description, tool.parameters) for name, tool in self._tools.items()
         )
@@ -119,8 +120,8 @@ class Toolbox:
         return self._tools[name].confirm
 
     async def call(self, call: ToolCall) -> str:
-        """Run a tool, and return its result for the model. If it fails or takes too long, the
-        result is an error."""
+        """Run the tool that `call` names, and return its result as JSON for the model. If the tool
+        fails or takes too long, the result is an error."""
         tool = self._tools[call.name]
         try:
             with anyio.fail_after(tool.timeout_s):
