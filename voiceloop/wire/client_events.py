@@ -1,7 +1,7 @@
 """The events that a client can send, and the parser that makes them from messages.
 
-For a message that is no valid event the parser raises ProtocolError, which says why and names the
-parameter. It raises nothing else, whatever the message is. This module does not carry events out.
+If a message is not a valid event, the parser raises ProtocolError with the reason and the name of
+the wrong parameter. No message makes it raise another error. This module does not carry events out.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ from voiceloop.wire.settings import ResponseChanges, SessionChanges
 from voiceloop.wire.sound import AudioBytes
 
 MAX_BYTES = MAX_CHARACTERS // 4 * 3
-"""Maximum size of a binary message, in bytes: as much audio as a text message can hold."""
+"""Maximum size of a binary message, in bytes. In base64 this audio would fill the longest text
+message."""
 
 
 class SessionUpdate(ClientEventBase, frozen=True, tag="session.update"):
-    """Change settings of the session; absent ones stay. Answered by `session.updated`."""
+    """Change settings of the session. Absent settings keep their values. Answered by
+    `session.updated`."""
 
     session: SessionChanges
     """The settings to change."""
@@ -91,7 +93,7 @@ class ItemDelete(ClientEventBase, frozen=True, tag="conversation.item.delete"):
 class ItemTruncate(ClientEventBase, frozen=True, tag="conversation.item.truncate"):
     """Cut a message of the model off at the point up to which the user heard it.
 
-    If its response is still in progress, that is stopped. Answered by
+    If the response of the message is still in progress, it is stopped. Answered by
     `conversation.item.truncated`. A point past the end of the audio counts as the end.
     """
 
@@ -100,7 +102,7 @@ class ItemTruncate(ClientEventBase, frozen=True, tag="conversation.item.truncate
     content_index: Count
     """Index of the content part, which is 0."""
     audio_end_ms: Count
-    """The point, in milliseconds of the part's audio."""
+    """The point at which to cut, in milliseconds from the start of the part's audio."""
 
 
 class ResponseCreate(ClientEventBase, frozen=True, tag="response.create"):
@@ -112,7 +114,7 @@ class ResponseCreate(ClientEventBase, frozen=True, tag="response.create"):
     """
 
     response: ResponseChanges | None = None
-    """Settings for this response. Settings that are absent are those of the session."""
+    """Settings for this response. Absent settings have the session's values."""
 
 
 class ResponseCancel(ClientEventBase, frozen=True, tag="response.cancel"):
@@ -155,9 +157,10 @@ def _raised(error: ProtocolError) -> NoReturn:
 def parse(text: str, refuse: Callable[[ProtocolError], None] = _raised) -> ClientEvent:
     """Parse a text message.
 
-    `refuse` is called with the error of each invalid setting in a `session.update`. If it returns,
-    the setting is left out and the rest is parsed; by default it raises the error. Raises
-    ProtocolError, which has the client's id of the event if the message has a valid one.
+    Raises ProtocolError for a message that is no valid event. The error has the client's id of the
+    event, if the message has a valid id. For each invalid setting in a `session.update`, `refuse`
+    is called with the error. If `refuse` returns, the setting is left out, and the rest is parsed.
+    By default `refuse` raises the error.
     """
     message = parse_object(text)
     event_id = message.get("event_id")
@@ -197,8 +200,9 @@ def _event(kind: Any, message: dict[str, Any]) -> ClientEvent:
 
 
 def _setting(message: dict[str, Any], path: Path) -> Path:
-    """Return the path of the setting to leave out if there is a mistake at `path`: the start of
-    `path` that `message` has, up to the first list, since a list is left out as a whole."""
+    """Return the path of the setting to leave out because of a mistake at `path`. This is the part
+    of `path` that exists in `message`. It ends at the first list, because lists are left out as a
+    whole."""
     keys, value = list[str | int](), cast("object", message)
     for step in path:
         if not isinstance(value, dict) or step not in value:
@@ -227,8 +231,8 @@ def parse_binary(data: bytes) -> InputAudioAppend:
 
 
 def _kind(message: dict[str, Any]) -> Any:
-    """Return the class of the event that `message` is. Raises Mistake or ProtocolError if its type
-    is missing or unknown."""
+    """Return the class of the event for the `type` of `message`. Raises Mistake or ProtocolError if
+    the type is missing or unknown."""
     if "type" not in message:
         raise missing(("type",))
     name = message["type"]
@@ -247,7 +251,8 @@ def _kind(message: dict[str, Any]) -> Any:
 
 
 def _check_parts(item: Item | ItemReference, at: Path) -> None:
-    """Raise Mistake if a message has a part of a type that its role does not allow."""
+    """Raise Mistake if `item` is a message and its role does not allow the type of one of its
+    parts. `at` is the path of the item."""
     if isinstance(item, Message):
         choices = tuple(map(tag_of, PARTS[item.role]))
         for index, part in enumerate(item.content):
@@ -257,7 +262,7 @@ def _check_parts(item: Item | ItemReference, at: Path) -> None:
 
 
 def _refusal(mistake: Mistake) -> ProtocolError:
-    """Return the error for the client. It names the parameter as the API does:
+    """Return the error for the client. It names the parameter in the notation of the API:
     `item.content[0]`."""
     param = _named(mistake.path)
     code = mistake.code
@@ -266,7 +271,7 @@ def _refusal(mistake: Mistake) -> ProtocolError:
 
 
 def _named(path: Path) -> str:
-    """Write a path as the name of a parameter."""
+    """Write a path as the name of a parameter: `item.content[0]`."""
     name = ""
     for step in path:
         if isinstance(step, int):

@@ -1,7 +1,7 @@
 """The events that voiceloop adds to the protocol, in both directions.
 
-A client gets such an event only if it has turned it on in `settings.Extensions`, or as the answer
-to such an event of its own.
+The server sends such an event only to a client that turned it on in `settings.Extensions`, or as
+the answer to an event of this module.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from voiceloop.wire.server_events import ServerEvent
 
 
 class Played(ClientEventBase, frozen=True, tag="voiceloop.played"):
-    """Report how much of an item's audio has been played. Send it every 100 ms and at a pause."""
+    """Report how much of an item's audio has been played. Send it every 100 ms during playback and
+    whenever playback pauses."""
 
     item_id: ItemId
     """Id of the model's message that is being played."""
     audio_ms: Annotated[float, Meta(ge=0)]
-    """Audio of the message that has left the speaker, in milliseconds, with fractions."""
+    """Length of the message's audio that has left the speaker, in milliseconds, with fractions."""
 
 
 class Resume(ClientEventBase, frozen=True, tag="voiceloop.resume"):
@@ -33,7 +34,7 @@ class Resume(ClientEventBase, frozen=True, tag="voiceloop.resume"):
 
 class TokenReceived(ClientEventBase, frozen=True, tag="voiceloop.session.token.received"):
     """Report that the `voiceloop.session.token` of this connection has arrived. From then on the
-    token before it is spent: whoever shows it ends the session."""
+    token before it is spent: a `voiceloop.resume` with a spent token ends the session."""
 
 
 class UseLlmServer(ClientEventBase, frozen=True, tag="voiceloop.llm_server.use"):
@@ -48,13 +49,14 @@ class UseLlmServer(ClientEventBase, frozen=True, tag="voiceloop.llm_server.use")
 
 
 class OpenConversation(ClientEventBase, frozen=True, tag="voiceloop.conversation.open"):
-    """Go on with a conversation that is kept on the server's machine, or begin one. This comes
-    first on a connection.
+    """Go on with a conversation that is kept on the server's machine, or begin one. Send this as
+    the first event of a connection.
 
     Answered by another `session.created`, in which `voiceloop.conversation` is the name, and by
-    `conversation.item.added` and `.done` for each item of its latest turns. If it is refused by
-    `error`, the session is not kept. The error has the code `not_permitted` for a client that is
-    offered no conversations. Another connection of this server that has the conversation is closed.
+    `conversation.item.added` and `.done` for each item of the conversation's latest turns. If the
+    answer is `error` instead, the session goes on, but it is not kept. The error has the code
+    `not_permitted` for a client that is offered no conversations. If the conversation is open on
+    another connection to this server, that connection is closed.
     """
 
     name: Annotated[str, Meta(max_length=256)]
@@ -75,7 +77,7 @@ class LlmServerUsed(ServerEvent, frozen=True, tag="voiceloop.llm_server.used"):
 
 
 class TentativeTranscript(ServerEvent, frozen=True, tag="voiceloop.transcript"):
-    """The transcript of the user's turn so far. It replaces the one before."""
+    """The transcript of the user's turn so far. It replaces the turn's earlier transcripts."""
 
     item_id: str
     """Id of the message that the turn becomes."""
@@ -113,8 +115,8 @@ class OutputResumed(ServerEvent, frozen=True, tag="voiceloop.output.resumed"):
 
 
 class OutputClause(ServerEvent, frozen=True, tag="voiceloop.output.clause"):
-    """A clause begins at a point in the audio of a response. If the connection is lost midway, a
-    client can tell from these events what was heard."""
+    """The position of a clause in the audio of a response. If the connection is lost midway, a
+    client can tell from these positions what was heard."""
 
     item_id: str
     """Id of the message."""

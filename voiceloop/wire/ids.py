@@ -14,11 +14,13 @@ _LETTER = (LETTERS * 5)[:256].encode("ascii")
 """The letter or digit that each value of a random byte becomes."""
 
 NewId = Callable[[str], str]
-"""A function that returns a new id of a kind: `event`, `item`, `resp`, `conv`, `sess` or `call`."""
+"""A function that takes the kind of an object and returns a new id. Kinds are `event`, `item`,
+`resp`, `conv`, `sess` and `call`."""
 
 
 def maker(random: Random) -> NewId:
-    """Return a function that makes ids from `random`; `SystemRandom` makes them unguessable."""
+    """Return a function that makes ids from the bytes of `random`. Nobody can guess ids from
+    `SystemRandom`."""
 
     def new(kind: str) -> str:
         # Draw all bytes in one call: every event that is sent needs an id.

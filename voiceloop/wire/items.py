@@ -58,7 +58,7 @@ class OutputAudioPart(Object, frozen=True, tag="output_audio"):
     unsupported: ClassVar = {"audio": "send the words as `output_text`"}
 
     transcript: str = ""
-    """Transcript of the speech; after an interruption, of the part that was heard."""
+    """Transcript of the speech. After an interruption it has only the part that was heard."""
 
 
 Part = InputText | InputAudioPart | OutputText | OutputAudioPart
@@ -96,7 +96,8 @@ class FunctionCall(Object, frozen=True, tag="function_call"):
     arguments: str
     """Arguments of the call, as the text of a JSON object."""
     call_id: Annotated[str, Meta(max_length=64)] = ""
-    """Id by which the output names the call; the server chooses one if the client gives none."""
+    """Id of the call, which the function's output repeats. The server chooses one if the client
+    gives none."""
     id: ItemId = ""
     """Id of the item; the server chooses one if the client gives none."""
     status: Status = "completed"

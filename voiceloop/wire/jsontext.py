@@ -24,7 +24,7 @@ MAX_DEPTH = 32
 MAX_VALUES = 20_000
 """Maximum number of values in a message."""
 MAX_INTEGER = 2**53
-"""Largest integer that is accepted: JavaScript does not represent larger ones exactly."""
+"""Largest absolute value of an integer. JavaScript does not represent larger ones exactly."""
 
 # Possessive quantifiers: a string without an end costs one pass, not one pass per quote.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -54,12 +54,13 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def refused(message: str, hint: str = "") -> ProtocolError:
-    """Return the error for a message that is no acceptable JSON."""
+    """Return the error for a message that is not JSON, or is refused by this module."""
     return ProtocolError(message, hint, code="invalid_json")
 
 
 def _measure(text: str) -> None:
-    """Raise ProtocolError if the text without its strings is too deep or has too many values."""
+    """Raise ProtocolError if `text` is nested too deep or has too many values. Brackets and commas
+    within strings do not count."""
     if sum(map(text.count, ",[{")) <= MAX_DEPTH:
         return  # most messages pass even when characters inside strings are counted
     # A value has at most 4 quotes: its key's and its own. This check also bounds the regex's work.

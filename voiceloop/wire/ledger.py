@@ -35,12 +35,12 @@ from voiceloop.wire.session_events import (
 from voiceloop.wire.sound import RATE
 
 MAX_ITEMS = 2000
-"""Maximum number of items, if a caller sets no other."""
+"""Maximum number of items, unless the caller sets another maximum."""
 MAX_BYTES = 32 * 2**20
-"""Maximum memory of all items, in bytes, if a caller sets no other: enough for eleven minutes of
-speech in PCM16. Transcripts stay longer than audio, which is dropped first."""
+"""Maximum memory of all items in bytes, unless the caller sets another maximum. It is enough for
+eleven minutes of speech in PCM16. Transcripts stay longer than audio, which is dropped first."""
 ROOT = "root"
-"""The id that means the place before the first item."""
+"""The `previous_item_id` that means the beginning of the conversation. No item may have this id."""
 PER_MS = RATE // 1000
 """Samples per millisecond at 24 kHz."""
 
@@ -97,7 +97,8 @@ class Ledger:
         return [*deleted, ItemAdded(before, sent), ItemDone(before, sent)]
 
     def begin(self, item: Item) -> list[Change]:
-        """Add an item of the server's at the end. If it is `in_progress`, `finish` must follow."""
+        """Add an item that the server makes, at the end. If its status is `in_progress`, `finish`
+        must follow."""
         deleted = self._insert(len(self._order), item)
         return [*deleted, ItemAdded(self._before(item.id), without_audio(item))]
 
@@ -151,9 +152,9 @@ class Ledger:
     ) -> ItemTruncated:
         """Cut a message of the model off at the point up to which it was heard.
 
-        `said(n)` returns the text of its first `n` samples at 24 kHz; by default no text is kept.
-        A point past the end counts as the end. Raises ProtocolError if the item is unknown, is in
-        progress, or has no audio of the model.
+        `said(n)` returns the text of the first `n` samples of the message, at 24 kHz. By default no
+        text is kept. A point past the end counts as the end. Raises ProtocolError if the item is
+        unknown, is in progress, or has no audio of the model.
         """
         code: Code = "item_truncate_invalid_item_id"
         item = self._found(event.item_id, "item_id", code)
@@ -184,7 +185,7 @@ class Ledger:
         return ItemTruncated(item.id, index, end // PER_MS)
 
     def state(self) -> LedgerState:
-        """Return the items that are not in progress, without their audio."""
+        """Return the items that are not in progress, without their audio, for `restore`."""
         items = [without_audio(item) for item in self.items if item.status != "in_progress"]
         return LedgerState(
             tuple(items),
@@ -192,7 +193,7 @@ class Ledger:
         )
 
     def restore(self, state: LedgerState) -> None:
-        """Take over the items of another ledger. This one must be empty."""
+        """Take over the items of another ledger. This ledger must be empty."""
         for item in state.items:
             self._insert(len(self._order), item)
         self._samples = dict(state.samples)
@@ -209,8 +210,8 @@ class Ledger:
         return events
 
     def _creatable(self, item: Item) -> Item:
-        """Return `item` with all its ids, as a completed one. Raises ProtocolError if no client may
-        create it."""
+        """Return `item` with the status `completed` and an id in place of each missing one. Raises
+        ProtocolError if a client may not create it."""
         if item.id in self._items or item.id == ROOT:
             raise ProtocolError(
                 f"item.id {item.id} is taken",
@@ -284,8 +285,9 @@ class Ledger:
         return ItemDeleted(item_id)
 
     def _make_room(self, kept: str) -> list[Change]:
-        """Drop old audio, then old items, until the maximum is no longer exceeded. Spare the item
-        `kept` and items in progress. Return the events about dropped items."""
+        """Drop old audio, then old items, until the ledger is within its maximum memory and number
+        of items. Keep the item with the id `kept`, and items in progress. Return the events about
+        dropped items."""
         old = [item for item in self.items if item.id != kept and item.status != "in_progress"]
         for item in old:
             if self._bytes <= self._max_bytes:

@@ -36,9 +36,9 @@ class StatusDetails(Object, frozen=True):
     """Why it was cancelled or is incomplete: the user spoke, the client cancelled it, or it reached
     its token limit. Null if the connection ended, or if `error` has the reason."""
     error: StatusError | None = None
-    """Why the response failed; null if it did not. An error with the code `nothing_said` is no
-    failure, and `type` is `incomplete`: the model wrote no words, so a sentence that says so is
-    spoken instead."""
+    """The reason why the response failed; null if it did not. With the code `nothing_said` the
+    response did not fail, and `type` is `incomplete`. Then the model wrote no words, and a sentence
+    that says so is spoken instead."""
 
 
 class CachedTokens(Object, frozen=True):
@@ -92,8 +92,8 @@ class Usage(Object, frozen=True):
 
     @staticmethod
     def of(prompt: int, cached: int, output: int) -> Usage:
-        """Return the counts for a prompt of `prompt` tokens, of which `cached` were in the model's
-        cache, and a response of `output` tokens."""
+        """Return the counts of a response. Its prompt had `prompt` tokens, and `cached` of these
+        were in the model's cache. The response had `output` tokens."""
         return Usage(
             total_tokens=prompt + output,
             input_tokens=prompt,
@@ -111,9 +111,9 @@ class ResponseObject(Object, frozen=True, tag_field="object", tag="realtime.resp
     status: Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
     """`in_progress`, or how the response ended."""
     status_details: StatusDetails | None
-    """Details of the end; null while it is in progress, and if it was completed."""
+    """Details of the end. Null while the response is in progress, and if it was completed."""
     output: tuple[Item, ...]
-    """Its items, a message and calls; empty in `response.created`."""
+    """Items of the response: at most one message, and any calls. Empty in `response.created`."""
     conversation_id: str | None
     """Id of the conversation to which the response belongs; null if it belongs to none."""
     output_modalities: Modalities
@@ -125,7 +125,7 @@ class ResponseObject(Object, frozen=True, tag_field="object", tag="realtime.resp
     usage: Usage | None
     """Numbers of tokens; null in `response.created`."""
     metadata: Mapping[str, str] | None
-    """The metadata that the client gave for it."""
+    """The metadata that the client gave for the response; null if it gave none."""
 
 
 class AudioPart(Object, frozen=True, tag="audio"):
@@ -189,7 +189,7 @@ class OutputAudioDelta(_OfPart, frozen=True, tag="response.output_audio.delta"):
     start: Annotated[int, LOCAL]
     """Index of the first sample within the item, at the sample rate of the format."""
     length: Annotated[int, LOCAL]
-    """Duration, as a number of samples at `sound.RATE`."""
+    """Duration of `delta`, as a number of samples at 24 kHz (`sound.RATE`)."""
 
     def to_frame(self) -> bytes:
         """Return the binary message: `FRAME_HEADER`, then the samples."""
@@ -227,7 +227,7 @@ class OutputTranscriptDone(_OfPart, frozen=True, tag="response.output_audio_tran
     """The transcript of a part has ended. After an interruption it has only what was heard."""
 
     transcript: str
-    """The whole transcript. If it differs from the deltas, they are wrong."""
+    """The whole transcript. If it differs from the texts of the deltas, use it instead of them."""
 
 
 class OutputTextDone(_OfPart, frozen=True, tag="response.output_text.done"):
@@ -238,7 +238,8 @@ class OutputTextDone(_OfPart, frozen=True, tag="response.output_text.done"):
 
 
 class ArgumentsDone(_OfItem, frozen=True, tag="response.function_call_arguments.done"):
-    """The arguments of a call have ended. Run the call if `response.done` says `completed`."""
+    """The arguments of a call have ended. Run the call once `response.done` has come with the
+    status `completed`."""
 
     call_id: str
     """Id of the call."""

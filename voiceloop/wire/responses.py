@@ -75,7 +75,7 @@ def failed(message: str, code: str | None = None) -> StatusDetails:
 
 @dataclass(slots=True)
 class _Open:
-    """An item that has begun and not ended: the message, or a call."""
+    """An item that has begun and has not ended: the message of the response, or a call."""
 
     id: str
     index: int
@@ -88,8 +88,8 @@ class _Open:
 
 
 class Response:
-    """One response. Content that is added after its end is dropped, since it may have been on its
-    way."""
+    """One response of the model. Its methods return the events for the client. Text, audio and
+    calls that are added after its end are dropped, because a stage may still deliver some."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Response:
 
     @property
     def message_id(self) -> str | None:
-        """Id of its message; None before the message begins."""
+        """Id of the response's message; None before the message begins."""
         return self._message.id if self._message else None
 
     @property
@@ -151,7 +151,7 @@ class Response:
     def audio(self, sound: bytes) -> list[ServerEvent]:
         """Append audio to the message, in the format of the settings.
 
-        Raises ValueError if it is not whole samples, or if the response is not spoken.
+        Raises ValueError if `sound` is not whole samples, or if the response is not spoken.
         """
         format = self.settings.audio.output.format
         if len(sound) % format.sample_bytes or not self.spoken:
@@ -165,13 +165,14 @@ class Response:
         return [*events, OutputAudioDelta(*of_part, sound, start, lasts)]
 
     def take_back(self, samples: int) -> None:
-        """Take the last `samples` at 24 kHz back from the audio: they will not be sent."""
+        """Subtract `samples`, counted at 24 kHz, from the length of the audio, because they will
+        not be sent."""
         if self._message:
             self._message.samples -= samples
 
     def call(self, call_id: str, name: str, delta: str, *, last: bool) -> list[ServerEvent]:
-        """Append to the arguments of a call, and begin the call if it is new. `last` ends the
-        call."""
+        """Append `delta` to the arguments of the call `call_id`, and begin the call if it is new.
+        End the call if `last` is true."""
         if self._over:
             return []
         events = self.start()
@@ -194,9 +195,10 @@ class Response:
         usage: Usage | None = None,
         heard: str | None = None,
     ) -> list[ServerEvent]:
-        """End the response: as completed, or as `details` say.
+        """End the response. Its status is `completed`, or that of `details`.
 
-        `heard` is the part of a spoken message that was heard, if it was not heard to its end.
+        `heard` is the text of the part of a spoken message that was heard; None if all of it was
+        heard.
         """
         if self._over:
             return []

@@ -12,13 +12,13 @@ import msgspec
 from voiceloop.schema import Object, hints_of
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-"""Shared by all events: `json.dumps` would make an encoder for each."""
+"""Encoder of all events. `json.dumps` would make a new encoder for each event."""
 
 
 class ServerEvent(Object, frozen=True):
     """An event that the server sends.
 
-    It gets its id only when it is encoded. So events with the same content are equal.
+    It has no id before it is encoded. So events with the same content are equal.
     """
 
     def to_json(self, event_id: str) -> str:
@@ -46,5 +46,5 @@ def _base64(value: object) -> str:
 
 @cache
 def _local(kind: type[ServerEvent]) -> list[str]:
-    """Return the names of fields that are not sent."""
+    """Return the names of the fields of an event that are not sent."""
     return [name for name in kind.__struct_fields__ if name not in hints_of(kind)]

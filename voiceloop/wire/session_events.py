@@ -35,7 +35,8 @@ class Error(ServerEvent, frozen=True, tag="error"):
 
     @staticmethod
     def of(error: ProtocolError, event_id: str | None = None) -> Error:
-        """Return the event for `error`; `event_id` is the client's, if `error` has none."""
+        """Return the event for `error`. `event_id` is the id of the client's event; it is used if
+        `error` has none."""
         message = f"{error.message}; {error.hint}" if error.hint else error.message
         client_id = event_id if error.event_id is None else error.event_id
         return Error(
@@ -64,7 +65,7 @@ class ItemAdded(ServerEvent, frozen=True, tag="conversation.item.added"):
     """An item was added to the conversation, perhaps still without its content."""
 
     previous_item_id: str | None
-    """Id of the item before it; null at the beginning."""
+    """Id of the item before this item; null if this is the first."""
     item: Item
     """The item, without audio."""
 
@@ -73,7 +74,7 @@ class ItemDone(ServerEvent, frozen=True, tag="conversation.item.done"):
     """An item is no longer in progress."""
 
     previous_item_id: str | None
-    """Id of the item before it; null at the beginning."""
+    """Id of the item before this item; null if this is the first."""
     item: Item
     """The item, without audio."""
 
@@ -82,7 +83,7 @@ class ItemRetrieved(ServerEvent, frozen=True, tag="conversation.item.retrieved")
     """An item that the client requested."""
 
     item: Item
-    """The item, with the user's audio if that is still kept."""
+    """The item, with the user's audio if the server still has it."""
 
 
 class ItemDeleted(ServerEvent, frozen=True, tag="conversation.item.deleted"):
@@ -106,7 +107,7 @@ class ItemTruncated(ServerEvent, frozen=True, tag="conversation.item.truncated")
 class TranscriptionDelta(
     ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.delta"
 ):
-    """More of the transcript of the user's words. It does not change any more."""
+    """More of the transcript of the user's words. Words that were sent do not change any more."""
 
     item_id: str
     """Id of the user's message."""
@@ -135,7 +136,7 @@ class TranscriptionCompleted(
     transcript: str
     """The whole transcript: the text of all deltas."""
     usage: TranscriptionUsage
-    """The usage of the transcription."""
+    """Length of the audio that was transcribed."""
 
 
 class TranscriptionError(Object, frozen=True):
@@ -161,14 +162,15 @@ class TranscriptionFailed(
     content_index: int
     """Index of the content part, which is 0."""
     error: TranscriptionError
-    """The reason."""
+    """The reason why there is no transcript."""
 
 
 # The user's audio ---------------------------------------------------------------------------------
 
 
 class InputSpeechStarted(ServerEvent, frozen=True, tag="input_audio_buffer.speech_started"):
-    """The user has begun to speak. Stop playing, unless the session has `voiceloop.pause`."""
+    """The user has begun to speak. The client should stop playing, unless the session has
+    `voiceloop.pause`."""
 
     item_id: str
     """Id of the message that the turn becomes."""
@@ -191,7 +193,7 @@ class InputCommitted(ServerEvent, frozen=True, tag="input_audio_buffer.committed
     item_id: str
     """Id of the message."""
     previous_item_id: str | None
-    """Id of the item before it; null at the beginning."""
+    """Id of the item before this item; null if this is the first."""
 
 
 class InputCleared(ServerEvent, frozen=True, tag="input_audio_buffer.cleared"):

@@ -24,7 +24,8 @@ Name = Annotated[str, Meta(max_length=64)]
 STOCK_VOICES = frozenset(
     "default alloy ash ballad cedar coral echo fable marin nova onyx sage shimmer verse".split()
 )
-"""Names of voices that clients of OpenAI's API request without knowing the server."""
+"""Names that mean the server's own voice, unless it has a voice of this name: `default`, and the
+voices of OpenAI's API, which its clients request from any server."""
 Modalities = tuple[Literal["audio", "text"]]
 """Either audio or text, not both: audio comes with a transcript anyway."""
 Instructions = Annotated[str, Meta(max_length=100_000)]
@@ -73,7 +74,7 @@ class ServerVad(Settings, frozen=True, tag="server_vad"):
     threshold: Fraction = 0.5
     """Speech probability from which audio counts as speech."""
     prefix_padding_ms: Milliseconds = 300
-    """Audio before the start of speech that belongs to the turn, in milliseconds."""
+    """Length of the audio that is added to the turn before the start of speech, in milliseconds."""
     silence_duration_ms: Milliseconds = 500
     """Silence that ends the turn, in milliseconds."""
     create_response: bool = True
@@ -81,8 +82,8 @@ class ServerVad(Settings, frozen=True, tag="server_vad"):
     interrupt_response: bool = True
     """Whether the user can interrupt a response by speaking."""
     idle_timeout_ms: Annotated[int, Meta(ge=5000, le=30_000)] | None = None
-    """Silence after a response, in milliseconds, after which the model speaks again; null: it does
-    not."""
+    """Silence after a response, in milliseconds, after which the model speaks again. Null: it never
+    does so."""
 
 
 class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
@@ -90,10 +91,11 @@ class SemanticVad(Settings, frozen=True, tag="semantic_vad"):
     that do not."""
 
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
-    """How soon to answer. It sets the length of two silences that end the turn: one if it is
-    unclear whether the user has finished, and one after words that ask for more. `low`: 1 s and 1.2
-    s. `high`: 0.3 s and 0.6 s. `medium` and `auto`: 0.5 s and 1.1 s, unless the server is
-    configured otherwise."""
+    """How soon to answer: the length of the silence that ends a turn. `low`: at least 1 s if it is
+    unclear whether the user has finished, at least 1.2 s after words that ask for more, and at
+    least 0.4 s after evidently complete words. `high`: at most 0.3 s if it is unclear, and at most
+    0.6 s after words that ask for more. `medium` and `auto`: the server's configuration, by default
+    0.5 s if it is unclear, and 1.1 s after words that ask for more."""
     create_response: bool = True
     """Whether the model answers when the turn ends."""
     interrupt_response: bool = True
@@ -137,9 +139,9 @@ class OutputAudio(Settings, frozen=True):
     format: AudioFormat = PcmFormat()
     """Format of the audio of later responses."""
     voice: Name = "default"
-    """A voice of the server's synthesizer: a name in `voiceloop.voices`, or another that it has.
-    `default` and the names of OpenAI's voices mean the server's own voice. The voice may change at
-    any time, for later responses."""
+    """A voice of the server's synthesizer, e.g. one of those in `voiceloop.voices`. `default` and
+    the names of OpenAI's voices mean the server's own voice. The voice may change at any time, for
+    later responses."""
     speed: Annotated[float, TOLD] = 1.0
     """Always 1: the server's configuration sets the pace of the voice, whatever is requested."""
 
@@ -159,10 +161,10 @@ class FunctionTool(Object, frozen=True):
     tunes: ClassVar = {"strict": "the model is not held to the schema"}
 
     name: Name
-    """Name by which the model calls it."""
+    """Name by which the model calls the function."""
     type: Literal["function"] = "function"
-    """Always `function`, the only kind of tool. A client that uses an MCP server offers its tools
-    as functions, and calls them itself."""
+    """Always `function`, the only kind of tool. A client with an MCP server offers the tools of
+    that server as functions, and calls them itself."""
     description: Annotated[str, Meta(max_length=10_000)] = ""
     """What the function does and when to call it."""
     parameters: Mapping[str, object] = {}
@@ -190,7 +192,7 @@ class LlmServer(Object, frozen=True):
     name: str
     """Name for people, such as `Ollama`."""
     models: tuple[str, ...]
-    """Names of its models that can chat. The first one would generate the replies."""
+    """Names of the server's models that can chat. The first one would generate the replies."""
 
 
 class Voice(Object, frozen=True):
@@ -209,7 +211,7 @@ class Voice(Object, frozen=True):
 class Extensions(Settings, frozen=True):
     """The additions of voiceloop to the protocol. A client turns on the ones that it wants.
 
-    The last fields are what the server tells it.
+    The fields from `voices` on are set by the server, and tell the client what there is.
     """
 
     binary_audio: bool = False
@@ -239,8 +241,8 @@ class Extensions(Settings, frozen=True):
     if it was opened on the server's machine."""
     conversations: Annotated[tuple[str, ...], TOLD] | UnsetType = UNSET
     """Names of conversations that are kept on the server's machine, the latest first: at most 50.
-    Only those who are offered language-model servers get them, and only from a server with
-    `--conversations`; otherwise the key is absent."""
+    The key is absent if the server runs without `--conversations`, or if the client may not get
+    `llm_servers`."""
     conversation: Annotated[str, TOLD] | UnsetType = UNSET
     """Name under which this conversation is kept; absent if it is not kept."""
 
@@ -250,7 +252,7 @@ TUNES = {
     "parallel_tool_calls": "how many tools the model calls in a response is its own choice",
     "temperature": "the server's configuration sets it",
 }
-"""Keys of a session or a response that are accepted and have no effect, with the reason."""
+"""Keys of a session or a response that are accepted and have no effect, and the reason for each."""
 
 
 class ResponseOutput(Settings, frozen=True):
@@ -342,9 +344,10 @@ class SessionSettings(Settings, frozen=True):
     tools: Tools = ()
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
-    """`auto`: the model decides what to call. `none`: it is given no functions and calls none.
-    `required`: it says nothing, and calls one of the functions. A function: it says nothing, and
-    calls that one. This holds for every response, also for one after the output of a function."""
+    """`auto`: the model decides whether to call functions, and which. `none`: it is given no
+    functions and calls none. `required`: it says nothing, and calls one of the functions. An object
+    with the name of a function: it says nothing, and calls that function. This holds for every
+    response, also for one after the output of a function."""
     max_output_tokens: OutputTokens = "inf"
     """Maximum length of a response, in tokens; the tokens of calls count too."""
     truncation: Annotated[Literal["auto"], TOLD] = "auto"
@@ -361,8 +364,8 @@ class SessionSettings(Settings, frozen=True):
     """The additions of voiceloop to the protocol."""
 
     def response(self, overrides: ResponseChanges | None = None) -> ResponseSettings:
-        """Return the settings of a response. `overrides`, from its `response.create`, replace those
-        of the session."""
+        """Return the settings of a response. `overrides` are the settings in its `response.create`;
+        they replace those of the session."""
         base = ResponseSettings(
             instructions=self.instructions,
             output_modalities=self.output_modalities,
@@ -375,7 +378,7 @@ class SessionSettings(Settings, frozen=True):
 
 
 class TranscriptionAudio(Object, frozen=True):
-    """The audio settings of a session of type `transcription`: it has input only."""
+    """The audio settings of a session of type `transcription`. Such a session has only input."""
 
     input: InputAudio
     """Settings of the user's audio. In its turn detection `create_response`, `interrupt_response`
@@ -385,8 +388,8 @@ class TranscriptionAudio(Object, frozen=True):
 class TranscriptionSession(Object, frozen=True):
     """The settings of a session of type `transcription`, as they are sent to the client.
 
-    It has only these keys of the settings of a conversation. Changes of the others are refused,
-    except changes of keys that only the server sets: these have no effect.
+    They are some of the settings of a conversation. Changes of the others are refused, unless only
+    the server sets them: then a change has no effect.
     """
 
     id: str

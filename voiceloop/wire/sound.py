@@ -8,16 +8,17 @@ from typing import Self
 from voiceloop.schema import Mistake
 
 RATE = 24_000
-"""Rate in Hz at which audio is counted in every format: a sample of G.711 counts as three."""
+"""Rate in Hz at which audio is counted in every format. A sample of G.711, at 8000 Hz, counts as
+three."""
 
 
 class AudioBytes(bytes):
-    """Encoded audio, made of bytes or of their base64. The object does not know its format."""
+    """Encoded audio, made from bytes or from their base64. It does not know its own format."""
 
     described = "audio in base64"
 
     def __new__(cls, data: str | bytes) -> Self:
-        """Decode `data` if it is text. Raises Mistake if that is not base64."""
+        """Decode `data` if it is text. Raises Mistake if the text is not base64."""
         # Not `bytes(data)`: from a number n it would make n zeros. `memoryview` refuses a number.
         return super().__new__(cls, _decoded(data) if isinstance(data, str) else memoryview(data))
 
@@ -33,6 +34,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _encodes(data: bytes, text: str) -> bool:
-    """Return whether `data` encodes to `text`. This finds damage in the last bits of the text,
-    which belong to no byte."""
+    """Return whether `text` is the base64 of `data`. This finds damage in the last bits of the
+    text, which belong to no byte."""
     return binascii.b2a_base64(data, newline=False) == text.encode()
