@@ -1,7 +1,7 @@
-"""Everything that voiceloop knows about single languages, with a module for each of them.
+"""Everything that voiceloop knows about single languages, with a module for each language.
 
-A language without a module is `Language(code)`. Only silence ends its turns, and the synthesizer
-gets numbers and signs as they are written.
+For a language without a module there is `Language(code)`: only silence ends its turns, and the
+synthesizer gets numbers and signs as they are written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from voiceloop.languages.es import SPANISH
 from voiceloop.languages.language import Language
 
 AUTO = "auto"
-"""Used in place of a code: the language is the one that the recogniser detects."""
+"""Value in place of the code of a language. It means that the recogniser detects the language."""
 LANGUAGES = {known.code: known for known in (ENGLISH, GERMAN, SPANISH)}
 """The languages that have a module, by code."""
 
@@ -20,7 +20,7 @@ __all__ = ["AUTO", "LANGUAGES", "Language", "language"]
 
 
 def language(code: str) -> Language:
-    """Return the language of a code such as `de`, `de-AT` or `en_us`. A code without a module, or
-    any other text, gives a language that voiceloop knows nothing about."""
+    """Return the language of a code such as `de`, `de-AT` or `en_us`. For a code without a module,
+    or for any other text, return a language that voiceloop knows nothing about."""
     primary = code.replace("_", "-").partition("-")[0].lower()
     return LANGUAGES.get(primary) or Language(primary)

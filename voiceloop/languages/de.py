@@ -1,8 +1,8 @@
 """The German language: endings of turns, and how written text is said.
 
 Verbs come last in subordinate clauses, and in main clauses their prefixes come last ("Mach das
-Licht an", "Wann geht die Sonne unter?", "Weißt du, wie spät es ist?"). So verbs, and prepositions
-that are also prefixes, are unfinished endings only after certain words.
+Licht an", "Wann geht die Sonne unter?", "Weißt du, wie spät es ist?"). So a verb is an unfinished
+ending only after certain words, and so is a preposition that is also a prefix.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -163,7 +163,8 @@ class _GermanNumbers(Numbers):
         return self.cardinal(number)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Put `number` into words by its context: ein Tag, eine Minute, but Kapitel eins."""
+        """Put `number` into words. The number 1 before a noun agrees with it: ein Tag, eine Minute,
+        but Kapitel eins."""
         counts = number == "1" and re.match(r" [A-ZÄÖÜ][^\W\d_]{2}", after)
         if not counts or re.search(r"\b[A-ZÄÖÜ]\w* $", before):
             return super().standing(number, before, after)
@@ -171,8 +172,8 @@ class _GermanNumbers(Numbers):
         return self.agreeing(number, "f" if re.match(feminine, after) else "m")
 
     def inflected(self, number: str, before: str, *, alone: str) -> str:
-        """Put `number` into words as an ordinal. The text `before` it decides its ending, which is
-        `alone` if no word there decides."""
+        """Put `number` into words as an ordinal with its ending. The text `before` it decides the
+        ending; if it does not, the ending is `alone`: n, r or empty."""
         return self.ordinal(number) + _ending(before, alone)
 
 
@@ -201,8 +202,8 @@ _DETERMINERS = (
 
 
 def _ending(before: str, alone: str) -> str:
-    """Return the letter after the -e of an ordinal that follows the text `before`: n after `am`, r
-    after `ein`, none after `der`. If no word decides, return `alone`."""
+    """Return the last letter of an ordinal that follows the text `before`: n in `am dritten`, r in
+    `ein dritter`, empty in `der dritte`. If no word decides, return `alone`."""
     before = before.rstrip() + " "
     if re.search(rf"(?i){_DATIVE}|\b(?:{_WEAK}|jede[nm]|diese[nm]|\w+em) $", before):
         return "n"

@@ -97,7 +97,7 @@ _NO_NOUN = (
     "(?:más|menos|por|entre|con|que|para|son|era|fue|como|está|están|hasta|desde|pero|sin|sobre|"
     "igual|elevado|grados|punto|coma|dividido|multiplicado|millones?|mil)"
 )
-"""Pattern of words after a number that are not the noun it counts."""
+"""Pattern of words that may follow a number but are not the noun that it counts."""
 
 
 class _SpanishNumbers(Numbers):
@@ -129,7 +129,8 @@ class _SpanishNumbers(Numbers):
         return re.sub(r"(illón|illones) (?!de )", r"\1 de ", said) if self.even(number) else said
 
     def even(self, number: str) -> bool:
-        """Return whether `number` is a whole number of millions, which takes "de" before a noun."""
+        """Return whether `number` is a whole number of millions. Such a number takes "de" before a
+        noun: dos millones de euros."""
         return bool(re.search(r"[1-9]0{6,}$", self.ungrouped(number)))
 
     def words(self, number: int, to: str = "cardinal") -> str:
@@ -267,7 +268,7 @@ def _numeric_date(match: Match) -> str:
 
 
 def _date(day: str, month: str, year: str) -> str:
-    """Put a date into words; empty if there is no such date."""
+    """Put a date into words. Return an empty string if there is no such date."""
     if not 1 <= int(month) <= 12 or not 1 <= int(day) <= 31:
         return ""
     name = _MONTHS[int(month) - 1]
@@ -312,8 +313,8 @@ def _hour_words(hour: int) -> str:
 
 
 def _half(letter: str | None, hour: int) -> str:
-    """Return the words for the part of the day at `hour` with `letter` (`a` or `p`); empty without
-    a letter."""
+    """Return the words for the part of the day, such as ` de la tarde` for `p` and 3. `letter` is
+    `a` or `p`; without it, return an empty string. `hour` is the number that was written."""
     if not letter:
         return ""
     if letter == "a":

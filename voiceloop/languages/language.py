@@ -1,7 +1,6 @@
 """The data of a language: words to compare with recognised words, and rules for speaking.
 
-This is plain data with functions of text. This module and its neighbours know nothing of audio,
-models or turns.
+The functions here work on text. The modules of `languages` know nothing of audio, models or turns.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ START, NUMBER = "^", "#"
 digits."""
 
 _WORD = re.compile(r"[^\W_]+(?:['.,:-][^\W_]+)*")
-_TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly one is meant
+_TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly apostrophe is meant
 
 MOST_AGREEING = 8
-"""Maximum number of words of a turn that agrees to something."""
+"""Maximum number of words in a turn that counts as a yes."""
 
 INTERNATIONAL = frozenset("ah aha hm hmm mhm mm mmm oh ok okay".split())
 """Backchannels that listeners use in many languages."""
@@ -33,26 +32,29 @@ class Language:
     """A language. With a code alone, it is a language that voiceloop knows nothing about.
 
     An *ending* is the last word of an utterance, or its last few words, in lower case and separated
-    by single spaces. It may contain `START` and `NUMBER`. It has many fields, because all that is
-    special about a language is here.
+    by single spaces. It may contain `START` and `NUMBER`. The class has many fields, because
+    everything special about a language is here.
     """
 
     code: str
     """Two letters of ISO 639-1."""
     unfinished: frozenset[str] = frozenset()
-    """Endings after which hardly any user has finished; empty if the words tell nothing about
-    it."""
+    """Endings after which hardly any user has finished. Empty if voiceloop knows no endings in this
+    language."""
     finished: frozenset[str] = frozenset()
     """Exceptions to `unfinished`: longer endings after which the user may well have finished."""
     backchannels: frozenset[str] = INTERNATIONAL
-    """Words that listeners say out of politeness, in the spelling of `asr.agreement.normalise`."""
+    """Words such as `yeah` that listeners say without wanting the floor, in the spelling of
+    `asr.agreement.normalise`."""
     consent: frozenset[str] = frozenset({"ok", "okay"})
-    """Words and short phrases with which somebody says yes to a question, in the spelling of
-    `backchannels`."""
+    """Words and short phrases that say yes to a question, in the spelling of
+    `asr.agreement.normalise`."""
     courtesies: frozenset[str] = frozenset()
-    """Words and phrases that may stand beside a yes without changing it, in the same spelling."""
+    """Words and phrases that may stand beside a yes without changing it, such as `please`, in the
+    spelling of `asr.agreement.normalise`."""
     articles: frozenset[str] = frozenset()
-    """Words that recognisers may write for a cough, in the spelling of `backchannels`."""
+    """Words that recognisers may write for a cough, in the spelling of
+    `asr.agreement.normalise`."""
     sample: str = "Hello! This is how I sound."
     """Text that a voice says when somebody tries it out."""
     apology: str = ""
@@ -60,16 +62,16 @@ class Language:
     nothing: str = ""
     """Text that is said when a reply contains nothing to say; empty says nothing."""
     done: str = ""
-    """Text that is said instead if such a reply has carried something out."""
+    """Text that is said in place of `nothing` if a call of a tool has succeeded in the reply."""
     welcome: str = ""
     """Text that is said when an earlier conversation goes on; empty says nothing."""
     spoken: SpeakingRules | None = None
-    """How written text is said; None if that is left to the synthesizer."""
+    """Rules for saying written text. None leaves that to the synthesizer."""
 
     def asks_for_more(self, text: str) -> bool:
-        """Return whether more is likely to follow `text`. Its longest known ending decides; without
-        one the answer is no. If `text` has no words, the answer is yes, unless the language has no
-        endings."""
+        """Return whether the user is likely to say more after `text`. The longest known ending of
+        `text` decides; if no ending is known, the answer is no. If `text` has no words, the answer
+        is yes, unless the language has no endings."""
         said = ending(text)
         for length in range(len(said), 0, -1):
             tail = " ".join(said[-length:])
@@ -80,7 +82,7 @@ class Language:
         return bool(self.unfinished) and len(said) == 1
 
     def agrees(self, text: str) -> bool:
-        """Return whether `text` says yes, and nothing else."""
+        """Return whether `text` says yes and nothing else, e.g. `yes please`."""
         words = [word for word in map(_plain, text.split()) if word]
         if len(words) > MOST_AGREEING:
             return False

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 LONGEST = 15
-"""Maximum number of digits in a number that is said as one. A longer one is said digit by digit."""
+"""Maximum number of digits in a number that is said as one number. A longer number is said digit by
+digit."""
 
 Gender = Literal["m", "f", "n"]
 
@@ -20,8 +21,8 @@ YEAR = re.compile(r"(?:1[1-9]|20)\d\d")
 """Pattern of a number without groups that is most likely a year."""
 
 _SPACED = r"(?:\d{1,3}(?:[ \u202f]\d{3}){2,}|\d{1,3}\u202f\d{3}|\d{2,3} \d00|\d 000)"
-"""Pattern of a number with spaces between its groups. With a single space of the usual width it
-must be a round number, because otherwise it may be two numbers."""
+"""Pattern of a number with spaces between its groups. A number with a single group after an
+ordinary space must be round, because otherwise it may be two numbers."""
 
 ISO = (
     r"(?<![\w/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
@@ -52,18 +53,19 @@ class Noun:
 
 
 def noun(forms: str, gender: Gender = "n") -> Noun:
-    """Make a noun from its singular and plural: `minute minutes`. A single form serves as both; `_`
-    stands for a space."""
+    """Make a noun from its singular and plural, as in `minute minutes`. A single form serves as
+    both. A `_` stands for a space."""
     one, _, many = forms.partition(" ")
     return Noun(one.replace("_", " "), (many or one).replace("_", " "), gender)
 
 
 Prefixed = Sequence[tuple[Mapping[str, str], Gender, Mapping[str, str]]]
-"""Tables of units: the forms by symbol, the gender of all, and the spoken prefixes by written
-prefix."""
+"""Tables of units. Each has three parts: the forms of the nouns by the units' symbols, the gender
+of all nouns, and the spoken prefixes by the written ones, e.g. `k`: kilo."""
 
 Others = Sequence[tuple[str, str, Gender]]
-"""Units without prefixes: symbols with spaces between them, the forms, and the gender."""
+"""Units without prefixes. Each has its symbols with spaces between them, the forms of its noun, and
+the gender."""
 
 
 def units(
@@ -71,7 +73,7 @@ def units(
     others: Others,
     joined: Callable[[str, str], str] = str.__add__,
 ) -> dict[str, Noun]:
-    """Return the nouns of units by symbol. The tables contain their forms as `noun` takes them.
+    """Return the nouns of units by symbol. The forms of a noun are written as for `noun`.
 
     `joined` puts a spoken prefix before a form.
     """
@@ -97,7 +99,7 @@ class Numbers:
     decimal: str
     """Mark before the decimals."""
     marks: dict[str, str]
-    """Words for the marks within a number."""
+    """Words for the marks within a number, e.g. `.`: point."""
 
     @property
     def number(self) -> str:
@@ -127,7 +129,9 @@ class Numbers:
         return " ".join(said)
 
     def standing(self, number: str, before: str, after: str) -> str:
-        """Put `number` into words. The text `before` and `after` it may tell what it means."""
+        """Put `number` into words. The texts `before` and `after` it may show what kind of number
+        it is. This method does not use them: it says a number as a year if it is most likely
+        one."""
         return self.year(number) if YEAR.fullmatch(number) else self.cardinal(number)
 
     def integer(self, number: str) -> str:
@@ -154,7 +158,7 @@ class Numbers:
         return self.words(int(number), "year" if 1100 <= int(number) < 2100 else "cardinal")
 
     def count(self, number: str, counted: Noun) -> str:
-        """Put a number with its noun into words: `2`, foot -> two feet."""
+        """Put a number and its noun into words: `2`, foot -> two feet."""
         words = self.agreeing(number, counted.gender)
         return f"{words} {counted.one if number == '1' else counted.many}"
 
@@ -163,7 +167,8 @@ class Numbers:
         return self.cardinal(number)
 
     def words(self, number: int, to: str = "cardinal") -> str:
-        """Return a number in the words of num2words, without commas."""
+        """Return `number` in the words of num2words, without commas. `to` is `cardinal`, `ordinal`
+        or `year`."""
         import num2words  # pyright: ignore[reportMissingTypeStubs]  # imported when a number is said
 
         said = cast(Any, num2words).num2words(number, lang=self.code, to=to)

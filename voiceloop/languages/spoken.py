@@ -1,6 +1,6 @@
 """Rules for saying written text in a language: its words for signs and units, and its own rules.
 
-`tts.rules` adds the rules that all languages share. Those take their words from here.
+`tts.rules` adds the rules that all languages share. The shared rules take their words from here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from voiceloop.languages.numbers import Noun, Numbers
 Match = re.Match[str]
 
 KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭\u202f"  # noqa: RUF001 - a dash is no minus
-"""Signs outside ASCII for which rules have words or another use."""
+"""Signs outside ASCII that a rule puts into words or uses in another way."""
 CODE = "\ue000"
 """Character that replaces text that nobody reads aloud, such as code, JSON or a hash."""
 LETTER = rf"[^\s\d!-/:-@\[-`{{-~{re.escape(KNOWN)}{CODE}]"
@@ -25,8 +25,8 @@ APART = r"(?![^\W_])"
 
 
 class Rule(NamedTuple):
-    """A pattern, whose groups are numbered from 1, and a function that returns the words for a
-    match."""
+    """A pattern, and a function that returns the words for a match. The groups of the pattern are
+    numbered from 1."""
 
     pattern: str
     say: Callable[[Match], str]
@@ -36,8 +36,8 @@ class Rules(dict[str, Rule]):
     """Rules by name, in the order in which they are tried."""
 
     def add(self, pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match], str]]:
-        """Return a decorator that adds a rule: `pattern`, and the function that puts a match into
-        words."""
+        """Return a decorator that adds a rule with `pattern`. The decorated function returns the
+        words for a match."""
 
         def decorated(say: Callable[[Match], str]) -> Callable[[Match], str]:
             self[f"own{say.__name__}"] = Rule(pattern, say)
@@ -52,8 +52,8 @@ class SpeakingRules:
 
     numbers: Numbers
     own: Rules
-    """The language's own rules. Only rules for addresses and pairs of numbers are tried before
-    them."""
+    """The language's own rules. Of the shared rules, those for addresses and pairs of numbers are
+    tried before them, and all others after them."""
     signs: Mapping[str, str]
     """Words for signs that may stand anywhere."""
     address_signs: Mapping[str, str]
@@ -63,13 +63,14 @@ class SpeakingRules:
     currencies: Mapping[str, tuple[Noun, Noun]]
     """Nouns for a currency and its hundredth, by sign or code."""
     magnitudes: Mapping[str, Noun]
-    """Words such as million, which stand between a number and its currency."""
+    """Words between a number and its currency, e.g. `million`, by the way they are written."""
     dotted: Mapping[str, str]
-    """Words for abbreviations that need a period after them."""
+    """Words for abbreviations that are read only with a period, e.g. `Gen`: General."""
     undotted: Mapping[str, str]
-    """Words for abbreviations with or without a period."""
+    """Words for abbreviations with or without a period, e.g. `Dr`: Doctor."""
     asides: Mapping[str, str]
-    """Words for abbreviations with a period. A comma after the period is dropped."""
+    """Words for abbreviations with a period, after which a comma is dropped, e.g. `e.g`: for
+    example."""
     number_signs: tuple[str, ...]
     """Abbreviations before a number that are said as `number`."""
     calendar: Mapping[str, str]
@@ -78,15 +79,15 @@ class SpeakingRules:
     """Words and signs that may follow the first number of a range, besides units, currencies and
     scales."""
     numbered: Mapping[str, str]
-    """Words for abbreviations that are read only before a number."""
+    """Words for abbreviations that are read only before a number, e.g. `p.`: page."""
     dials: str
-    """Pattern of words before a telephone number."""
+    """Pattern of words before a telephone number, such as `call`."""
     links: str
-    """Pattern of words that may stand between `dials` and the number."""
+    """Pattern of words that may stand between `dials` and the number, such as `me` and `at`."""
     short_numbers: frozenset[str]
     """Short telephone numbers, mostly of three digits."""
     codes: str
-    """Pattern of words for things that are typed digit by digit."""
+    """Pattern of words for things that are typed digit by digit, such as `PIN`."""
     tells: str
     """Pattern of words such as `is` between a word of `dials` or `codes` and its number."""
     joins: str
@@ -103,7 +104,7 @@ class SpeakingRules:
     number: str
     """The word for `#` before a number."""
     coins: str
-    """The word between the whole units of a sum of money and its hundredths."""
+    """The word between the two parts of a sum of money: two dollars *and* five cents."""
     per: str
     """The word for the slash in `km/h`."""
     to: str
@@ -135,25 +136,27 @@ class SpeakingRules:
     dot: str
     """The word for a period within a name."""
     code: str
-    """The sentence in place of code, which nobody reads aloud."""
+    """The sentence that is said in place of code."""
     runs_on: str = r"(?!)"
-    """Pattern of text that never ends a clause, although it ends with a mark."""
+    """Pattern of text that does not end a clause, although there is a mark at its end or after it,
+    e.g. the German ordinal `3.`."""
 
 
 def final(match: Match) -> str:
-    """Return a period if the match is an abbreviation whose period also ends the text, else an
-    empty string."""
+    """Return a period if the match ends with one and no text follows, because it ends the sentence
+    too. Otherwise return an empty string."""
     rest = match.string[match.end() :].lstrip("\"')]")
     return "." if match[0].endswith(".") and not rest.strip() else ""
 
 
 def alternatives(words: Mapping[str, object] | tuple[str, ...]) -> str:
-    """Return a pattern of any of `words`, longest first, with optional spaces after periods."""
+    """Return a pattern that matches any of `words`, the longest first. A space may follow each
+    period within a word."""
     longest_first = sorted(words, key=len, reverse=True)
     return "|".join(re.sub(r"\\\.(?=.)", r"\\.\\s?", re.escape(word)) for word in longest_first)
 
 
 def written(found: str) -> str:
-    """Return the word of `alternatives` that has matched the text `found`: without spaces after
-    periods."""
+    """Return the word that a pattern of `alternatives` found in the form `found`: without the space
+    after a period."""
     return re.sub(r"\.\s", ".", found)
