@@ -22,8 +22,8 @@ UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
 
 
 def _tool(tool: str, description: str, required: str = "", **given: str) -> Tool:
-    """Make a tool. `given` maps its arguments to their types; `required` names the necessary ones,
-    with spaces between them."""
+    """Make a tool. `given` has the names and JSON types of its arguments. `required` has the names
+    of the arguments that a call must have, separated by spaces."""
     properties = {key: {"type": kind} for key, kind in given.items()}
     parameters = {"type": "object", "properties": properties, "required": required.split()}
     return Tool(tool, description, parameters)
