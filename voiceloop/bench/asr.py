@@ -1,7 +1,7 @@
 """`voiceloop bench asr`: compares the short windows of the recogniser with full windows.
 
-Short windows are faster and should not change the words. So this module decodes clips, and their
-beginnings, with the configured windows and with full windows, as in final decodes.
+Short windows are faster and should not change the words. So this module decodes clips and their
+beginnings twice: with the configured windows and with full windows. All decodes are final ones.
 """
 
 from __future__ import annotations
@@ -41,16 +41,18 @@ from voiceloop.loading import load_asr
 from voiceloop.types import Pcm
 
 CUTS_S = range(2, 12)
-"""Lengths of the beginnings of a clip that are decoded, in seconds."""
+"""Lengths in seconds of the beginnings of a clip. Each beginning is decoded by itself."""
 SHORT_WORDS = 6
-"""Maximum number of words of a short question. Decoders repeat themselves most on little audio."""
+"""Maximum number of words of a short question. Short questions are measured because a Whisper model
+repeats itself most often if it has little audio."""
 MARGIN_MS, SPEECH_DBFS = 300.0, -27.0
-"""Silence on both sides of a short question in ms, and its RMS level in dB below full scale."""
+"""Silence before and after a short question in ms, and the RMS level of the question in dB relative
+to full scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeCase:
-    """A window of audio to decode."""
+    """A piece of audio to decode: a clip or its beginning."""
 
     name: str
     pcm: Pcm
@@ -61,7 +63,7 @@ class DecodeCase:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The two results of one window."""
+    """Two transcripts of one piece of audio, and the seconds that each decode took."""
 
     name: str
     text: str | None
@@ -75,8 +77,11 @@ class Compared:
 
 
 def run(command: BenchAsr, progress: Callable[[str], None]) -> Found:
-    """Load the recogniser and measure it. Raises ConfigError, AudioError, and the errors of
-    loading."""
+    """Load the recogniser and measure it.
+
+    Raises ConfigError for fewer than two clips, AudioError for unusable recordings, EngineError
+    without espeak-ng or flite, and the errors of loading.
+    """
     if command.clips < 2:
         raise ConfigError("at least two clips are needed", "set --clips to 2 or more")
     machine, asr = surroundings(), command.settings.asr
@@ -100,7 +105,7 @@ def run(command: BenchAsr, progress: Callable[[str], None]) -> Found:
 
 
 def full_windows(config: Config) -> Config:
-    """Return settings with the same recogniser without short windows."""
+    """Return `config` without short windows, so that the same recogniser decodes full windows."""
     return replace(config, asr=replace(config.asr, pad_s=None))
 
 
@@ -108,7 +113,8 @@ def full_windows(config: Config) -> Config:
 
 
 def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
-    """Return `window`, and its beginnings of the lengths `CUTS_S` that end before sample `end`."""
+    """Return `window`, and its beginnings of the lengths `CUTS_S` that end before sample `end`.
+    `end` None is the end of `window`."""
     last = len(window.pcm) if end is None else end
     cuts = (cut for cut in CUTS_S if cut * SPEECH_RATE < last)
     return [
@@ -118,7 +124,8 @@ def prefixes(window: DecodeCase, end: int | None = None) -> list[DecodeCase]:
 
 
 def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
-    """Return all `clips`, and the beginnings of each that end before its speech does."""
+    """Return each clip, and the beginnings of it that end before its speech. If it is not known
+    where the speech ends, the end of the clip is used."""
     return [
         window
         for clip in clips
@@ -127,7 +134,7 @@ def beginnings(clips: Iterable[Clip]) -> list[DecodeCase]:
 
 
 def short(count: int, seed: int) -> list[DecodeCase]:
-    """Return short questions, alternately in voices of flite and of espeak-ng."""
+    """Return `count` short questions, spoken alternately by flite and by espeak-ng."""
     texts = [text for text in GENERAL if len(text.split()) <= SHORT_WORDS]
     rng = np.random.default_rng(seed)
     order = [texts[at] for at in rng.permutation(len(texts))]
@@ -157,7 +164,8 @@ def measure(
     fast: Asr,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Return the figures of the recogniser `fast` against `plain`, which has full windows."""
+    """Decode all `corpora`, pieces of audio by the name of their corpus, with both recognisers.
+    Return the figures of `fast` in comparison with `plain`, which decodes full windows."""
     before = _counted(fast)
     windows = {name: figures(compare(own, plain, fast, progress)) for name, own in corpora.items()}
     counters = {name: count - before.get(name, 0) for name, count in _counted(fast).items()}
@@ -165,14 +173,15 @@ def measure(
 
 
 def _counted(asr: Asr) -> dict[str, int]:
-    """Return the counters of a recogniser, such as full windows taken; empty if it has none."""
+    """Return the counters of a recogniser, such as `short_windows`; empty if it has none."""
     return dict(getattr(asr, "counters", {}))
 
 
 def compare(
     windows: Sequence[DecodeCase], plain: Asr, fast: Asr, progress: Callable[[str], None]
 ) -> list[Compared]:
-    """Decode each of `windows` with both recognisers, which alternate in going first."""
+    """Decode each of `windows` with both recognisers. Each recogniser is the first for every other
+    window."""
     found: list[Compared] = []
     for number, order in rotation([("plain", plain), ("fast", fast)], len(windows)):
         window = windows[number]
@@ -189,7 +198,8 @@ def compare(
 
 
 def figures(compared: Sequence[Compared]) -> dict[str, Any]:
-    """Return the differing words and the times of `compared`, which must not be empty."""
+    """Return how many words of the two transcripts differ, and how long the decodes took.
+    `compared` must not be empty."""
     differ = [word_errors(one.plain, one.fast) for one in compared]
     worst, window = max(zip(differ, compared, strict=True), key=lambda pair: pair[0].errors)
     words, errors = sum(own.words for own in differ), sum(own.errors for own in differ)

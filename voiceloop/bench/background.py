@@ -1,4 +1,4 @@
-"""Noise of a quiet room, and levels of sounds; all is float32 at 16 kHz."""
+"""The noise of a quiet room, and the levels of sounds. All sounds are mono at 16 kHz."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ Rng = np.random.Generator
 Wave = npt.NDArray[np.float64]
 
 ROOM_DBFS = -66.0
-"""RMS level of a quiet room, in dB relative to full scale. Its loudest samples are some 4 dB below
-the audible level."""
+"""RMS level of the noise of a quiet room, in dB relative to full scale. The loudest samples of this
+noise are some 4 dB below `playback.AUDIBLE`."""
 
 
 def rms(pcm: npt.ArrayLike) -> float:
-    """Return the root mean square; 0 for no samples."""
+    """Return the root mean square of the samples `pcm`; 0 for no samples."""
     wave = np.asarray(pcm, np.float64)
     return float(np.sqrt(np.mean(wave * wave))) if wave.size else 0.0
 
 
 def at_level(sound: npt.ArrayLike, dbfs: float) -> Pcm:
-    """Scale `sound` to an RMS level of `dbfs`, in dB relative to full scale. It must not be all
-    zeros."""
+    """Scale `sound` to an RMS level of `dbfs`, in dB relative to full scale. At least one sample of
+    `sound` must not be 0."""
     return (np.asarray(sound, np.float64) * (10 ** (dbfs / 20) / rms(sound))).astype(np.float32)
 
 
 def noise(rng: Rng, count: int, gain: Callable[[Wave], Wave]) -> Wave:
-    """Draw `count` samples of noise, which can be repeated without a seam.
+    """Draw `count` samples of noise that can be repeated without an audible seam.
 
-    It is white noise, multiplied at each frequency by the `gain` there; `gain` takes hertz.
+    The spectrum of white noise is multiplied by `gain`, a function of the frequencies in hertz.
     """
     spectrum = np.fft.rfft(rng.standard_normal(count))
     hz = np.fft.rfftfreq(count, 1 / SPEECH_RATE).astype(np.float64)
@@ -41,5 +41,6 @@ def noise(rng: Rng, count: int, gain: Callable[[Wave], Wave]) -> Wave:
 
 
 def room(rng: Rng, count: int, dbfs: float = ROOM_DBFS) -> Pcm:
-    """Draw the noise of a quiet room: it falls by 3 dB an octave above 100 Hz."""
+    """Draw `count` samples of the noise of a quiet room, at an RMS level of `dbfs`. Above 100 Hz
+    the spectrum falls by 3 dB per octave."""
     return at_level(noise(rng, count, lambda hz: (1 + hz / 100) ** -0.5), dbfs)

@@ -1,8 +1,8 @@
-"""Clips: what a microphone hears in one turn of the bench, and the truth about it.
+"""The clips of the bench: the sound of one turn, with its words and the place of the speech.
 
-Positions are samples at 16 kHz from the beginning of the clip. An end is the sample after the last.
-A sample belongs to speech if it is audible (`playback.AUDIBLE`) before any noise is added. Values
-that are not known are None.
+Positions are indices of samples at 16 kHz, from the beginning of the clip. An end is the index
+after the last sample. A sample belongs to speech if it is audible (`playback.AUDIBLE`) before any
+noise is added.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from voiceloop.types import Pcm
 
 @dataclass(frozen=True, slots=True)
 class ClipSpeech:
-    """What the user says in a clip."""
+    """The words of a clip, and where they are spoken. Values that are not known are None."""
 
     text: str | None = None
     start: int | None = None
-    """The first audible sample."""
+    """Index of the first audible sample."""
     end: int | None = None
-    """The sample after the last audible one: the true end of speech."""
+    """Index of the sample after the last audible one: the true end of speech."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """One turn as the microphone hears it: some silence, speech, and background without end."""
+    """The sound of one turn at the microphone: some silence, then speech, and at last only noise
+    without end."""
 
     name: str
     pcm: Pcm
     background: Pcm
-    """Noise that repeats without end. It is already part of `pcm`, and goes on after it."""
+    """Noise that is repeated without end. `pcm` contains it already, and after `pcm` it goes on."""
     said: ClipSpeech
 
     def read(self, start: int, count: int) -> Pcm:
@@ -46,6 +47,7 @@ class Clip:
 
 
 def audible(pcm: Pcm) -> tuple[int, int]:
-    """Return the first audible sample of `pcm` and the one after the last; there must be one."""
+    """Return the index of the first audible sample of `pcm`, and the index after the last one. At
+    least one sample must be audible."""
     loud = np.flatnonzero(np.abs(pcm) >= AUDIBLE)
     return int(loud[0]), int(loud[-1]) + 1

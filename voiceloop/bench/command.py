@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Found: TypeAlias = "tuple[BenchRecord, Mapping[str, object]]"
-"""A record, and the other JSON files of its report by name."""
+"""A record, and the contents of the other JSON files of its report, by file name."""
 
 
 class Bench(Command, frozen=True, kw_only=True):
@@ -35,7 +35,8 @@ class Bench(Command, frozen=True, kw_only=True):
     json: bool = False
     """Print one JSON object on one line."""
     report: Annotated[Path | None, written("DIR")] = None
-    """Write the tables as report.md. The JSON and, for `latency`, the traces go beside it."""
+    """Write a report into this folder: the tables as report.md, the JSON as bench.json and, for
+    `latency`, the traces."""
 
     @property
     def inputs(self) -> Sequence[Path | None]:
@@ -58,8 +59,8 @@ class BenchLlm(Bench, frozen=True, kw_only=True):
     draft: Annotated[str | None, written("MODEL")] = None
     """The model that drafts tokens. The default is llm.draft."""
     prompts: Annotated[Path | None, written("FILE")] = None
-    """A file of questions, one on each line. The default has held-out ones of the starter models'
-    domain."""
+    """A file of questions, one on each line. The default has questions of the starter models'
+    domain that these models were not trained on."""
     max_new_tokens: Annotated[int, written("N")] = 64
     """Longest reply, in tokens."""
     drafts: Literal["all"] | None = None
@@ -93,14 +94,14 @@ class BenchLatency(Bench, frozen=True, kw_only=True):
     """What is said. `starter`: questions of the starter models' domain, the default for them.
     `questions`: questions of any kind, the default for other models. `people`: recordings."""
     input: Annotated[Path | None, written("DIR")] = None
-    """Recordings to hear, each one turn. NAME.txt has the words of NAME.wav. With `people`,
-    replies are brief, and the default is the folder that VOICELOOP_SPEECH names."""
+    """A folder of recordings, one for each turn. NAME.txt may have the words of NAME.wav. With
+    `people`, replies are brief, and the default is the folder that VOICELOOP_SPEECH names."""
     turns: Annotated[int | None, written("N")] = None
-    """Number of clips in every mode. The default is 24, or all of --input, or as many of these as
-    eleven minutes allow; with `people` all."""
+    """Number of clips in each mode. The default is 24, or all recordings of --input, but no more
+    than eleven minutes allow; with `people`, all recordings."""
     modes: Annotated[str | None, written("A,B,…")] = None
-    """Ways of running a session; some of sequential,streaming,speculative. By default those of the
-    suite."""
+    """Modes to measure, separated by commas: sequential, streaming, speculative. The default is
+    all three, or speculative alone with `people`."""
     seed: Annotated[int, written("N")] = 0
     """The seed. Each seed draws another suite of the same kind."""
 
@@ -144,12 +145,12 @@ class BenchLoad(Bench, frozen=True, kw_only=True):
     """What the clients say. `bargein`: questions with long answers. `questions`: questions of any
     kind, with brief answers."""
     speaking: Annotated[int, written("N")] = 4
-    """Clients that ask and are answered, all at the same time. If the whole load is one client, it
-    is measured only once, alone."""
+    """Number of clients that ask and are answered, all at the same time. If there is only one
+    client in all, it is measured once, alone."""
     quiet: Annotated[int, written("M")] = 20
-    """Clients beside them that send silence."""
+    """Number of further clients that send silence."""
     idle: Annotated[int, written("K")] = 180
-    """Clients beside them that send nothing."""
+    """Number of further clients that send nothing."""
     turns: Annotated[int, written("N")] = 6
     """Number of questions of each client that speaks."""
 
@@ -168,7 +169,8 @@ class BenchCompare(Command, frozen=True, kw_only=True):
 
 
 def _bench(module: str) -> Callable[[Any], int]:
-    """Return a function that runs a command by the function `run` of a bench module."""
+    """Return a function that carries out a command with the function `run` of
+    `voiceloop.bench.MODULE`."""
 
     def carry_out(command: Bench) -> int:
         def run(progress: Progress) -> Found:  # imported only now, when thread counts are set
@@ -209,7 +211,8 @@ def _need_extra() -> None:
 
 
 def bench_compare(command: BenchCompare) -> int:
-    """Run `voiceloop bench compare`, also written `bench --compare`. Return its exit status."""
+    """Run `voiceloop bench compare`, also written `bench --compare`. Return 1 if the second record
+    is worse, otherwise 0."""
     _need_extra()
     from voiceloop.bench.compare import compare, text
 

@@ -1,9 +1,9 @@
-"""Tells whether one record of `bench latency` is worse than another beyond noise.
+"""Tells whether the second of two records of `bench latency` is worse than the first, beyond noise.
 
 Differences are taken between clips of the same names. The noise is estimated by resampling the
 clips (bootstrap percentile intervals; Efron and Tibshirani 1993, chapter 13). Resampling does not
-show what slowed a whole run down. So a time must also change by more than a tolerance, and ratios
-within one run are more reliable than times.
+show it if the machine was slower in one whole run. So a time must also change by more than a
+tolerance. Ratios within one run are more reliable than times.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ OF = "speculative"
 FEWEST = 5
 """A figure is compared if both records have it for at least this many clips with equal names."""
 RESAMPLES, CONFIDENCE = 4000, 0.99
-"""Bootstrap resamples, and the confidence of intervals: high, since many figures are compared."""
+"""Number of bootstrap resamples, and confidence of the intervals. The confidence is high because
+many figures are compared."""
 
 
 # --- the parts of a record that are read ---------------------------------------------------------
 
 
 class TakeRead(Struct):
-    """The results of one clip in one mode, as far as they are compared."""
+    """The results of one clip in one mode from which the compared figures are computed."""
 
     voice_to_voice_ms: float | None
     endpoint_to_sound_ms: float | None
@@ -45,7 +46,7 @@ class TakeRead(Struct):
 
 
 Takes = Mapping[str, TakeRead]
-"""The results of one clip by mode."""
+"""The results of one clip, by the name of the mode."""
 
 
 class ClipRead(Struct):
@@ -146,8 +147,9 @@ class FigureChange:
     by: float
     """The median or mean of the changes of single clips."""
     low: float
+    """Lower bound of `by` at `CONFIDENCE`."""
     high: float
-    """Upper bound of `by` at `CONFIDENCE`; `low` is the lower one."""
+    """Upper bound of `by` at `CONFIDENCE`."""
     clips: int
 
     @property
@@ -217,7 +219,8 @@ def _change(figure: Figure, old: LatencyRead, new: LatencyRead) -> FigureChange 
 
 
 def bootstrap(values: Values, statistic: Statistic, confidence: float) -> tuple[float, float]:
-    """Return the bootstrap percentile interval of `statistic` over `values`. The seed is fixed."""
+    """Return the bootstrap percentile interval of `statistic` over `values`, which must not be
+    empty. The seed is fixed, so equal values give equal intervals."""
     from scipy import stats  # pyright: ignore[reportMissingTypeStubs]
 
     if len(values) < 2:

@@ -1,6 +1,6 @@
 """Computes figures of timed replies: medians, quartiles, acceptance of draft tokens.
 
-Inputs are in seconds, results in milliseconds.
+Times are in seconds, except in figures that have `ms` in their names.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ class Verified:
 
     drafted: int
     accepted: int | None
-    """Accepted draft tokens; None if the reply ended before the last one could be judged."""
+    """Number of accepted draft tokens. None: it is not known, because the reply ended before all
+    draft tokens had been judged."""
     beyond: int = 0
     """Tokens that the pass gave after the token that ended the reply."""
     tested: int | None = None
-    """Number of positions whose draft tokens were tested; None if it follows from other fields."""
+    """Number of draft positions that were tested. None means `accepted` + 1, at most `drafted`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class MeasuredReply:
 
     @property
     def after_first_s(self) -> float:
-        """Seconds for each token after the first."""
+        """Mean seconds for each token after the first."""
         return (self.seconds - self.first_s) / max(1, self.tokens - 1)
 
 
@@ -94,8 +95,8 @@ def acceptance(rounds: Sequence[Verified]) -> float | None:
 
 
 def paired(fast: Sequence[MeasuredReply], slow: Sequence[MeasuredReply]) -> Quartiles:
-    """Return quartiles of the ratios, one for each prompt, of tokens per second: `fast` to
-    `slow`."""
+    """Return the quartiles of a ratio over all prompts: the tokens per second of `fast` divided by
+    those of `slow`."""
     return quartiles([one.rate / other.rate for one, other in zip(fast, slow, strict=True)])
 
 
@@ -110,7 +111,11 @@ def figures(
     plain: Sequence[MeasuredReply],
     price_per_hour: float | None = None,
 ) -> dict[str, Any]:
-    """Return the figures of `own`; `plain` are replies to the same prompts in the same order."""
+    """Return the figures of the replies `own` of one mode.
+
+    `plain` are the replies of plain decoding to the same prompts in the same order. Without
+    `price_per_hour` there is no cost.
+    """
     rates = quartiles([answer.rate for answer in own])
     rounds = [one for answer in own for one in answer.rounds]
     places = acceptance_by_position(rounds)
@@ -135,20 +140,21 @@ def figures(
 
 
 def token_s(answers: Sequence[MeasuredReply]) -> float:
-    """Return the median seconds of a token after the first."""
+    """Return the median, over the replies, of the seconds for each token after the first. Replies
+    of one token are left out."""
     return median([answer.after_first_s for answer in answers if answer.tokens > 1])
 
 
 def ms(seconds: float) -> float | None:
-    """Convert seconds to milliseconds, rounded to five digits."""
+    """Convert seconds to milliseconds, rounded to five significant digits."""
     return rounded(seconds * 1000)
 
 
 def edges(value: Quartiles) -> list[float | None]:
-    """Return the lower and the upper quartile, rounded to five digits."""
+    """Return the lower and the upper quartile, rounded to five significant digits."""
     return [rounded(value.low), rounded(value.high)]
 
 
 def rounded(value: float | None) -> float | None:
-    """Round to five digits: more would be noise."""
+    """Round to five significant digits, since more would be noise. None stays None."""
     return None if value is None else float(f"{value:.5g}")

@@ -47,7 +47,8 @@ def without_draft(llm: EngineT) -> EngineT:
 
 
 def as_chain(llm: SpeculativeLlm) -> SpeculativeLlm | None:
-    """Return an engine over the same models that drafts chains only; None if `llm` already does."""
+    """Return an engine over the same models that drafts chains of tokens only, never trees. None if
+    `llm` already does so."""
     if not llm._policy.branches:
         return None
     chained = another(llm)
@@ -56,10 +57,11 @@ def as_chain(llm: SpeculativeLlm) -> SpeculativeLlm | None:
 
 
 def another(llm: LlmT) -> LlmT:
-    """Return an engine over the same models, with its own caches and its own draft policy.
+    """Return an engine over the same models, with its own cache pool and its own draft policy.
 
-    All groups of a cache pool must have the same number of caches. And a shared draft policy would
-    forget what it has learnt from one engine during the rounds of the other.
+    Two engines cannot share a cache pool, because all groups of a pool must have the same number of
+    caches. They cannot share a draft policy either. During the rounds of one engine, the policy
+    would forget what it has learnt from the other engine.
     """
     own = copy.copy(llm)
     own._policy = copy.deepcopy(llm._policy)

@@ -61,13 +61,14 @@ class Suite:
     modes: Sequence[SessionMode] = MODES
     """The modes that are measured if none are named."""
     brief: bool = False
-    """True if replies are limited to `REPLY_TOKENS`: most models reply as long as they may."""
+    """True if replies are limited to `REPLY_TOKENS`. Without this limit, most models use all the
+    tokens that they may."""
     timed: bool = True
     """True if `LIMIT_S` holds when no number of clips is given."""
     turns: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Changes to the section `turns` of the settings."""
     follows: bool = True
-    """True if modes replay the endpoint decisions of `FOLLOWED`."""
+    """True if other modes replay the endpoint decisions of `FOLLOWED`."""
     studio: type[Studio] = Studio
     figures: Figures = lambda *_: {}
     """Computes further figures from all takes and the calibration of the language model."""
@@ -82,19 +83,20 @@ class LatencyPlan:
     folder: Path | None = None
     """Folder of recordings, for the suites that need one."""
     turns: int | None = None
-    """Number of clips; None means `TURNS`, or as many as `LIMIT_S` allows."""
+    """Number of clips. None means `TURNS` clips, or all recordings; fewer if these would take
+    longer than `limit_s`."""
     modes: tuple[SessionMode, ...] = ()
     """Modes to measure; if empty, those of the suite."""
     seed: int = 0
 
     @property
     def chosen(self) -> Sequence[SessionMode]:
-        """The modes to measure, in the order of their columns."""
+        """The modes to measure, in the order in which the report shows them."""
         return self.modes or self.suite.modes
 
     @property
     def clips(self) -> int:
-        """Number of clips."""
+        """Number of clips of a synthetic suite."""
         return TURNS if self.turns is None else self.turns
 
     @property
@@ -153,13 +155,15 @@ SUITES = {
 
 
 def usual_suite(config: Config) -> str:
-    """Return the default suite: `starter` if both models are the starter's, else `questions`."""
+    """Return the name of the default suite: `starter` if the recogniser and the language model are
+    the starter's, else `questions`."""
     own = config.asr.model == config.llm.target == "starter"
     return "starter" if own else "questions"
 
 
 def modes_of(names: str | None, known: Sequence[SessionMode] = MODES) -> tuple[SessionMode, ...]:
-    """Parse a list of modes, separated by commas. Raises ConfigError for an unknown mode."""
+    """Return the modes that `names` lists, separated by commas; none for None. Their order is that
+    of `known`. Raises ConfigError for an unknown mode."""
     by_name = {mode.name: mode for mode in known}
     wanted = list(filter(None, map(str.strip, (names or "").split(","))))
     for name in wanted:
@@ -169,7 +173,8 @@ def modes_of(names: str | None, known: Sequence[SessionMode] = MODES) -> tuple[S
 
 
 def run(command: BenchLatency, progress: Progress) -> Found:
-    """Run the command. Raises what `carry_out` raises."""
+    """Run `voiceloop bench latency`. Raises what `carry_out` raises, and ConfigError for options
+    that contradict each other or name an unknown mode."""
     if command.input and command.suite not in (None, "people"):
         raise ConfigError("recordings and a suite were named", "give --input or --suite, not both")
     name = command.suite or ("input" if command.input else usual_suite(command.settings))
@@ -312,7 +317,8 @@ def _about(one: Measured) -> dict[str, Any]:
 
 
 def _turns(measured: Sequence[Measured]) -> dict[str, Any]:
-    """Return the median and the worst turn of `FOLLOWED`, if any was answered."""
+    """Return the turns of mode `FOLLOWED` with the median and the longest voice-to-voice time;
+    empty if no turn was answered."""
     answered: list[tuple[float, str, TurnTrace]] = []
     for one in measured:
         found = one.outcomes[FOLLOWED.name]
@@ -328,8 +334,8 @@ def _turns(measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def played(measured: Sequence[Measured]) -> dict[str, list[TurnTrace]]:
-    """Return all traces of each mode. In each mode the turns are numbered from 1, since each
-    session of the mode begins its own numbers at 1 again."""
+    """Return all traces of each mode, by the mode's name. The turns of a mode are renumbered from 1
+    on, because every session begins its own numbers at 1."""
     return {
         name: [
             replace(trace, turn=number)

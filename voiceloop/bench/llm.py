@@ -42,7 +42,7 @@ data."""
 TEMPERATURE = 0.8
 """The temperature with --sampled, if `llm.temperature` is 0."""
 PLAIN, OWN = "none", "speculative"
-"""Names of the target without a draft, and of the engine as configured."""
+"""Names of two modes: the target without a draft, and the engine as configured."""
 CHAIN = " (chain)"
 """Suffix to the name of a draft that can draft trees, but is measured with chains only."""
 CONFIDENCE = 0.95
@@ -67,7 +67,7 @@ class DecodingPlan:
 def chosen(command: BenchLlm) -> LlmConfig:
     """Return the settings of the language model, with the options of the command applied.
 
-    Penalties and stop texts are removed, so that replies are as long as they may be.
+    Penalties and stop texts are removed, because they could make replies shorter.
     """
     config = command.settings.llm
     return replace(
@@ -85,7 +85,8 @@ def chosen(command: BenchLlm) -> LlmConfig:
 
 
 def run(command: BenchLlm, progress: Progress) -> Found:
-    """Run the command. Raises as `measure`, and ConfigError for any engine but `speculative`."""
+    """Run `voiceloop bench llm`. Raises what `measure` raises, and ConfigError if `llm.engine` is
+    not `speculative`."""
     if (engine := command.settings.llm.engine) != "speculative":
         raise ConfigError(
             f"llm.engine is {engine}, and bench llm measures how models decode in this process",
@@ -163,7 +164,9 @@ def _modes(
 
 
 def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
-    """Load the engine as configured. Return it, and an engine over its target without a draft."""
+    """Load the engine as configured. Return two engines by the names of their modes: `PLAIN`, over
+    its target without a draft, and `OWN`, the engine itself. `OWN` is left out if there is no
+    draft."""
     progress("loading the models")
     llm = SpeculativeLlm(*load_pair(config), config)
     return {PLAIN: without_draft(llm), **({OWN: llm} if drafts(llm) else {})}
@@ -172,8 +175,8 @@ def _own(config: LlmConfig, progress: Progress) -> dict[str, SpeculativeLlm]:
 def _every(
     config: LlmConfig, refused: dict[str, str], progress: Progress
 ) -> dict[str, SpeculativeLlm]:
-    """Load an engine for each draft, plain decoding first. If a draft cannot be used, leave it out
-    and add the reason to `refused`."""
+    """Load an engine for each draft and return them by name, plain decoding first. If a draft
+    cannot be used, leave it out and add the reason to `refused`."""
     engines: dict[str, SpeculativeLlm] = {}
     for name in _names(config):
         progress(f"loading the draft {name}" if name != PLAIN else "loading the target")
@@ -183,7 +186,7 @@ def _every(
         except EngineError as error:
             if name == PLAIN:
                 raise
-            if not isinstance(error, ModelNotFound):  # otherwise it is another kind of model
+            if not isinstance(error, ModelNotFound):  # which means that it is no language model
                 refused[name] = error.message
             continue
         if name == "auto" and not trained(llm):
@@ -256,8 +259,8 @@ def refuse_empty(answers: Mapping[str, Sequence[MeasuredReply]]) -> None:
 def _models(
     own: Sequence[MeasuredReply], before: LlmCounters, after: LlmCounters
 ) -> dict[str, float | None]:
-    """Return the draft's ms per drafted token, and the sum of both
-    models' ms per token of the replies in `own`.
+    """Return the draft's time per drafted token, and the time of draft and target per token of the
+    replies `own`. Both are in ms; the first is None if no token was drafted.
 
     `before` and `after` are the counters before and after the replies.
     """
@@ -271,7 +274,8 @@ def _models(
 
 
 def _over_plain(own: Sequence[MeasuredReply], plain: Sequence[MeasuredReply]) -> dict[str, Any]:
-    """Return the median ratio of token rates, its interval, and the share of equal replies."""
+    """Compare the replies `own` with those of plain decoding to the same prompts. Return the median
+    ratio of tokens per second, its confidence interval, and the share of equal replies."""
     ratios = [one.rate / other.rate for one, other in zip(own, plain, strict=True)]
     low, high = bootstrap(np.array(ratios), np.median, CONFIDENCE)
     same = sum(one.ids == other.ids for one, other in zip(own, plain, strict=True))

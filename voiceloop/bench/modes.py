@@ -34,7 +34,7 @@ class DecodingMode(Protocol):
 
 
 class OurMode:
-    """A mode that uses our engine, plain or speculative."""
+    """A decoding mode of voiceloop's own engine, with or without a draft."""
 
     def __init__(self, conversation: SpeculativeConversation, max_new_tokens: int) -> None:
         """Use a conversation whose replies have at most `max_new_tokens` tokens."""

@@ -17,7 +17,8 @@ class Progress:
         self._shown = -PAUSE_S
 
     def __call__(self, text: str) -> None:
-        """Show `text`, on a terminal in place of the text before it."""
+        """Show `text`. On a terminal it replaces the text before it; elsewhere it is left out if
+        the last one is less than `PAUSE_S` old."""
         if self._stream.isatty():
             self._write(f"\r\x1b[K{text}")
         elif perf_counter() - self._shown >= PAUSE_S:

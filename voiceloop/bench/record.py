@@ -38,11 +38,12 @@ class BenchRecord:
 def spread(
     values: Iterable[float | None], points: Sequence[int] = (50, 95)
 ) -> dict[str, float | None]:
-    """Return percentiles of the values that are not None, to two places; None without values."""
+    """Return percentiles of the values that are not None, rounded to two decimal places. Without
+    values each of them is None."""
     found = percentiles([value for value in values if value is not None], points)
     return {name: None if value is None else round(value, 2) for name, value in found.items()}
 
 
 def share(part: int, whole: int) -> float | None:
-    """Return `part / whole`, to four places; None if `whole` is 0."""
+    """Return `part / whole`, rounded to four decimal places; None if `whole` is 0."""
     return round(part / whole, 4) if whole else None

@@ -1,7 +1,7 @@
 """A folder of recordings as clips, for `voiceloop bench latency --input DIR`.
 
-A file `NAME.txt` beside `NAME.wav` may have the words of the recording. Nothing else is known of
-it. This module knows nothing of suites.
+A file `NAME.txt` beside `NAME.wav` may have the words of the recording. It is not known where in
+the recording they are spoken. This module knows nothing of suites.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ SPEECH = "VOICELOOP_SPEECH"
 """The environment variable that names a folder of people's recordings."""
 SUFFIXES = (".flac", ".ogg", ".wav")
 BACKGROUND_S = 6
-"""Length of the noise that follows a recording; it is repeated."""
+"""Length in seconds of the noise that follows a recording. The noise is repeated."""
 STEP_MS = 10
-"""Length over which the level of a recording is measured."""
+"""Length in ms of the pieces of a recording whose levels are measured."""
 QUIETEST, LOUDEST = -90.0, -45.0
 """Bounds of the level of the noise after a recording, in dB relative to full scale."""
 
 
 def of_people(given: Path | None) -> Path | None:
-    """Return the folder of people's recordings: `given`, or else the one that `SPEECH` names."""
+    """Return the folder of people's recordings: `given`, or else the one that `SPEECH` names, or
+    else None."""
     known = os.environ.get(SPEECH)
     return given or (Path(known) if known else None)
 
 
 def read_folder(folder: Path) -> tuple[Clip, ...]:
-    """Read the recordings in `folder`, sorted by name. Noise as loud as its quietest part follows
-    each of them.
+    """Read the recordings in `folder`, sorted by name. Each is followed by noise at the level of
+    the quietest part of the recording.
 
     Raises AudioError for a folder without recordings, for a recording that cannot be read, and for
     a transcript that is not text.
@@ -63,14 +64,15 @@ def _clip(path: Path) -> Clip:
 
 
 def _floor(pcm: Pcm) -> float:
-    """Return the level of the quietest part of `pcm`, in dB relative to full scale."""
+    """Return the level of the quietest part of `pcm`, in dB relative to full scale: the 5th
+    percentile of its levels, within `QUIETEST` and `LOUDEST`."""
     step = samples(STEP_MS)
     levels = [dbfs(pcm[at : at + step]) for at in range(0, len(pcm), step)]
     return float(np.clip(np.percentile(levels, 5), QUIETEST, LOUDEST))
 
 
 def _transcript(path: Path) -> str | None:
-    """Return the words in `path`; None if there is no such file, or nothing in it."""
+    """Return the words in the file `path`; None if the file is missing or empty."""
     try:
         return " ".join(path.read_text(encoding="utf-8").split()) or None
     except FileNotFoundError:

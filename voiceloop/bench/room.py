@@ -24,12 +24,13 @@ class Room:
     """
 
     interrupted: int | None = None
-    """Sample of the stream at which an interrupting sound began; only rooms of the lab have one."""
+    """Index of the stream's sample at which an interrupting sound began; None without such a sound.
+    Only rooms of the lab have one."""
 
     def __init__(self, clip: Clip) -> None:
         self.clip = clip
         self.position = 0
-        """Samples that have been recorded."""
+        """Number of samples that have been recorded."""
         self._begun = 0.0
 
     @property

@@ -1,7 +1,7 @@
-"""The order in which compared contestants take turns.
+"""The order in which contestants, such as modes, work on the items of a measurement.
 
-For each item all contestants work directly one after the other. With each new item, another
-contestant begins. So a temporary slowdown of the machine slows down all of them.
+On each item all contestants work directly one after the other. With each new item, another
+contestant begins. So a temporary slowdown of the machine slows down all contestants.
 """
 
 from __future__ import annotations

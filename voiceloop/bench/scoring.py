@@ -17,12 +17,12 @@ class WordErrors:
     """How a transcript differs from what was said."""
 
     words: int
-    """Words that were said."""
+    """Number of words that were said."""
     errors: int
-    """Smallest number of words that can have been replaced, left out and added."""
+    """Number of replaced, missing and added words in the alignment with the fewest errors."""
     tail: int
-    """Largest number of words at the end that are entirely left out in some alignment with the
-    fewest errors."""
+    """Number of words that are missing at the end of the transcript. It is the largest k with this
+    property: without the last k words that were said, there are k errors fewer."""
 
 
 def plain_words(text: str) -> list[str]:

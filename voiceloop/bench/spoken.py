@@ -2,7 +2,7 @@
 
 espeak-ng carries the phase of its pitch from one utterance to the next, so its samples depend on
 everything that it has spoken before. Therefore each call starts it in a new process. The starter
-recogniser was trained on no voice like those of flite.
+recogniser was not trained on the voices of flite, nor on similar ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ ESPEAK_VOICES = (
 Variants with breath are left out, because espeak-ng draws breath at random without a seed.
 """
 FLITE_VOICES = ("awb", "kal16", "rms", "slt")
-"""Voices of flite at 16 kHz that can say any text: three of people, and one made of diphones."""
+"""Voices of flite at 16 kHz that can say any text. `kal16` is made of diphones; the others are
+statistical models of a speaker."""
 SLOWEST, FASTEST = 0.85, 1.1
 """Bounds of the speeds that are drawn; 1.0 is a voice's own speed."""
 INSTALL = "install the package flite, or choose a suite that does without: --suite starter"
@@ -51,7 +52,7 @@ class Line:
 
 
 def draw_voice(rng: Rng, voices: Sequence[str] = ESPEAK_VOICES) -> tuple[str, float]:
-    """Draw a voice and its speed."""
+    """Draw one of `voices`, and a speed."""
     return voices[int(rng.integers(len(voices)))], float(rng.uniform(SLOWEST, FASTEST))
 
 

@@ -4,8 +4,8 @@
     questions  questions and requests of many kinds for any models, in voices of flite
     bargein    questions with long answers
 
-Each clip is drawn from the suite's name, the seed and its own number. So the same seed gives the
-same samples, and a longer suite begins with the clips of a shorter one.
+A clip depends only on the suite's name, the seed and the number of the clip. So the same seed gives
+the same samples, and a longer suite begins with the clips of a shorter one.
 """
 
 from __future__ import annotations
@@ -37,28 +37,32 @@ Item = TypeVar("Item")
 
 _FOLDER = Path(__file__).parent
 SENTENCES = tomllib.loads((_FOLDER / "sentences.toml").read_text(encoding="utf-8"))
-"""Lines by kind. A mark `|` or `~` before a word says that the user may have finished before it."""
+"""Lines by kind. A mark, `|` or `~`, is before each word at which the user may have finished
+already."""
 GENERAL = tuple((_FOLDER / "questions.txt").read_text(encoding="utf-8").splitlines())
-"""Facts, advice, opinions, small talk and requests, short and long, none of the starter models'
-domain. They are written in words only, so that transcripts can be compared."""
+"""Questions and requests of many kinds, short and long. None of them belongs to the starter models'
+domain. They have no digits, so that transcripts can be compared."""
 
 LEAD_MS = (300.0, 700.0)
-"""Bounds of the silence before speech, drawn so that speech begins anywhere in a VAD window."""
+"""Bounds of the silence before speech, in ms. Its length is random, so that speech may begin
+anywhere in a window of the VAD."""
 TAIL_MS = 300.0
-"""Silence at the end of the clip. After it the background goes on."""
+"""Silence at the end of a clip, in ms. After the clip, its background goes on."""
 SPEECH_DBFS = (-30.0, -24.0)
-"""Bounds of the RMS level of speech. Its loudest samples are some 20 dB above that."""
+"""Bounds of the RMS level of speech, in dB relative to full scale. The loudest samples of the
+speech are some 20 dB above that level."""
 BACKGROUND_S = 6
-"""Length of the background noise; it is repeated."""
+"""Length of the background noise in seconds. The noise is repeated."""
 FADE_MS = 3
-"""Fade at both edges of espeak-ng's speech, which may begin or end in the middle of a sound."""
+"""Length in ms of the fades at the beginning and the end of espeak-ng's speech, which may begin or
+end in the middle of a sound."""
 MARGIN_MS = 5
-"""Sound below the audible level that is kept on both sides of speech."""
+"""Length in ms of the sound that is kept before the first and after the last audible sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The number of a clip, its random generator, and its voice."""
+    """The random choices of one clip: its random generator, and its voice and speed."""
 
     suite: str
     index: int
@@ -125,7 +129,7 @@ def _clip(drawn: Drawn, text: str, pcm: Pcm, fade: int) -> Clip:
 
 
 def in_room(drawn: Drawn, sound: Pcm, said: ClipSpeech) -> Clip:
-    """Make a clip of `sound` with the noise of a quiet room."""
+    """Make a clip of `sound`, with `TAIL_MS` of silence after it and the noise of a quiet room."""
     background = room(drawn.rng, BACKGROUND_S * SPEECH_RATE)
     sound = np.concatenate((sound, silence(samples(TAIL_MS))))
     pcm = sound + np.resize(background, len(sound))

@@ -1,7 +1,7 @@
 """Makes takes: a take is the record of a real session that heard one clip in one mode.
 
-Compared modes replay the endpoint decisions of another take, so that no mode gains by deciding
-later. This module computes no figures.
+Modes that are compared replay the endpoint decisions of the same take. So they have the same
+endpoints, and differ only in the rest of the latency. This module computes no figures.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ SPEAKER_RATE = 24_000
 HEARD_S = 0.2
 """Seconds of each reply that are played in real time, if only its beginning matters."""
 PATIENCE_S = 4.0
-"""Seconds after the clip at which a turn is ended by force: babble may keep it from ending."""
+"""Seconds that a turn may be longer than its clip. Then it is ended by force, because babble in the
+background may keep it from ending."""
 LIMIT_S = 60.0
 """Seconds beyond the length of its clip after which a take fails with TimeoutError."""
 
@@ -68,7 +69,7 @@ class RecordingDetector(SpeechDetector):
         return self._remembered(super().feed(frame, probability))
 
     def between(self, rest: AudioFrame) -> Iterable[TurnEvent]:
-        """Return the events of the beginning of the next frame, and record them."""
+        """Return the events of `rest`, the beginning of the next frame, and record them."""
         return self._remembered(super().between(rest))
 
     def end(self) -> TurnEnded:

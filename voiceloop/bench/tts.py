@@ -1,7 +1,8 @@
 """`voiceloop bench tts`: measures the first sound, the speed and the clarity of a synthesizer.
 
-Replies are cut into clauses, which are synthesised one after the other without a pause. A
-recogniser may transcribe them. This module uses engines through their protocols only.
+Replies are cut into clauses, which are synthesised one after the other without a pause. With
+`--recognise`, a recogniser transcribes the replies. This module uses engines through their
+protocols only.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from voiceloop.tts.clauses import cut
 from voiceloop.types import Clause, Pcm
 
 MARGIN_MS = 300.0
-"""Silence on both sides of a reply that is transcribed."""
+"""Silence before and after a reply that is transcribed, in ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class SpokenClause:
 
 
 def texts() -> list[str]:
-    """Return the replies that are spoken."""
+    """Return the texts that may be spoken, one for each reply."""
     text = (files("voiceloop.bench") / "replies.txt").read_text(encoding="utf-8")
     return text.splitlines()
 
@@ -71,7 +72,8 @@ def heard(asr: Asr, sound: Pcm, rate: int) -> str:
 
 
 def run(command: BenchTts, progress: Callable[[str], None]) -> Found:
-    """Load the engines and measure. Raises ConfigError, and what loading raises."""
+    """Load the engines and measure them. Raises ConfigError for a number of replies that is out of
+    range, and what loading raises."""
     most, config = len(texts()), command.settings
     if not 0 < command.replies <= most:
         raise ConfigError(f"there are {most} replies", f"set --replies to 1 to {most}")
@@ -99,7 +101,8 @@ def run(command: BenchTts, progress: Callable[[str], None]) -> Found:
 def measure(
     replies: Sequence[str], tts: Tts, asr: Asr | None, progress: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the figures of a synthesizer, and `asr`'s transcripts of `replies` if it is given."""
+    """Speak `replies` with `tts`. Return its figures, and the transcripts by `asr`, which are empty
+    if `asr` is None."""
     clauses, compared = list[SpokenClause](), list[dict[str, Any]]()
     speak(tts, texts()[0])  # the first call is slower than all others
     for number, text in enumerate(replies):

@@ -1,7 +1,7 @@
 """Computes figures from takes of known speech: latency with its parts, endpoints, words, waste.
 
-Latency is counted from the true last voiced sample if that is known, not from the one that the
-voice detector found. This module knows neither engines nor clocks.
+Latency is counted from the true last voiced sample. If it is not known, the sample that the speech
+detector found is used instead. This module knows neither engines nor clocks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from voiceloop.trace.record import Lane, Mark, endpoint_to_sound_ms, parts_ms, v
 from voiceloop.types import TurnTrace
 
 MISSED_MS = 1500.0
-"""An endpoint that comes later than this after the end of speech counts as missed."""
+"""An endpoint counts as missed if it comes more than this many ms after the end of speech."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Behind:
     """Delays of a partial transcript behind the end of its audio, in milliseconds."""
 
     begun: float
-    """Delay of the start of its decode. If it exceeds a window of the VAD, audio has piled up."""
+    """Delay of the start of its decode. If this is longer than a window of the VAD, audio had to
+    wait for the recogniser."""
     arrived: float
     """Delay of the transcript itself."""
     replaced: float | None
@@ -42,7 +43,7 @@ class Behind:
 class Outcome:
     """The results of one clip in one mode.
 
-    Its fields are the columns of the report.
+    Most of its fields are also keys of the clip in the record.
     """
 
     voice_to_voice_ms: float | None
@@ -108,9 +109,10 @@ def outcome(take: Take, said: ClipSpeech) -> Outcome:
 
 
 def _endpoints(take: Take, said: ClipSpeech) -> tuple[int, int | None]:
-    """Return the number of endpoints before the end of speech, and the delay in samples of the
-    first endpoint after the end of speech. The delay is None if there is no such endpoint in time.
-    If the true end of speech is unknown, the last endpoint counts as the first one after it."""
+    """Return the number of endpoints before the end of speech, and the delay of the first endpoint
+    after it, in samples. The delay is None if the first endpoint after the end of speech comes
+    later than `MISSED_MS`, or if there is none. If the true end of speech is not known, only the
+    last endpoint counts as one after it, with its delay after the detected end."""
     ends = [event for event in take.events if isinstance(event, TurnEnded)]
     if said.end is None:
         return max(0, len(ends) - 1), ends[-1].sample - ends[-1].speech_end if ends else None
@@ -191,7 +193,8 @@ def mode_figures(
 
 
 def paired(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float, float]]:
-    """Return pairs of voice-to-voice times of the same clips, if both were answered."""
+    """Return the voice-to-voice times of each clip in `slow` and in `fast`, as pairs in ms. Clips
+    that were not answered in both are left out."""
     return [
         (one.voice_to_voice_ms, other.voice_to_voice_ms)
         for one, other in zip(slow, fast, strict=True)
@@ -202,7 +205,7 @@ def paired(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float
 def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
     """Return the median voice-to-voice time of `slow` divided by that of `fast`.
 
-    Only clips that both answered count. None if there is none.
+    Only clips that were answered in both count. None if there is no such clip.
     """
     both = paired(slow, fast)
     if not both:
@@ -211,6 +214,7 @@ def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
 
 
 def cpu_ratio(one: Sequence[Outcome], other: Sequence[Outcome]) -> float | None:
-    """Return the median, over the clips, of the processor time of `one` divided by `other`'s."""
+    """Return the median ratio of processor times over the clips: `one` divided by `other`. None
+    without clips."""
     both = [a.cpu_s / b.cpu_s for a, b in zip(one, other, strict=True) if b.cpu_s]
     return round(median(both), 3) if both else None

@@ -56,7 +56,8 @@ def frames(pcm: bytes) -> list[str]:
 
 @asynccontextmanager
 async def connected(url: str, *, resume: bool = False) -> AsyncIterator[ClientConnection]:
-    """Open a session in which the server sends transcripts and traces."""
+    """Open a session in which the server sends transcripts and traces. With `resume` it also sends
+    tokens, with which the session can be resumed."""
     async with connect(url, compression=None, max_size=None) as socket:
         await socket.recv()
         audio = {"input": {"transcription": {}, "turn_detection": {"type": "semantic_vad"}}}
@@ -77,8 +78,8 @@ class HeardAnswer:
 
     samples: int = 0
     first_audible: float | None = None
-    """When the first audible sample sounds for a client that plays audio on arrival; None before an
-    audible sample has arrived."""
+    """When the first audible sample is played, if the client plays audio as soon as it arrives.
+    None until an audible sample has arrived."""
     plays_until: float = 0.0
     """When all audio that has arrived will have been played."""
     last: float = 0.0
@@ -127,7 +128,8 @@ class Received:
 
 
 class Caller:
-    """A client that streams its microphone: its words if it has any, and silence otherwise."""
+    """A client that streams audio without a break: its questions, if it has any, and silence for
+    the rest of the time."""
 
     def __init__(self, number: int, calls: Calls) -> None:
         self._number = number
@@ -137,7 +139,7 @@ class Caller:
         self._rng = random.Random(number)
         self.sending: deque[str] = deque()
         self._sent: list[float] = []
-        """When each frame was sent."""
+        """When each frame was sent, in seconds of the event loop's clock."""
         self.received = Received()
         self.turns: list[CallerTurn] = []
 
@@ -168,7 +170,8 @@ class Caller:
             self.received.take(json.loads(message), anyio.current_time())
 
     async def ask(self, name: str) -> CallerTurn:
-        """Say the sound `name`, and return the turn with its results."""
+        """Say the sound `name`, and return the turn with its results. Without an answer within
+        `PATIENCE_S` the turn is lost."""
         earlier = len(self.received.traces)
         begun = len(self._sent) + len(self.sending)
         self.sending.extend(self.sounds[name])
@@ -179,8 +182,8 @@ class Caller:
         return turn
 
     async def over(self, earlier: int) -> Event:
-        """Wait for the trace of an answered turn after the first `earlier` traces, and return
-        it."""
+        """Wait until the trace of an answered turn has arrived, and return it. The first `earlier`
+        traces are skipped."""
         while True:
             for event in self.received.traces[earlier:]:
                 if event["response_id"] is not None:
@@ -188,8 +191,8 @@ class Caller:
             await self.received.changed.wait()
 
     def _with_results(self, turn: CallerTurn, event: Event, end: int) -> CallerTurn:
-        """Return `turn` with the results in its trace. The speech of the turn ends before sample
-        `end`."""
+        """Return `turn` with the results of its trace in `event`. The speech of the turn ends
+        before sample `end`."""
         item_id = self.received.items.get(event["response_id"], "")
         answer = self.received.answers.get(item_id, HeardAnswer())
         trace = event["trace"]

@@ -16,7 +16,8 @@ _spread = partial(spread, points=(50, 95, 99))
 
 
 def answers(turns: Sequence[CallerTurn]) -> dict[str, Any]:
-    """Return how soon the answers to `turns` came, and how often their audio ran out."""
+    """Return figures of the answers to `turns`: how many came, how soon, and how often their audio
+    ran out."""
     done = [turn for turn in turns if turn.outcome == "done"]
     return {
         "turns": len(turns),
@@ -43,7 +44,8 @@ def understood(turns: Sequence[CallerTurn], texts: Mapping[str, str | None]) -> 
 
 
 def same_transcripts(alone: Sequence[CallerTurn], loaded: Sequence[CallerTurn]) -> float | None:
-    """Return the share of loaded turns with the same transcript as when one client was alone."""
+    """Return the share of the turns `loaded` that have the same transcript as the turn of the same
+    sound in `alone`. None if no sound is in both."""
     transcripts = {turn.said: turn.transcript for turn in alone}
     same = [
         turn.transcript == transcripts[turn.said] for turn in loaded if turn.said in transcripts
@@ -52,7 +54,8 @@ def same_transcripts(alone: Sequence[CallerTurn], loaded: Sequence[CallerTurn]) 
 
 
 def fairness(turns: Sequence[CallerTurn]) -> float | None:
-    """Return the largest median endpoint-to-sound time of a client over the smallest one."""
+    """Compare the median endpoint-to-sound times of the clients. Return the largest divided by the
+    smallest; None without such times."""
     own: dict[int, list[float]] = defaultdict(list)
     for turn in turns:
         if turn.endpoint_to_sound_ms is not None:

@@ -120,7 +120,8 @@ class LoadMeasurement:
         return BenchRecord("load", machine, settings, {"alone": answers, **found}, single)
 
     async def loaded(self, service: Service, alone: CallResults) -> dict[str, Any]:
-        """Return the figures of all clients at once."""
+        """Run all clients at the same time and return their figures. `alone` has the results of one
+        client alone."""
         plan, names = self.plan, tuple(self.said)
         before = memory_mb()
         self.progress(f"{self._sessions} clients")
@@ -161,7 +162,8 @@ class LoadMeasurement:
         return CallResults.of(found)
 
     def calls(self, **what: Any) -> dict[str, Any]:
-        """Return a `Calls` with all sounds, as a dictionary. `what` has its other fields."""
+        """Return a `Calls` as a dictionary. It has all sounds; `what` gives the rest of its
+        fields."""
         url = f"ws://localhost:{self._port}/v1/realtime"
         sounds = {
             name: base64.b64encode(_wire(clip.pcm)).decode() for name, clip in self.said.items()
@@ -177,7 +179,7 @@ class LoadMeasurement:
         `during` is called once all clients are connected. Raises VoiceloopError if they fail.
         """
         command = [sys.executable, "-m", module]
-        # In a session of its own, the process does not get Ctrl-C from the terminal.
+        # A process in a new POSIX session does not get Ctrl-C from the terminal.
         apart = await anyio.open_process(command, stderr=None, start_new_session=True)
         async with apart as process:
             assert process.stdin is not None and process.stdout is not None
@@ -200,7 +202,7 @@ def said(suite: SuiteName, count: int) -> dict[str, Clip]:
 
 
 def _end(clip: Clip) -> int:
-    """Return the sample after the last one of speech, at `RATE`."""
+    """Return the index of the sample after the end of speech in `clip`, at `RATE`."""
     assert clip.said.end is not None, "suites know where their speech ends"
     return round(clip.said.end * RATE / SPEECH_RATE)
 

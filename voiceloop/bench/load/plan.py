@@ -1,4 +1,5 @@
-"""The instructions for the clients of the load, and their results. Both pass between processes."""
+"""The instructions for the clients of the load, and the clients' results. Both are sent between
+processes as JSON."""
 
 from __future__ import annotations
 
@@ -14,26 +15,29 @@ FRAME_MS = 20
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Clients that connect at once, and stay until the speaking ones have said everything."""
+    """Clients that connect at the same time, and stay until the speaking ones have said
+    everything."""
 
     url: str
     speaking: tuple[tuple[str, ...], ...] = ()
-    """Names of the sounds of each speaking client, which waits for an answer after each."""
+    """For each speaking client, the names of the sounds that it says. After each sound it waits for
+    an answer."""
     quiet: int = 0
-    """Clients that send silence."""
+    """Number of clients that send silence."""
     idle: int = 0
-    """Clients that send nothing."""
+    """Number of clients that send nothing."""
     sounds: Mapping[str, str] = field(default_factory=dict[str, str])
     """Sounds by name, as PCM16 in base64."""
     ends: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The sample after the last audible one of each sound, at `RATE`."""
+    """The end of speech in each sound: the index of the sample after the last audible one, at
+    `RATE`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerTurn:
     """One turn of a client, with its results as the client saw them.
 
-    Its fields are the columns of the report.
+    Its fields are the keys of a turn in the record.
     """
 
     client: int
@@ -44,25 +48,28 @@ class CallerTurn:
     """Outcome in the trace; `lost` if no trace came in time."""
     transcript: str = ""
     samples: int = 0
-    """Samples of the answer that arrived."""
+    """Number of samples of the answer that arrived."""
     voice_to_voice_ms: float | None = None
     """Milliseconds from the last audible sample of the client's speech to the first audible sample
-    of the answer, for a client that plays audio on arrival."""
+    of the answer, if the client plays audio as soon as it arrives."""
     found_late_ms: float = 0.0
     """Milliseconds from the true end of speech to the end that the server found. The server's own
     figures count from the end that it found."""
     parts_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     """The parts of `served_voice_to_voice_ms`."""
     served_voice_to_voice_ms: float | None = None
-    """Voice to voice in the server's trace, without the transport from and to the client."""
+    """Milliseconds from voice to voice in the server's trace, without the transport from and to the
+    client."""
     served_endpoint_to_sound_ms: float | None = None
     """Milliseconds from the endpoint to the first audible sample, in the server's trace."""
     underruns: int = 0
-    """Times that the audio ran out within the answer, for a client that plays audio on arrival."""
+    """Times that the audio ran out within the answer, if the client plays audio as soon as it
+    arrives."""
 
     @property
     def added_ms(self) -> float | None:
-        """Milliseconds that the transport to and from the server adds to the session's time."""
+        """Milliseconds that the transport to and from the server adds to the voice-to-voice time of
+        the server's trace. None if a time is missing."""
         if self.voice_to_voice_ms is None or self.served_voice_to_voice_ms is None:
             return None
         return self.voice_to_voice_ms - self.found_late_ms - self.served_voice_to_voice_ms
