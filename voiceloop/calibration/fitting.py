@@ -1,8 +1,9 @@
-"""Fit a calibration to a model's end probabilities at many silences, or find that the last word
-before a silence tells just as well whether the turn is over.
+"""Fits a calibration to a model's end probabilities at many silences.
 
-An endpoint policy costs delay at true ends, and cut-offs at pauses. A pause within a request is
-assumed to last from 200 to 700 ms, uniformly distributed. This module knows no models and no files.
+A calibration must be better than a policy that only looks at the last word before a silence. A
+policy has two costs: delay at true ends, and cut-offs at pauses within a request. The length of a
+pause is assumed to be uniformly distributed from 200 to 700 ms. This module knows no models and no
+files.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from voiceloop.config import TurnConfig
 from voiceloop.types import Calibration
 
 SHORTEST_MS, LONGEST_MS = 200.0, 700.0
-"""Shortest and longest pause within a request."""
+"""Shortest and longest pause within a request, in ms."""
 MOST_CUT_OFFS = 0.05
 """Maximum share of the pauses after incomplete words that may end a turn."""
 CUT_OFF_MS = 20_000.0
 """Cost of a cut-off after incomplete words, in ms of silence at true ends. It is 4 s times 5. The
-factor 5 is for errors of the recogniser: with recognised words, turns are cut off 5 times as often
-as with the exact words."""
+factor 5 is for errors of the recogniser: turns with recognised words are cut off 5 times more often
+than turns with the exact words."""
 THRESHOLDS = 80
 """Number of thresholds that are tried: evenly spaced quantiles of the probabilities."""
 STEP_MS = 20
@@ -44,7 +45,7 @@ class JudgedSilence:
     kind: Kind
     probability: float
     unfinished: bool
-    """Whether the last word needs another one after it."""
+    """Whether the last word needs another one after it, like `to`."""
     exchanges: int = 0
     """Number of exchanges before the request."""
 
@@ -54,7 +55,7 @@ class Cost:
     """The cost of an endpoint policy."""
 
     delay_ms: float
-    """Mean silence before the end of a turn that is over."""
+    """Mean silence in ms from the end of what the user says to the end of the turn."""
     incomplete: float
     """Share of the pauses after incomplete words that end the turn."""
     whole: float
@@ -89,7 +90,8 @@ def cost(judged: Sequence[JudgedSilence], waits_ms: Iterable[float]) -> Cost:
 def words_ms(
     judged: Sequence[JudgedSilence], complete_ms: float, incomplete_ms: float
 ) -> list[float]:
-    """Return the wait at each silence in ms, if the last word alone decides."""
+    """Return the wait at each silence in ms, if the last word alone decides: `incomplete_ms` after
+    a word that needs another one, `complete_ms` after others."""
     return [incomplete_ms if one.unfinished else complete_ms for one in judged]
 
 
@@ -104,8 +106,8 @@ def probability_ms(
 
 
 def words_at(judged: Sequence[JudgedSilence], delay_ms: float, config: TurnConfig) -> Cost:
-    """Return the cost if the last word alone decides, at a mean delay of `delay_ms`, or at the
-    shortest possible mean delay if `delay_ms` is shorter."""
+    """Return the cost of a policy in which the last word alone decides. Its mean delay is
+    `delay_ms`, or the shortest that this policy can have, if that is longer."""
     unsure = float(np.mean([one.unfinished for one in judged if one.kind == "end"]))
     incomplete_ms = float(config.incomplete_ms)
     rest = (delay_ms - unsure * incomplete_ms) / max(1 - unsure, 1e-9)
@@ -139,8 +141,8 @@ def _wait_ms(probability: float, calibration: Calibration, config: TurnConfig) -
 
 
 def shift_of(judged: Sequence[JudgedSilence]) -> float:
-    """Return how much higher the median log-odds of true ends are after an exchange than in a first
-    turn; 0 if either has no true ends."""
+    """Return the median log-odds of true ends in later turns, minus the median in first turns. The
+    result is 0 if later turns or first turns have no true ends."""
 
     def middle(later: bool) -> float:
         own = [
@@ -167,9 +169,10 @@ def _best(raw: Sequence[JudgedSilence], config: TurnConfig) -> Calibration | Non
     silences = np.append(silences, config.hangover_ms)
 
     def mean(of: Sequence[Kind], value: Array, unsure: float, no: float) -> Array:
-        """Return the mean cost at silences of the kinds `of`: [silences, upper thresholds, lower
-        thresholds]. A probability from the upper threshold on costs `value`, one between the
-        thresholds `unsure`, and one below both `no`."""
+        """Return the mean cost at silences of the kinds `of`, as an array [silences, upper
+        thresholds, lower thresholds]. A probability costs `value` (one for each of `silences`) if
+        it reaches the upper threshold, `unsure` if it lies between the thresholds, and `no` if it
+        is below both."""
         own = np.sort([one.probability for one in judged if one.kind in of])
         if not len(own):
             return np.zeros((len(silences), len(thresholds), len(thresholds)))

@@ -1,8 +1,8 @@
 """Calibration in idle time: the language model judges the bundled requests while nobody needs it.
 
 A step is one pass of the model over a few words. It begins only when all models have been quiet for
-a while. So a user who begins to speak does not wait for it: the step is over long before there are
-words to read.
+a while. A user who begins to speak then does not wait for the step: it is over long before there
+are words to read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ logger = logging.getLogger(__name__)
 QUIET_S = 2.0
 """Idle time begins when no model has had work for this many seconds."""
 SHORTEST_S = 0.001
-"""Shortest wait in seconds. A wait as short as a rounding error might not advance the clock."""
+"""Shortest wait in seconds. A much shorter one could be lost to rounding, and the clock would never
+advance."""
 
 
 def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
     """Yield the model's judgement of each silence in the requests, one in each step.
 
-    Yield nothing if the model gives no probability. Every other request is the first of its
-    conversation; the others follow the history in `requests`.
+    Yield nothing if the model gives no probability. Requests with an even index are the first ones
+    of their conversation. The others follow the history in `requests`.
     """
     conversation = llm.conversation()
     first, later = requests.asked[::2], requests.asked[1::2]
@@ -54,7 +55,10 @@ def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
 
 async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
     """Calibrate the language model's end probabilities, and keep the calibrations in `folder`.
-    Languages that have a calibration for this very model are left out."""
+
+    Languages that have a calibration are left out, unless it is borrowed (`Llm.borrowed`). An error
+    is logged and ends only the calibration.
+    """
     try:
         await _calibrate(engines, folder)
     except Exception as error:

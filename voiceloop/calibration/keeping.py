@@ -1,4 +1,4 @@
-"""Files of calibrations: those that ship with voiceloop, and those found on this machine.
+"""Files of calibrations: those that ship with voiceloop, and those that this machine has computed.
 
 A calibration belongs to the fingerprint of a model and to a language. For each language a file has
 the fields of a `Calibration`, or says that the last word decides just as well. The shipped file
@@ -52,7 +52,8 @@ def of_family(family: str) -> Calibrations:
 
 
 def keep(fingerprint: str, name: str, found: Calibrations, folder: Path) -> None:
-    """Write the calibrations of the model called `name`. If that fails, log a warning."""
+    """Write the calibrations `found` of the model called `name` to a file in `folder` that is named
+    after `fingerprint`. If that fails, log a warning."""
     path = folder / f"{fingerprint}.toml"
     partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
@@ -66,7 +67,8 @@ def keep(fingerprint: str, name: str, found: Calibrations, folder: Path) -> None
 
 
 def written(found: Calibrations, name: str) -> str:
-    """Return the text of a file that `recall` can read."""
+    """Return the calibrations `found` of the model called `name` as the text of a file, which
+    `recall` can read."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)
     lines = [f"# How the end of a user's turn is told with {shown}.", f"method = {METHOD}"]
     for language, calibration in found.items():
@@ -100,7 +102,8 @@ def _kept(path: Path) -> Calibrations:
 
 
 def _calibrations(table: Mapping[str, Any]) -> Calibrations:
-    """Return the calibrations in a table. Raises ValueError or KeyError if one is not valid."""
+    """Return the calibrations in `table`, a file as read from TOML. Raises ValueError or KeyError
+    if a calibration is not valid."""
     return {language: _calibration(own) for language, own in table.items() if language != "family"}
 
 

@@ -1,4 +1,4 @@
-"""End probabilities: the text that they are computed for, and how two of them are compared."""
+"""End probabilities: the words that they are about, and their conversion to a common scale."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def bare(text: str) -> str:
 
 
 def comparable(probability: float, calibration: Calibration, exchanges: int) -> float:
-    """Convert an end probability to the scale of a first turn. If there were `exchanges` before it,
-    the calibration's shift is subtracted from the log-odds."""
+    """Convert an end probability to the scale of a first turn. If there were exchanges before the
+    turn, so that `exchanges` is not 0, the calibration's shift is subtracted from the log-odds."""
     if not exchanges or not 0 < probability < 1:
         return probability
     first = odds(probability) * math.exp(-calibration.shift)
@@ -29,6 +29,6 @@ def comparable(probability: float, calibration: Calibration, exchanges: int) -> 
 
 
 def odds(probability: float) -> float:
-    """Return p / (1 - p), with p kept at a distance of `CERTAIN` from 0 and from 1."""
+    """Return p / (1 - p), where p is `probability`, limited to `CERTAIN` ≤ p ≤ 1 - `CERTAIN`."""
     sure = min(max(probability, CERTAIN), 1 - CERTAIN)
     return sure / (1 - sure)

@@ -28,10 +28,10 @@ class Cut:
     """A place in a request where the user may be silent."""
 
     words: str
-    """Words before it, without punctuation at their end."""
+    """Words of the request before this place, without punctuation at their end."""
     kind: Kind
     unfinished: bool
-    """Whether the last word needs another one after it."""
+    """Whether the last word needs another one after it, like `to`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CalibrationRequest:
 
 
 def request(marked: str, spoken_in: Language, style: str = "") -> CalibrationRequest:
-    """Parse a request in the notation of en.txt."""
+    """Parse `marked`, a request in the notation of en.txt."""
     *parts, last = _CUT.split(marked.strip())
 
     def cut(said: str, kind: Kind) -> Cut:
