@@ -1,8 +1,8 @@
-"""The folder of one recording, for its owner alone.
+"""The folder of one recording, which only its owner may read.
 
-Every write goes to the system at once, so a recording that is cut off can be read up to that point.
-In a text, all complete lines can be read. In a sound, all samples can be read after the header,
-which says that the length is unknown. The functions here block, and raise OSError.
+Writes are not buffered, so a recording that is cut off can be read up to that point. In a text
+file, all complete lines can be read. In a sound file, the header says that the length is unknown,
+and all samples after the header can be read. The functions here block, and raise OSError.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from voiceloop.errors import VoiceloopError
 from voiceloop.types import Pcm
 
 MOST_BYTES = 1_000_000_000
-"""Maximum size of a recording: about two hours."""
+"""Maximum size of a recording in bytes. This is enough for about two hours."""
 
 
 class FullRecording(Exception):
@@ -31,8 +31,8 @@ class FullRecording(Exception):
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder for recordings, for its owner alone, unless it exists. Raises VoiceloopError
-    if nothing can be written to it."""
+    """Make the folder for recordings, readable by its owner alone, unless it exists. Raises
+    VoiceloopError if nothing can be written to the folder."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         why = "" if os.access(folder, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
@@ -65,7 +65,7 @@ class GrowingWav:
         return self._file.tell()
 
     def finish(self) -> None:
-        """Put the length into the header."""
+        """Write the length of the sound into the header."""
         size = self._file.seek(0, os.SEEK_END) - WAV_HEADER
         self._file.seek(0)
         _write(self._file, self._header(size - size % self._width))
@@ -75,7 +75,10 @@ class RecordingFolder:
     """A new folder for one recording. Used as a context manager, it closes its files."""
 
     def __init__(self, parent: Path, name: str, most_bytes: int = MOST_BYTES) -> None:
-        """Make the folder in `parent`; if `name` exists there, it gets a number."""
+        """Make the folder in `parent`. If `name` exists there, a number is added, as in `name-2`.
+
+        `most_bytes` is the maximum size of all files together.
+        """
         self.path = _new_folder(parent, name)
         self._most_bytes = most_bytes
         self._sizes: dict[str, int] = {}
@@ -90,14 +93,15 @@ class RecordingFolder:
         self._closing.close()
 
     def append(self, name: str, text: bytes) -> None:
-        """Append to a text file."""
+        """Append to the text file `name`. Raises FullRecording beyond the maximum size."""
         if name not in self._texts:
             self._texts[name] = self._create(name)
         self._grow(name, self._sizes.get(name, 0) + len(text))
         _write(self._texts[name], text)
 
     def put(self, name: str, rate: int, place: int, pcm: Pcm, *, floats: bool = False) -> None:
-        """Write samples to a wav file, beginning with index `place`."""
+        """Write samples to the wav file `name`, beginning with index `place`. Raises FullRecording
+        beyond the maximum size."""
         if name not in self._sounds:
             sound = GrowingWav(self._create(name), rate, floats=floats)
             self._closing.callback(sound.finish)
@@ -127,6 +131,7 @@ def _new_folder(parent: Path, name: str) -> Path:
 
 
 def _write(file: FileIO, data: bytes) -> None:
-    """Write all of `data`. A disk that takes only a part of it is full."""
+    """Write all of `data`. Raises OSError if the disk takes only a part of it, because it is
+    full."""
     if file.write(data) != len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -88,7 +88,7 @@ _EVENTS = {kind.__name__: kind for kind in get_args(Event)}
 
 
 def start_of(state: ConversationState) -> CoreStart:
-    """Return the record of a state that has seen no report yet."""
+    """Return the record of `state`, which must not have received any report yet."""
     settings = state.settings
     return CoreStart(
         *(FORMAT, settings.policy, settings.language.code),
@@ -98,7 +98,7 @@ def start_of(state: ConversationState) -> CoreStart:
 
 
 def state_of(start: CoreStart) -> ConversationState:
-    """Return the state that `start` records."""
+    """Return a new state with the values in `start`."""
     settings = DialogueSettings(
         *(start.policy, language(start.language)),
         *(start.answers, start.interruptible, start.thinks, start.reply),
@@ -107,7 +107,7 @@ def state_of(start: CoreStart) -> ConversationState:
 
 
 def tagged(value: object) -> dict[str, Any]:
-    """Return `value` under the name of its class."""
+    """Return a dictionary with one item: `value` under the name of its class."""
     return {type(value).__name__: value}
 
 
@@ -128,7 +128,7 @@ def _untagged(kinds: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
 
 
 def encoded(value: object) -> bytes:
-    """Return `value` as JSON on one line, the same for equal values."""
+    """Return `value` as JSON on one line. Equal values give equal lines."""
     return msgspec.json.encode(value, enc_hook=_of_numpy, order="deterministic")
 
 

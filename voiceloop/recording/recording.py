@@ -1,7 +1,8 @@
 """Records a conversation from outside of its session.
 
-A recording stands between the session and its microphone, its speaker, its view and its core. A
-thread writes everything that passes through it. If the recording fails, the conversation goes on.
+A recording stands between the session and its microphone, speaker, view and core. Everything that
+passes through the recording is written by a thread. If the recording fails, the conversation goes
+on.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Core = Callable[[ConversationState, Input, float], list[Action]]
 
 
 class Surroundings(NamedTuple):
-    """What a session is connected to."""
+    """The microphone, speaker, view and core that a session is connected to."""
 
     microphone: Microphone
     speaker: Speaker
@@ -47,8 +48,8 @@ class Surroundings(NamedTuple):
 
 
 class Recording:
-    """A recording of one conversation, from the first call of the core on. It is written while it
-    is used as a context manager."""
+    """A recording of one conversation. Used as a context manager, it is written while the context
+    lasts."""
 
     def __init__(
         self,
@@ -76,8 +77,8 @@ class Recording:
         self._append(form.SETTINGS, text.encode())
 
     def around(self, inner: Surroundings) -> Surroundings:
-        """Return surroundings for a session that pass everything on to and from `inner`, and record
-        it. Call this when the conversation begins."""
+        """Return surroundings for a session. They pass everything on between the session and
+        `inner`, and record it. Call this when the conversation begins."""
         speaker, since = inner.speaker, anyio.current_time()
         self._played = PlayedAudio(speaker.rate, partial(self._play, speaker.rate), since=since)
         return Surroundings(

@@ -12,8 +12,8 @@ from voiceloop.config import Config, McpConfig, ServerConfig
 def veiled(settings: Config) -> Config:
     """Return `settings` without secrets.
 
-    In addresses, the user, the password and everything after the path are left out. The store of
-    the server's sessions is left out. So are the settings of MCP servers and the options of
+    In `llm.base_url`, the user, the password and everything after the path are left out. The store
+    of the server's sessions is left out. So are the settings of MCP servers and the options of
     engines, because they may contain anything.
     """
     return replace(
@@ -27,7 +27,8 @@ def veiled(settings: Config) -> Config:
 
 
 def _without_user(url: str) -> str:
-    """Return an address without its user, password, query and fragment; nothing if it is none."""
+    """Return `url` without its user, password, query and fragment. Return an empty text if `url` is
+    not valid."""
     try:
         parts = urlsplit(url)
     except ValueError:

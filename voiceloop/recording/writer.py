@@ -11,8 +11,8 @@ from threading import Thread
 from voiceloop.recording.folder import MOST_BYTES, FullRecording, RecordingFolder
 
 MOST_WAITING = 8192
-"""Maximum number of pieces that wait to be written. They come from about twenty seconds of a
-conversation."""
+"""Maximum number of jobs that wait to be written. About twenty seconds of a conversation make so
+many."""
 CLOSING_S = 5.0
 """Maximum seconds for which the end of a conversation waits for the disk."""
 TOO_SLOW = "the disk is too slow"
@@ -23,7 +23,7 @@ Job = Callable[[RecordingFolder], None]
 
 
 class RecordingWriter:
-    """A writer of one recording, on a thread of its own. Jobs that are put before `start` wait."""
+    """A thread that writes one recording. Jobs that are put before `start` wait."""
 
     def __init__(self, parent: Path, name: str, most_bytes: int = MOST_BYTES) -> None:
         """Write to a new folder in `parent`, which is made when the thread starts."""
@@ -39,7 +39,8 @@ class RecordingWriter:
         self._thread.start()
 
     def put(self, job: Job) -> None:
-        """Have the thread call `job` after all earlier ones. Never blocks."""
+        """Have the thread call `job` with the folder, after all earlier jobs. Never blocks. After a
+        failure the job is dropped."""
         if self._jobs.qsize() >= MOST_WAITING:
             self.failure = self.failure or TOO_SLOW
         if not self.failure:
