@@ -1,10 +1,10 @@
 """Virtual time: waiting takes no real time, and events of one moment have a fixed order.
 
-A scripted stage takes a fixed time, a round number, so it often ends at the very moment at which a
-frame arrives.
-Then the frame comes first, with all that follows from it. The stages end after that, in the order
-of their ranks. Other tasks that can go on at the same time run in an order that is shuffled with a
-seed, so that no code relies on it. This module knows nothing of sessions.
+The duration of a scripted stage is a round number, so a stage often ends at the moment at which a
+frame arrives. Then the frame comes first, with everything that follows from it. After that the
+stages end, the one with the smallest rank first. All other tasks that are ready at one moment run
+in an order that a seed shuffles, so that no code can rely on it. This module knows nothing of
+sessions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class VirtualClock:
 
     def __init__(self, seed: int = 0) -> None:
         self.order = Random(seed)
-        """Random generator for the order of tasks that can go on at the same time."""
+        """Random generator that shuffles the tasks that are ready at the same moment."""
         self._now = 0.0
         self._tickets: list[_ReadyTicket] = []
         self._count = itertools.count()
@@ -71,8 +71,9 @@ class VirtualClock:
         await called
 
     def advance(self, deadline: float) -> bool:
-        """Jump to the next ticket or to the first timer, which is due at `deadline`. The event loop
-        calls this when no task can go on. Return False if there is neither ticket nor timer."""
+        """Jump to the next event: the end of a `wait`, or the first timer of the event loop, which
+        is due at `deadline`. The loop calls this when no task can go on. Return False if there is
+        no event. An infinite `deadline` means that there is no timer."""
         while self._tickets and self._tickets[0].called.done():
             heapq.heappop(self._tickets)
         until = self._tickets[0].until if self._tickets else math.inf
@@ -113,7 +114,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
             deadline = self._scheduled[0].when() if self._scheduled else math.inf
             if not self._clock.advance(deadline):
                 return None
-            # asyncio runs timers due before time() + resolution, so here only those due now.
+            # asyncio runs the timers that are due before time() + resolution: only those due now.
             self._clock_resolution = math.ulp(self.time())
         return 0
 
@@ -132,7 +133,7 @@ def _is_task(handle: Any) -> bool:
 
 
 class _Selector(selectors.DefaultSelector):
-    """A selector that waits for sockets and other threads only while nobody waits for the clock."""
+    """A selector that waits for sockets and other threads only if no task waits for the clock."""
 
     def __init__(self, loop: _VirtualLoop) -> None:
         super().__init__()
@@ -144,7 +145,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class LateRunner(InlineRunner):
-    """An inline runner that returns a result after everything else that happens at that moment."""
+    """An inline runner that returns a result only after all other work of the same moment."""
 
     def __init__(self, clock: VirtualClock, rank: int) -> None:
         super().__init__()
@@ -152,8 +153,8 @@ class LateRunner(InlineRunner):
         self._rank = rank
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run `job` as `InlineRunner.call` does. A result that took time comes last at its
-        moment."""
+        """Run `job` as `InlineRunner.call` does. If that took time, return the result only after
+        all other work of the same moment."""
         begun = self._clock.current_time()
         result = await super().call(job, priority=priority)
         if (now := self._clock.current_time()) > begun:
@@ -162,7 +163,7 @@ class LateRunner(InlineRunner):
 
 
 class LateSpeaker(NullSpeaker):
-    """A speaker that reports room after everything else that happens at that moment."""
+    """A speaker that reports room only after all other work of the same moment."""
 
     def __init__(self, rate: int, clock: VirtualClock, rank: int) -> None:
         super().__init__(rate)

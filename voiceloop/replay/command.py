@@ -28,8 +28,8 @@ class Replay(Command, frozen=True, kw_only=True):
     docs = "docs/replay.md"
 
     source: Annotated[Path, POSITIONAL, written("SCENARIO.toml|DIR")]
-    """A scenario, or a recording made with --record; docs/replay.md describes both. A recording
-    shows whether the same reports still lead to the same decisions."""
+    """A scenario, or a recording made with --record; docs/replay.md describes both. With a
+    recording, check whether the same reports still lead to the same decisions."""
     realtime: bool = False
     """Hold a recorded conversation again, in real time with real models."""
     json: bool = False
@@ -37,8 +37,8 @@ class Replay(Command, frozen=True, kw_only=True):
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
     seed: Annotated[int, written("N")] = 0
-    """Seed of the order of tasks in a scenario that are ready at once. It should make no
-    difference."""
+    """Seed that shuffles those tasks of a scenario that are ready at the same moment. The result
+    should not depend on it."""
 
 
 def replay(command: Replay) -> int:

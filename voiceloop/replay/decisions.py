@@ -28,8 +28,9 @@ PlainAction = Mapping[str, Mapping[str, Any]]
 
 
 def differences(folder: Path, core: Core = receive) -> list[Difference]:
-    """Return the first differences between the actions that `core` now chooses and those of the
-    recording in `folder`, one for each report. Raises ConfigError if the folder is no recording."""
+    """Compare the actions that `core` chooses with those of the recording in `folder`. Return the
+    first `MOST` differences, at most one for each report. Raises ConfigError if the folder is no
+    recording."""
     start, calls = reports(folder)
     return list(islice(compared(start, calls, core), MOST))
 
@@ -37,11 +38,12 @@ def differences(folder: Path, core: Core = receive) -> list[Difference]:
 def compared(
     start: CoreStart, calls: Iterable[tuple[CoreCall, Input]], core: Core
 ) -> Iterator[Difference]:
-    """Yield the differences between recorded calls and what `core` now chooses."""
+    """Yield the first difference of each call at which `core` chooses other actions than the
+    recorded ones. Stop when `core` raises an exception."""
     state = state_of(start)
     begun: float | None = None
     numbers: dict[int, int] = {}
-    """Numbers by which the user knows the turns, by their ids."""
+    """The numbers of the turns that the user sees, by the turns' ids."""
     for call, report in calls:
         begun = call.at if begun is None else begun
         decided = _decided(core, state, report, call.at)
@@ -68,7 +70,7 @@ def _decided(
 
 
 def _begun(actions: Sequence[PlainAction]) -> dict[int, int]:
-    """Return the numbers of the turns that begin, by their ids."""
+    """Return the numbers of the turns that begin with `actions`, by the turns' ids."""
     found: dict[int, int] = {}
     for action in actions:
         match action:
@@ -88,7 +90,7 @@ def _turn(action: PlainAction | None) -> int:
 
 
 def _said(action: PlainAction | None) -> str:
-    """Return an action as it is written in Python."""
+    """Return an action as Python code, such as `PauseReply(turn=2)`; `nothing` for None."""
     if action is None:
         return "nothing"
     return ", ".join(

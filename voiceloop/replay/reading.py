@@ -1,4 +1,4 @@
-"""Read scenario files, and report a mistake in one of them in one line.
+"""Reads scenario files. A mistake in a file is reported on one line.
 
 The files are TOML and are checked like configuration files: a wrong key or value raises a
 ConfigError with its name, its place and what was expected. This module runs nothing.

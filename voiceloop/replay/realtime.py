@@ -1,8 +1,8 @@
 """Replays a recorded conversation in real time: a real session hears the recorded microphone.
 
 The client's requests are made again at their times: texts, replies, cancellations, and settings of
-turns and replies. The results of the client's tools are left out. So are its changes of the
-history, and the ends of turns that it set itself.
+turns and replies. The results of the client's tools are left out. So are the client's changes of
+the history, and the ends of turns that the client set itself.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def hold_again(folder: Path, engines: Engines, settings: Config) -> ReplayResult
 
 
 def _requests(folder: Path) -> Requests:
-    """Return what clients requested, each with its seconds since the beginning."""
+    """Return the clients' requests, each with the seconds from the first report to the request."""
     _, calls = recorded.reports(folder)
     kinds = inputs.Write | inputs.Respond | inputs.Cancel | inputs.SettingsChanged
     found, begun = list[tuple[float, inputs.Input]](), None

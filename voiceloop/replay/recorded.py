@@ -34,7 +34,8 @@ def about(folder: Path) -> form.RecordingOrigin:
 
 
 def reports(folder: Path) -> tuple[form.CoreStart, Iterator[tuple[form.CoreCall, Input]]]:
-    """Return what the core knew at the beginning, and all calls of it, each with its report."""
+    """Return what the core knew at the beginning, and all calls of the core, each with its
+    report."""
     path = folder / form.REPORTS
     lines = _lines(path)
     start = _read(form.CoreStart, next(lines, b""), path)
@@ -44,7 +45,8 @@ def reports(folder: Path) -> tuple[form.CoreStart, Iterator[tuple[form.CoreCall,
 
 
 def shown(folder: Path) -> ReplayResult:
-    """Return what the recorded session showed; its times begin with the first report."""
+    """Return the events that the recorded session showed. Times are seconds since the first
+    report."""
     _, calls = reports(folder)
     call, _ = next(calls, (form.CoreCall(0.0, {}, []), None))
     path = folder / form.EVENTS
@@ -53,7 +55,7 @@ def shown(folder: Path) -> ReplayResult:
 
 
 def since(trace: TurnTrace, begun: float) -> TurnTrace:
-    """Return a trace whose times begin at `begun`. Raises ValueError for an unknown mark."""
+    """Return `trace` with times that count from `begun`. Raises ValueError for an unknown mark."""
     marks = {str(Mark(mark)): moment - begun for mark, moment in trace.marks.items()}
     spans = [replace(span, start=span.start - begun, end=span.end - begun) for span in trace.spans]
     return replace(trace, marks=marks, spans=tuple(spans))
@@ -79,7 +81,9 @@ def _event(line: bytes, begun: float, path: Path) -> tuple[float, Event]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file. One without an end was cut off, and is left out."""
+    """Yield the lines of a file. If the last one lacks its line end, it was cut off, and is left
+    out. Raises ConfigError for a file that is missing or cannot be read, and for a line of more
+    than `MOST_LINE` bytes."""
     if not path.is_file():
         found = sorted(one.parent.name for one in path.parent.glob(f"*/{form.REPORTS}"))
         hint = f"name one of those in it, such as {path.parent / found[-1]}" if found else HINT

@@ -1,7 +1,7 @@
-"""Play a scenario: the session's own code on a virtual clock, with everything around it scripted.
+"""Plays a scenario: a real session runs on a virtual clock, and everything around it is scripted.
 
-Nothing here knows the rules of a conversation. Events and traces, each with its time, show what the
-session does.
+This module does not know the rules of a conversation. Events and traces, each with its time, show
+what the session does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """The result of a scenario. Times are seconds since it began."""
+    """The result of a replay, or of a recorded conversation. Times are seconds since it began."""
 
     said: tuple[tuple[float, TimedSound], ...]
     """The user's sounds, each with the time at which it began."""
@@ -107,7 +107,8 @@ def play(
     seed: int = 0,
     engines: Callable[[Scenario, Lexicon, VirtualClock], Engines] = scripted_engines,
 ) -> ReplayResult:
-    """Play `scenario` to its end. `seed` shuffles the order of tasks, and should change nothing."""
+    """Play `scenario` to its end. `seed` shuffles the tasks that are ready at the same moment; the
+    result should not depend on it."""
     clock, lexicon = VirtualClock(seed), Lexicon()
     microphone = ScriptedMicrophone(
         [sound.say() for sound in scenario.user],

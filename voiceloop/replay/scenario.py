@@ -31,7 +31,8 @@ SCRIPTED = Config(llm=LlmConfig(skills="none"))
 
 
 class Stages(Object, frozen=True):
-    """Results and costs of the stages. Voice activity detection takes no time."""
+    """The times that the stages take, and the sizes of their results. Voice activity detection
+    takes no time."""
 
     asr_partial_s: Seconds = 0.05
     """Seconds that a partial decode takes."""
@@ -77,8 +78,8 @@ class UserSound(Object, frozen=True):
     word_s: WordSeconds = 0.3
     """Seconds that each word lasts."""
     misheard: Mapping[str, str] = {}
-    """Words of the text, each with the one that partial decodes give instead while the user speaks;
-    empty: they miss the word."""
+    """Maps words of the text to those that partial decodes give instead while the user speaks. If
+    the other word is empty, partial decodes leave the word out."""
 
     def say(self) -> TimedSound:
         """Return the sound in the form that the scripted microphone takes."""
@@ -103,7 +104,7 @@ class ScriptedAnswer(Object, frozen=True):
     to: str | None = None
     """The user's words; None: all words that have no answer of their own."""
     says: Text = ""
-    """The reply as a list of bursts, or as a text that is cut into bursts of `llm_burst_words`."""
+    """The reply: a list of bursts, or a text that is cut into bursts of `llm_burst_words` words."""
     calls: str = ""
     """Name of the tool that is called after `says`; empty for none."""
     arguments: Mapping[str, object] = {}
@@ -158,7 +159,7 @@ class Scenario(Object, frozen=True):
     overlap: str = "speculative"
     """Which stages work at the same time and ahead of time: a name in `turn.overlap.OVERLAPS`."""
     silence_s: Seconds = 0.5
-    """Seconds of silence after the user's last sound."""
+    """Seconds of silence between the user's last sound and the end of the microphone's stream."""
     patience_s: Seconds = 30.0
     """The replay fails if a sound waits for the event that it follows, and nothing happens for this
     many seconds."""
@@ -179,8 +180,8 @@ class Scenario(Object, frozen=True):
     """Settings. A scenario file has them in sections, like a configuration file."""
 
     def replies(self) -> tuple[dict[str, Items], Items, dict[str, Sequence[str]]]:
-        """Return the replies by the user's text, the default reply, and the bursts after a call by
-        its id."""
+        """Return the replies by the user's text, the default reply, and the bursts after each call
+        of a tool by the call's id."""
         table: dict[str, Items] = {}
         default: Items = NO_IDEA
         results: dict[str, Sequence[str]] = {}

@@ -42,9 +42,10 @@ T = TypeVar("T")
 NO_IDEA = ("I do not know.",)
 """The reply to texts without a scripted reply."""
 AUDIBLE = 0.01
-"""Level above which a sound is speech."""
+"""Amplitude above which a sound is speech; full scale is 1."""
 AHEAD = 20
-"""Number of steps of work ahead before the first reply that was begun ahead is given."""
+"""Number of steps of `ScriptedConversation.ahead` that only count. Each step after them gives a
+reply that was begun ahead."""
 
 
 class ScriptedFailure(RuntimeError):
@@ -52,8 +53,8 @@ class ScriptedFailure(RuntimeError):
 
 
 class ScriptedVad:
-    """A detector that takes any sound above `AUDIBLE` for speech. Filters leave less
-    than that in silence."""
+    """A VAD that takes any sound above `AUDIBLE` for speech. In silence, what a filter leaves of an
+    earlier sound stays below that level."""
 
     frame = 512
 
@@ -71,7 +72,7 @@ def _timed(value: object, cost: float) -> Any:
 
 @dataclass
 class ScriptedAsr(WindowedAsr):
-    """A recogniser that reads a word if nine tenths of it lie in the window."""
+    """A recogniser that gives a word if nine tenths of the word lie in the window."""
 
     lexicon: Lexicon
     cost: float = 0.05
@@ -139,7 +140,7 @@ def bursts(text: str, words: int) -> list[str]:
 class ScriptedLlm:
     """A language model that answers by a table. Each token of a reply is one word.
 
-    Each of its fields scripts one thing.
+    Its fields are the script: results and durations of its methods.
     """
 
     replies: Mapping[str, Sequence[str | ToolCall]]
@@ -150,7 +151,7 @@ class ScriptedLlm:
     prefill_cost: float | None = None
     """Seconds that reading new words of the user takes; None: as many as `burst_cost`."""
     unread_cost: float = 0.0
-    """Additional seconds of a reply to a text that was not prefilled."""
+    """Additional seconds that a reply takes if the user's text was not prefilled."""
     ahead_cost: float | None = None
     """Seconds of each step of work ahead; None: no reply is begun ahead."""
     foreseen: Sequence[str] = ()
@@ -189,7 +190,8 @@ def canonical(text: str) -> str:
 
 
 class ScriptedConversation:
-    """A conversation in which words without a reply are answered together with the next turn's."""
+    """A conversation with a `ScriptedLlm`. If a turn gets no reply, its words are answered together
+    with those of the next turn."""
 
     def __init__(self, model: ScriptedLlm) -> None:
         self._model = model
@@ -205,7 +207,8 @@ class ScriptedConversation:
         self._given: list[str | ToolCall] = []
         """Bursts and calls of the turn's last reply so far."""
         self._kept: bool | None = None
-        """Whether anything of that reply stays in the history; None: there is no reply."""
+        """Whether anything of the turn's last reply stays in the history; None: the turn has no
+        reply."""
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
         model = self._model
@@ -299,8 +302,8 @@ class ScriptedConversation:
     def _speak(
         self, items: Sequence[str | ToolCall], turn: int, shared: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Yield `items`. The first `shared` ones together cost one step, as one pass accepts them
-        all."""
+        """Yield `items`. The first `shared` ones together take the time of one burst, because one
+        pass accepts them all."""
         try:
             for index, item in enumerate(items):
                 self._given.append(item)

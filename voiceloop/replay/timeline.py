@@ -1,8 +1,8 @@
 """The result of a replay as text or plain values: its timeline, its turns, and the differences.
 
-The timeline is sorted by time, lane, turn and order within the turn. So it does not depend on the
-order of stages that worked at the same moment. This module knows neither files nor how a replay is
-made.
+The timeline is sorted by time, then lane, then turn, then the order within the turn. So it does not
+depend on the order of stages that worked at the same moment. This module knows neither files nor
+how a replay is made.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class TimelineEntry:
     turn: int
     what: str
     ms: float | None = None
-    """Length of a piece of work, which begins at `time`; None for a moment."""
+    """Length in ms of a piece of work that begins at `time`; None for an event without a length."""
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLine:
-    """A turn that is over."""
+    """A turn that is over, with the data of its line of text."""
 
     trace: TurnTrace
     transcript: str
@@ -161,7 +161,7 @@ def lines(replay: ReplayResult, found: Iterable[Difference]) -> Iterator[str]:
 
 
 def compared(recorded: ReplayResult, replay: ReplayResult) -> Iterator[str]:
-    """Yield two lines for each turn, as text: how it was recorded, and how it is now."""
+    """Yield two lines of text for each turn: the recorded one and the one of the replay."""
     for before, now in zip_longest(turns(recorded), turns(replay)):
         for when, line in (("recorded", before), ("now", now)):
             if line is not None:

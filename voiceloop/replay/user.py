@@ -1,8 +1,8 @@
 """The scripted user: the audio at their microphone, and its time.
 
-The audio carries its own transcript. Each word of a `Lexicon` sounds at a constant level of its
-own, so words and their places can be read from the samples alone. All waiting goes through anyio.
-This module knows neither engines nor the session. It only receives the session's events.
+Each word of a `Lexicon` sounds at a constant level that no other word has. So the words and their
+places can be read from the samples alone. All waiting goes through anyio. This module knows neither
+engines nor the session. It only receives the session's events.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ FRAME = samples(20)
 """Samples of a frame: 20 ms, twice as many as from a live microphone. So a long conversation has
 fewer frames to simulate."""
 LEVEL, STEP = 0.25, 2.0**-20
-"""Word k sounds at `LEVEL + k * STEP`, exact in float32. Other sounds are at `LEVEL`."""
+"""Word k (from 1 on) has the amplitude `LEVEL + k * STEP`, which is exact in float32. Other sounds
+have the amplitude `LEVEL`."""
 ENOUGH = 0.9
 """Share of a word that a window must contain for the word to be recognised."""
 SETTLED = samples(50)
-"""If a window ends with so many samples of silence, no word in it is misheard."""
+"""If a window of audio ends with this many samples of silence, no word in it is misheard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Piece:
 
 
 class Lexicon:
-    """All spoken words, by their levels. It turns words into audio and reads them back."""
+    """The words that the user has spoken. It turns words into audio, each at its own level, and
+    reads them from audio again."""
 
     def __init__(self) -> None:
         self._words: list[Piece] = []
@@ -60,9 +62,11 @@ class Lexicon:
         return np.full(count, LEVEL + len(self._words) * STEP, np.float32)
 
     def read(self, pcm: Pcm, *, final: bool) -> list[Word]:
-        """Return the words in `pcm`, timed from its first sample. `ENOUGH` of a word must be there.
+        """Return the words in `pcm`, with times in seconds from its first sample. A word counts if
+        `pcm` contains at least the share `ENOUGH` of it.
 
-        A partial decode mishears words while the voice still sounds at the end of `pcm`.
+        A partial decode (`final` False) mishears words while the voice still sounds at the end of
+        `pcm`.
         """
         if not len(pcm):
             return []
@@ -83,7 +87,8 @@ class Lexicon:
 
 After = Literal["speech", "sound", "reply"]
 ALL = 0
-"""Turn number in the moments of `Watch`: any turn for a sound, all turns for an end."""
+"""Turn number of the moments of `Watch` that are not about one turn: a sound of any turn, or the
+end of all turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +104,8 @@ class TimedSound:
     """Event that the sound follows. `speech`: the end of the previous sound; `sound`: the first
     sound of a reply; `reply`: the end of `turn`, or of all turns."""
     delay_s: float = 0.0
-    """Seconds from the event to the sound: of the stream after `speech`, otherwise of the event
-    loop."""
+    """Seconds from the event to the sound. After `speech` the stream's clock counts them, otherwise
+    the event loop's."""
     turn: int | None = None
     """Turn of the event. None: the sound of any turn, or the end of all turns, after the previous
     sound."""
@@ -113,7 +118,8 @@ class StreamClock:
         """`wait` waits until a given time."""
         self._wait = wait
         self._origin = 0.0
-        """Time of sample 0, moved on by the time for which the microphone was held."""
+        """Time at which sample 0 was recorded, plus all the time for which the microphone was held
+        since then."""
         self._held_at: float | None = None
         self._changed = anyio.Event()
 
@@ -141,11 +147,11 @@ class StreamClock:
         return self._origin + sample / SPEECH_RATE
 
     def seconds(self, moment: float) -> float:
-        """Return where in the stream `moment` is, in seconds."""
+        """Convert `moment`, a time of the event loop, to seconds of the stream."""
         return moment - self._origin
 
     async def recorded(self, end: int) -> None:
-        """Wait until sample `end` is recorded."""
+        """Wait until the samples before `end` are recorded."""
         while True:
             if self._held_at is not None:
                 await self._changed.wait()
@@ -223,8 +229,8 @@ class ScriptedMicrophone:
         self._rest = silence(0)
         """Samples of the present sound that are still to come."""
         self._spoken = 0
-        """Sample of the stream at which the last sound ended, or up to which the present one has
-        come."""
+        """Index of the stream's sample at which the last sound ended. During a sound it is the end
+        of the part that has been recorded."""
         self._spoken_at = 0.0
         """Time of sample `_spoken`."""
 
@@ -291,7 +297,9 @@ class ScriptedMicrophone:
         return max(earliest, math.ceil(begin * SPEECH_RATE - 1e-6))
 
     def _look_ahead(self, end: int) -> None:
-        """End the stream after sample `end` if no sound is left or the next waited too long."""
+        """Set `finished` if no sound is left, and the silence after the last one is over at sample
+        `end`. If the next sound has waited too long for its event, set `problem` and give up all
+        sounds that are left."""
         if not self._waiting:
             self.finished = not len(self._rest) and end >= self._spoken + self._silence
             return
