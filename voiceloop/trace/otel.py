@@ -43,7 +43,7 @@ DROPPED, HEARD = f"{OWN}.dropped", f"{OWN}.heard"
 VOICE_TO_VOICE, ENDPOINT, STT, TTS = "voice_to_voice", "endpoint", "stt", "tts"
 PLAYBACK, SKILL = "playback", "skill"
 WAITS = dict(zip(PARTS, (ENDPOINT, STT, CHAT, TTS, PLAYBACK), strict=True))
-"""Stage for which the user waits in each part of the latency."""
+"""Name of the stage for which the user waits, by part of the voice-to-voice latency."""
 
 Attribute = str | int | float | bool
 
@@ -60,7 +60,8 @@ class OtelSpan:
     attributes: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
     children: Sequence[OtelSpan] = ()
     linked: bool = False
-    """Whether the span has a link to the turn, because it is no part of the answer."""
+    """True for a dropped reply. It is no part of the answer, so its span has a link to the span of
+    the turn."""
     failed: bool = False
 
 
@@ -173,7 +174,8 @@ def _latency(trace: TurnTrace) -> list[OtelSpan]:
 
 
 def _between(trace: TurnTrace, name: str, begin: Mark, end: Mark) -> list[OtelSpan]:
-    """Return the span between two marks, if both are there and in this order."""
+    """Return the span from the mark `begin` to the mark `end`; none if one of them is missing or
+    they are in the other order."""
     start, until = trace.marks.get(begin), trace.marks.get(end)
     if start is None or until is None or until < start:
         return []
@@ -192,9 +194,12 @@ def _work(
 
 
 def _answer(trace: TurnTrace, about: About) -> list[OtelSpan]:
-    """Return the spans of the reply that was let out: one for each request to the language model.
-    A request ends with its last token, and the next one begins where tools have returned. In
-    between, a call may have waited until the user had finished."""
+    """Return the spans of the reply that was let out: one for each request to the language model,
+    or one for the answer of a skill.
+
+    A request ends with its last token. The next one begins when a tool has returned. Between the
+    two, a call may have waited until the user had finished.
+    """
     spans = _kept(trace)
     reply = next((one for one in spans if (one.lane, one.name) == (Lane.REPLY, REPLY)), None)
     if reply is None:
@@ -251,7 +256,7 @@ def _counts(steps: Sequence[StageSpan], since: float) -> dict[str, Attribute]:
 
 
 def _reply(span: StageSpan, about: About, *, dropped: bool = False) -> OtelSpan:
-    """Return the span of a whole attempt to answer."""
+    """Return the span of a whole attempt to answer, by the language model or by a skill."""
     attributes: dict[str, Attribute] = {DROPPED: True} if dropped else {}
     if "by" in span.args:
         return OtelSpan(SKILL, span.start, span.end, attributes, linked=dropped)

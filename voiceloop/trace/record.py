@@ -51,7 +51,8 @@ class Mark(StrEnum):
     SYNTHESIS_END = "synthesis_end"
     """The last audio from the synthesizer."""
     SOUND_END = "sound_end"
-    """The last sample of the reply, or of its fade, that has been played."""
+    """The time at which the last sample of the reply was played. If the reply was cut off, this is
+    the end of its fade."""
 
 
 class Lane(StrEnum):
@@ -62,7 +63,7 @@ class Lane(StrEnum):
     ASR = "asr"
     PREFILL = "llm-prefill"
     REPLY = "reply"
-    """Whole attempts to answer, those that were dropped too, and the tools that voiceloop ran."""
+    """Whole attempts to answer, including dropped ones, and the tools that voiceloop ran."""
     DECODE = "llm-decode"
     TTS = "tts"
     SPEAKER = "speaker"
@@ -114,11 +115,11 @@ class Recorder:
         self._counters[counter] += amount
 
     def span(self, lane: Lane, name: str, start: float, end: float, **args: float | str) -> None:
-        """Record that a stage worked from `start` to `end`. Raises ValueError if it ends before it
-        starts.
+        """Record that a stage worked from `start` to `end`. Raises ValueError if `end` is before
+        `start`.
 
-        In `args`, `words` (recognised so far) and `tokens` (of this piece of work) are drawn as
-        counters.
+        Two of the `args` are drawn as counters: `words`, the number of words recognised so far, and
+        `tokens`, the number of tokens of this piece of work.
         """
         if end < start:
             raise ValueError(f"{lane} {name} ends at {end}, before it starts at {start}")
@@ -148,8 +149,8 @@ PARTS: Mapping[str, tuple[Mark, str]] = {
     "tts": (Mark.FIRST_SYNTHESIS, "tts"),
     "output": (Mark.FIRST_SOUND, "devices"),
 }
-"""Parts of the voice-to-voice latency, in order, each with the mark that ends it and the name of
-its owner, the part of voiceloop that causes it."""
+"""Parts of the voice-to-voice latency, in order. Each has the mark that ends it, and the name of
+the part of voiceloop that causes it."""
 
 
 def _microseconds(trace: TurnTrace, earlier: Mark, later: Mark) -> int | None:
@@ -177,11 +178,11 @@ def endpoint_to_sound_ms(trace: TurnTrace) -> float | None:
 def parts_ms(trace: TurnTrace) -> dict[str, float] | None:
     """Return the ms of each part of the voice-to-voice latency; None if there is no such latency.
 
-    The marks of the parts are taken in the order of `PARTS`. A part lasts from the latest mark
-    before it in this order, at first `speech_end`, to its own mark, but not beyond `first_sound`.
-    It is 0 if its own mark is earlier or missing: stages overlap, and work is done before the
-    endpoint. So each moment of the wait belongs to exactly one part, the first in order that was
-    not done. The parts are whole microseconds, and their sum is exactly the latency.
+    The parts have the order of `PARTS`. The first part begins at `speech_end`, and each other part
+    where the one before it ends. A part ends at its own mark (`PARTS`), but not after
+    `first_sound`. A part lasts 0 ms if its own mark is missing, or is earlier than its beginning
+    because stages overlap. So each moment of the wait belongs to exactly one part. The parts are
+    whole microseconds, and their sum is exactly the latency.
     """
     whole = _microseconds(trace, Mark.SPEECH_END, Mark.FIRST_SOUND)
     if whole is None:
@@ -210,11 +211,12 @@ def percentiles(
 
 
 def latency_entry(trace: TurnTrace) -> tuple[str, str] | None:
-    """Return the latency of a turn for a console, and its parts with the draft's acceptance.
+    """Return two texts for a console: the voice-to-voice latency of a turn, and the parts of it
+    with the acceptance of draft tokens.
 
-    `drafts 3.1 of 4` are the accepted tokens and the draft tokens of the mean round. Parts shorter
-    than half a millisecond are left out. The latency is empty if the turn has none; None is
-    returned if there is nothing to show at all.
+    `drafts 3.1 of 4` means that in the mean round 3.1 of 4 draft tokens were accepted. Parts
+    shorter than half a millisecond are left out. The first text is empty if the turn has no
+    latency. If both texts would be empty, None is returned.
     """
     whole, parts = voice_to_voice_ms(trace), parts_ms(trace) or {}
     shown = [(name.removesuffix(" wait"), ms) for name, ms in parts.items() if ms >= 0.5]
