@@ -1,4 +1,4 @@
-"""The state of a session, in the words of the state row."""
+"""The state of a session, in the words that a terminal shows, such as `listening`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ ASKING = "asking a tool"
 SPEAKING = "speaking"
 PAUSED = "paused"
 MOST_TELLING = (PAUSED, SPEAKING, ASKING, THINKING, HEARING)
-"""The states of turns. If turns have several of these states, the first in this list is shown."""
+"""The states of turns. If turns are in different states, the first of these states in this list is
+shown."""
 
 
 class Activity:

@@ -11,19 +11,20 @@ import anyio
 
 
 class Pausable(Protocol):
-    """A use of the terminal that leaves it to the shell while the process is stopped."""
+    """An object that uses the terminal, and leaves it to the shell while the process is stopped."""
 
     def pause(self) -> None:
-        """Leave the terminal as it was found."""
+        """Stop using the terminal, and restore the state that it had before."""
         ...
 
     def resume(self) -> None:
-        """Use the terminal again, on which others may have written."""
+        """Use the terminal again. Other programs may have written on it meanwhile."""
         ...
 
 
 async def follow_job_control(*uses: Pausable) -> None:
-    """Pause all uses of the terminal before Ctrl-Z stops the process, and resume them after."""
+    """Pause all `uses` of the terminal before Ctrl-Z stops the process. Resume them when the
+    process continues."""
     if sys.platform == "win32":
         return
     with anyio.open_signal_receiver(signal.SIGTSTP, signal.SIGCONT) as coming:

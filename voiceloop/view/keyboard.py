@@ -25,7 +25,8 @@ characters that follow it at once."""
 
 
 def keys(data: bytes) -> str:
-    """Return the keys, one character each, in the bytes that a terminal has sent at once."""
+    """Return the keys, one character each, in the bytes that a terminal has sent at once. Arrow
+    keys and other special keys are left out."""
     return _SEQUENCE.sub("", data.decode(errors="ignore"))
 
 
@@ -69,12 +70,13 @@ class Keyboard:
 
 
 def own_keyboard() -> Keyboard | None:
-    """Return the keyboard of the terminal in whose foreground this process runs, if it has one."""
+    """Return the keyboard of this process's terminal. None without a terminal, in the background of
+    a terminal, and on Windows."""
     if sys.platform == "win32" or not sys.stdin.isatty():
         return None
     descriptor = sys.stdin.fileno()
     try:
         foreground = os.tcgetpgrp(descriptor) == os.getpgrp()
-    except OSError:  # the terminal is not this process's own: it would not send Ctrl-C either
+    except OSError:  # the terminal does not control this process, and would not send it Ctrl-C
         return None
     return Keyboard(descriptor) if foreground else None

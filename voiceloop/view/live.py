@@ -1,4 +1,4 @@
-"""The view for terminals: the transcript scrolls away, above a region that is redrawn."""
+"""The view for terminals: a transcript that scrolls, and below it a region that is redrawn."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ class LiveView:
         self._region.show(rows(state, newest, self._levels, status, width, styled=self._styled))
 
     def pause(self) -> None:
-        """Erase the region until `resume`."""
+        """Erase the region. `draw` does nothing until `resume` is called."""
         self._paused = True
         self._region.clear()
 
     def resume(self) -> None:
         """Draw the region again, below what others have written on the terminal.
 
-        If `pause` was not called before, as when SIGSTOP stopped the process, the old region stays
-        visible.
+        If SIGSTOP stopped the process, `pause` was not called before. Then the old region stays
+        visible above the new one.
         """
         if not self._paused:
             self._region.forget()

@@ -1,8 +1,8 @@
-"""The live region: rows at the bottom of a terminal, under everything that is printed.
+"""The live region: rows at the bottom of a terminal, below everything that is printed.
 
-rich prints on the console as usual. With each print the rows are erased, and drawn again below the
-new text, in one write. rich's own `Live` does that too, but it redraws without a change, and it
-leaves rows behind when the terminal gets narrower.
+rich prints on the console as usual. Each print erases the rows and draws them again below the new
+text, in one write. rich's own `Live` does that too. But it also redraws rows that have not changed,
+and it leaves rows behind when the terminal gets narrower.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Region(RenderHook):
             self._console.print(Control())
 
     def clear(self) -> None:
-        """Erase the rows, and give the terminal its cursor back."""
+        """Erase the rows, and show the cursor again."""
         self._rows = ()
         self._console.print(Control())
 

@@ -21,14 +21,14 @@ from voiceloop.view.transcript import Entry
 
 METER = "▁▂▃▅▇"
 STEP_DB = 12
-"""Decibels of a step of the meter. The highest begins at -12 dB of full scale."""
+"""Decibels of a step of the meter. The highest step begins at -12 dB relative to full scale."""
 LEVELS = 8
-"""Levels that the meter shows, the newest last."""
+"""Number of levels that the meter shows, the newest last."""
 FULL = 60
-"""Columns below which the meter and the keys are left out."""
+"""Width in cells below which the meter and the keys are left out."""
 STATE = max(map(len, MOST_TELLING))
 UNHEARD_LINES = 2
-"""Lines to which the words that were not heard are folded."""
+"""Maximum number of lines for the words of a reply that were not heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class Status:
 
     elapsed_s: float
     level: float | None = None
-    """The loudest sample of the microphone since the last status; None without a microphone."""
+    """Amplitude of the microphone's loudest sample since the last status (1 is full scale). None
+    without a microphone."""
     idle: str = LISTENING
     """The state between turns: `listening`, `muted`, or what to do to be heard."""
     keys: str = ""
@@ -45,7 +46,7 @@ class Status:
 
 
 def meter(levels: Sequence[float]) -> str:
-    """Return levels as bars of the meter. They are amplitudes: 1 is full scale."""
+    """Return one bar of the meter for each of `levels`, which are amplitudes (1 is full scale)."""
     steps = [10 ** (-STEP_DB * step / 20) for step in range(len(METER) - 1, 0, -1)]
     return "".join(METER[sum(level > step for step in steps)] for level in levels)
 
@@ -148,7 +149,8 @@ def _tail(text: str, cells: int) -> str:
 
 
 def _with_unheard(heard: Text, words: str, console: Console, room: int, *, styled: bool) -> Text:
-    """Return the words `heard` and then the unheard `words`, folded to lines of `room` cells."""
+    """Return the words `heard` and then the unheard `words`, wrapped at `room` cells. Words are
+    left out if the unheard ones need more than `UNHEARD_LINES` lines."""
     before, after = ("", "") if styled else ("[not heard: ", "]")
     unheard = Text(f"{before}{printable(words)}", "dim strike" if styled else "dim")
     lines = _joined(heard, unheard).wrap(console, room)

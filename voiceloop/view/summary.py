@@ -9,7 +9,8 @@ from voiceloop.types import TurnTrace
 
 
 def summary(traces: Sequence[TurnTrace], seconds: float) -> list[str]:
-    """Return a few lines on a conversation of `seconds` with these turns; none without turns."""
+    """Return the lines of a summary of a conversation that lasted `seconds`. Abandoned turns do not
+    count. Without other turns there are no lines."""
     turns = [trace for trace in traces if trace.outcome != "abandoned"]
     if not turns:
         return []

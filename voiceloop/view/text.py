@@ -10,7 +10,7 @@ from voiceloop.types import Clause, Outcome, TokenBurst, ToolCall, Transcript, T
 
 @dataclass(slots=True)
 class TurnText:
-    """Text of a turn so far."""
+    """The user's words and the reply of a turn so far."""
 
     transcript: Transcript | None = None
     reply: str = ""

@@ -17,7 +17,7 @@ class Entry:
     """The speaker (`you`, `loop`), the kind of entry (`note`, `call`), or a latency (`143 ms`)."""
     text: str = ""
     unheard: str = ""
-    """Words of a reply that were not heard, after those of `text`."""
+    """Words of a reply that were not heard. They follow those of `text`."""
     ending: str = ""
     """How a reply ended; empty if it ended by itself."""
     brief: bool = False
@@ -25,10 +25,10 @@ class Entry:
 
 
 class TranscriptWriter:
-    """Makes the entries of a session's events.
+    """A writer that makes entries of a transcript from the events of a session.
 
-    The user's words become an entry when the reply begins. The reply becomes one when the turn is
-    over.
+    The user's words become an entry when the reply begins. The reply becomes an entry when the turn
+    is over.
     """
 
     def __init__(self, *, timed: bool = True) -> None:
@@ -80,7 +80,7 @@ def _ending(trace: TurnTrace) -> str:
 
 def _words_heard(trace: TurnTrace, exchange: TurnText) -> int:
     """Return how many words of the written reply were heard. If the reply was played to its end,
-    all count, since the spoken text may have another number of words."""
+    this is the number of its words: the spoken text may have more or fewer words."""
     if trace.outcome in ("done", "silent"):
         return len(exchange.reply.split())
     return len(trace.heard.split())
