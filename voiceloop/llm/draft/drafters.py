@@ -1,6 +1,7 @@
-"""Drafters: one for each kind of draft, with the model that all conversations of a target share.
+"""Drafters make the drafts of conversations. Each kind of draft has a drafter class.
 
-A drafter is made once for a target, and makes a draft for every conversation.
+A program makes one drafter for its target. The drafter holds the model of the drafts, which all
+conversations share, and makes one draft for each conversation.
 """
 
 from __future__ import annotations
@@ -20,28 +21,29 @@ from voiceloop.llm.text.translation import Translation
 
 
 class Drafter(Protocol):
-    """One kind of draft for one target."""
+    """Makes drafts of one kind for the conversations of one target."""
 
     parameters: int
     """The number of weights that take part in computing a draft token."""
     captures: bool
-    """Whether rounds with its drafts can be captured."""
+    """Whether rounds with these drafts can be captured as CUDA graphs."""
     branches: bool
-    """Whether its drafts propose trees."""
+    """Whether these drafts can propose trees of tokens."""
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> Draft:
-        """Make the draft of a conversation. `cache` is the target's cache of this conversation.
-        `slots` are those of the draft model; None if rounds are not captured."""
+        """Make the draft of one conversation. `cache` is the target's cache of this conversation.
+        `slots` are the slots of the draft's model; None if rounds are not captured."""
         ...
 
 
 class ModelDrafter:
-    """Makes drafts by a smaller model with the target's vocabulary."""
+    """Makes drafts that run a smaller model with the target's vocabulary."""
 
     captures = branches = True
 
     def __init__(self, model: Decoder, capacity: int, ends: frozenset[int]) -> None:
-        """The arguments are those of `ModelDraft`."""
+        """`capacity` is the maximum length of a sequence in tokens. `ends` are the tokens that end
+        a reply."""
         self.model, self.parameters = model, model.parameters
         self._capacity, self._ends = capacity, ends
 
@@ -50,12 +52,13 @@ class ModelDrafter:
 
 
 class LayerDrafter:
-    """Makes drafts by a layer that was trained for the target."""
+    """Makes drafts that run a layer. The layer was trained for the target."""
 
     captures, branches = False, True
 
     def __init__(self, model: FeatureModel, capacity: int, ends: frozenset[int]) -> None:
-        """The arguments are those of `FeatureDraft`."""
+        """`capacity` is the maximum length of a sequence in tokens. `ends` are the tokens that end
+        a reply."""
         self.model, self.parameters = model, model.parameters
         self._capacity, self._ends = capacity, ends
 
@@ -64,7 +67,7 @@ class LayerDrafter:
 
 
 class TranslatedDrafter:
-    """Makes drafts by a model with another tokenizer than the target's."""
+    """Makes drafts that run a model with another tokenizer than the target's."""
 
     captures = branches = False
 
@@ -77,8 +80,10 @@ class TranslatedDrafter:
         capacity: int,
         ends: frozenset[int],
     ) -> None:
-        """`tokenizers` are the target's and the draft's. The other arguments are those of
-        `SharedDraft`."""
+        """`tokenizers` are the target's and the draft's. `same` maps the draft's ids of common
+        tokens to the target's ids. `vocab` is the size of the target's vocabulary. `capacity` is
+        the maximum length of a sequence in the draft's tokens. `ends` are the target's tokens that
+        end a reply."""
         self.model, self.parameters = model, model.parameters
         self._tokenizers, self._same, self._vocab = tokenizers, same, vocab
         self._capacity, self._ends = capacity, ends
@@ -86,7 +91,8 @@ class TranslatedDrafter:
     def draft(
         self, sampling: Sampling, cache: KvCache, slots: Slots | None
     ) -> SharedDraft | TextDraft:
-        """Make a `SharedDraft` if the target has most of the draft's tokens, else a `TextDraft`."""
+        """Make a `SharedDraft` if at least the share `MOST` of the draft's tokens are also tokens
+        of the target, else a `TextDraft`."""
         translation, capacity = Translation(*self._tokenizers), self._capacity
         if len(self._same) < MOST * self.model.vocab:
             return TextDraft(self.model, translation, *self._tokenizers, capacity)
@@ -96,13 +102,13 @@ class TranslatedDrafter:
 
 
 class NgramDrafter:
-    """Makes drafts that repeat what was said before; they need no model."""
+    """Makes drafts that repeat earlier tokens of the conversation. These drafts need no model."""
 
     captures = branches = True
     parameters = 0
 
     def __init__(self, device: torch.device) -> None:
-        """`device` is the target's."""
+        """`device` is the device of the target."""
         self._device = device
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> NgramDraft:

@@ -1,7 +1,7 @@
-"""Drafts that propose the target's next tokens: by a smaller model, or by what was said before.
+"""Drafts propose the target's next tokens, by a smaller model or from earlier tokens.
 
-A draft never changes the distribution of a reply, only how soon the reply is said. This module
-knows neither the target nor the clock.
+A draft never changes the distribution of a reply, only the time that the reply takes. This module
+uses neither the target's model nor a clock.
 """
 
 from __future__ import annotations
@@ -25,58 +25,61 @@ from voiceloop.llm.rules.verify import DraftTokens
 
 
 class Draft(Protocol):
-    """Proposes tokens for one conversation."""
+    """Proposes draft tokens for one conversation."""
 
     @property
     def draws(self) -> bool:
-        """Whether it draws tokens from distributions, so that `propose` needs noise."""
+        """Whether the draft draws tokens from distributions. Only then does `propose` use noise."""
         ...
 
     @property
     def lag(self) -> float:
-        """Maximum number of unread ids at the end of a sequence that `propose` reads itself. If
-        more are unread, `prefill` reads them first, and its time does not count as the time of a
-        draft step."""
+        """The maximum number of unread ids that `propose` reads itself. If more ids are unread,
+        `prefill` reads them first. The time of `prefill` does not count as the time of a draft
+        step."""
         ...
 
     @property
     def length(self) -> int:
-        """The number of ids that it has read."""
+        """The number of ids that the draft has read."""
         ...
 
     @property
     def caches(self) -> tuple[KvCache, ...]:
-        """Its caches. The conversation holds their memory while it computes."""
+        """The draft's caches. A `CachePool` keeps their rows while the conversation computes."""
         ...
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """Read `ids`, with which the sequence begins."""
+        """Read `ids`, the beginning of the sequence. Ids that were read before are not read
+        again."""
         ...
 
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose tokens after `ids` for the nodes of `tree`, or for some of them; pauses between
+        """Propose tokens after `ids` for all or some nodes of `tree`. The generator pauses between
         passes.
 
         `noise` is Gumbel noise for the positions of the tree, [depth or more, vocab]. In coupled
-        verification it is the target's own noise; it is None if the target is greedy. `penalties`
-        have counted `ids`. A caller that closes this at a pause must roll back to the end of `ids`.
+        verification it is the noise that the target uses too. It is None if the target is greedy,
+        or if the draft does not draw. `penalties` count the tokens of `ids` already. A caller that
+        closes the generator at a pause must roll back to the end of `ids`.
         """
         ...
 
     def rollback(self, length: int) -> None:
-        """Forget everything from position `length` on."""
+        """Forget all tokens from index `length` on."""
         ...
 
     def release(self) -> None:
-        """Forget everything."""
+        """Forget all tokens, and free the caches if there are any."""
         ...
 
 
 class ChainDraft(ABC):
-    """Chooses one token after another from distributions over the target's vocabulary, which it
-    warps and draws from as the target does."""
+    """Chooses one token after another. Each comes from a distribution over the target's vocabulary.
+    The draft applies temperature and cut-offs to the distribution and draws from it, like the
+    target."""
 
     draws = True
 
@@ -88,19 +91,25 @@ class ChainDraft(ABC):
         ends: frozenset[int] = frozenset(),
         slots: Slots | None = None,
     ) -> None:
-        """On the CPU, drafting stops after a token of `ends`, which are the tokens that end a
-        reply. The token is verified like any other, so this changes no distribution."""
+        """`capacity` is the maximum length of a sequence in tokens. The cache takes one of `slots`
+        if they are given. `ends` are the tokens that end a reply.
+
+        On the CPU, drafting stops after a token of `ends`. The target verifies that token like any
+        other, so this changes no distribution.
+        """
         self.cache = KvCache(capacity, slots)
-        # On other devices, reading a token to see whether it ends the reply would mean a wait.
+        # On other devices, the host would have to wait for the device to read a token.
         self._ends = ends if device.type == "cpu" else frozenset[int]()
         self._device = device
         self._sampling = sampling
         self._q: Tensor | None = None
-        """In rejection sampling, the distributions of the tokens, [k or more, vocab]."""
+        """In rejection sampling, the distributions that the draft tokens were drawn from, [k or
+        more, vocab]; otherwise None."""
 
     @cached_property
     def _tokens(self) -> Tensor:
-        """The buffer for the tokens of a round, made at its first use, on the model's thread."""
+        """The buffer for the draft tokens of a round. The first use makes it, on the model's
+        thread."""
         return torch.empty(self.cache.capacity, dtype=torch.long, device=self._device)
 
     @property
@@ -115,7 +124,8 @@ class ChainDraft(ABC):
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose a chain, with one pass for each token. On a GPU it does not wait in between."""
+        """Propose a chain, with one pass for each token. On a GPU, the host does not wait for the
+        device between the passes."""
         unseen, x = (yield from self._unseen(ids)), self._tokens
         k = tree.depth if len(unseen) else 0
         for i in range(k):
@@ -139,8 +149,8 @@ class ChainDraft(ABC):
 
     @abstractmethod
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
-        """Get ready to draft after `ids`; return the ids that the first pass has to read, or none
-        if nothing can be drafted."""
+        """Prepare to draft after `ids`. Return the ids that the first pass has to read; an empty
+        tensor means that nothing can be drafted."""
 
     @abstractmethod
     def _logits(self, unseen: Tensor) -> Tensor:
@@ -154,15 +164,16 @@ class ChainDraft(ABC):
 
 
 class TreeDraft(ChainDraft):
-    """A draft that can also propose several tokens for one position: those with the largest scores
-    or, if there is noise, with the largest sums of score and noise."""
+    """A draft that can also propose several tokens for one position. It takes the tokens with the
+    largest scores or, with noise, the largest sums of score and noise."""
 
     @torch.inference_mode()
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose a chain or a tree. A tree takes one pass for each level, over the parents of its
-        nodes. The rows of these passes are forgotten at the end."""
+        """Propose a chain or a tree. A tree takes one pass for each level. The pass for a level
+        computes the parents of that level's nodes. At the end the rows of these passes are
+        forgotten."""
         if tree.is_chain:
             return (yield from super().propose(ids, tree, noise, penalties))
         unseen, x = (yield from self._unseen(ids)), self._tokens
@@ -192,17 +203,20 @@ class TreeDraft(ChainDraft):
 
     @abstractmethod
     def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
-        """Return the logits after the last `len(tokens)` nodes of `tree`, [nodes, vocab]. Earlier
-        passes computed the other nodes. `tokens` has the tokens of the last nodes; the parent of
-        the i-th of them was row `after[i]` of the previous pass."""
+        """Compute the last `len(tokens)` nodes of `tree`; return the logits after each, [nodes,
+        vocab].
+
+        `tokens` are the tokens of these nodes. Earlier passes computed all other nodes of `tree`.
+        Row `after[i]` of the previous pass is the parent of the i-th node that is computed now.
+        """
 
 
 class ModelDraft(TreeDraft):
     """A draft by a smaller model with the target's vocabulary."""
 
-    # The last id is always missing. After a round in which all draft tokens were accepted, the id
-    # before it is missing too; one pass reads both. More are missing only after rounds without
-    # draft tokens.
+    # The cache always lacks the last id. After a round in which all draft tokens were accepted, it
+    # lacks the last two ids; one pass reads both. It lacks more ids only after rounds without draft
+    # tokens.
     lag = 2
 
     def __init__(
@@ -222,7 +236,7 @@ class ModelDraft(TreeDraft):
 
     def _unseen(self, ids: Sequence[int]) -> Generator[None, None, Tensor]:
         yield from ()
-        self.rollback(len(ids) - 1)  # a cancelled round may have read all
+        self.rollback(len(ids) - 1)  # a cancelled round may have read the last id
         return torch.tensor(ids[self.cache.length :], device=self._device)
 
     def _logits(self, unseen: Tensor) -> Tensor:
@@ -233,10 +247,10 @@ class ModelDraft(TreeDraft):
 
 
 class NgramDraft:
-    """Prompt lookup: proposes what followed the last few tokens when they occurred before.
+    """Proposes the tokens that followed the last few tokens at an earlier place of the sequence.
 
-    The longest n-gram that occurred before comes first, and of its occurrences the latest (Saxena
-    2023).
+    This is prompt lookup (Saxena 2023). The longest n-gram that occurs earlier is used. If it
+    occurs several times, the latest occurrence is used.
     """
 
     LONGEST, SHORTEST = 4, 2
@@ -247,11 +261,11 @@ class NgramDraft:
     caches: tuple[KvCache, ...] = ()
 
     def __init__(self, device: torch.device) -> None:
-        """`device` is the target's."""
+        """`device` is the device of the target."""
         self._device = device
         self._ids: list[int] = []
         self._ends: dict[tuple[int, ...], list[int]] = {}
-        """For each n-gram, the indices of the tokens that followed it, ascending."""
+        """For each n-gram, the indices of the tokens that followed it, in ascending order."""
 
     @property
     def length(self) -> int:
@@ -264,8 +278,8 @@ class NgramDraft:
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose a path for each different token that followed the last tokens when they occurred
-        before, but no more paths than `tree` has."""
+        """Propose one path for each different token that followed an earlier occurrence of the last
+        tokens. There are at most as many paths as nodes at depth 0 of `tree`."""
         self._index(ids)
         yield from ()
         firsts = tree.children(ROOT)
@@ -303,14 +317,18 @@ class NgramDraft:
                 self._ends.setdefault(gram, []).append(len(self._ids) - 1)
 
     def _grams(self) -> list[tuple[int, ...]]:
-        """Return the n-grams before the last token."""
+        """Return the n-grams that end right before the last token."""
         end = len(self._ids) - 1
         sizes = range(self.SHORTEST, min(self.LONGEST, end) + 1)
         return [tuple(self._ids[end - size : end]) for size in sizes]
 
     def _starts(self, most: int) -> list[int]:
-        """Return the indices of at most `most` different tokens that followed the last tokens when
-        they occurred before. Tokens after longer n-grams come first, and of these the latest."""
+        """Find earlier occurrences of the last tokens. Return the indices of at most `most`
+        different tokens that followed them.
+
+        Tokens after longer n-grams come first. Among n-grams of one length, later occurrences come
+        first.
+        """
         found = dict[int, int]()
         for size in range(self.LONGEST, self.SHORTEST - 1, -1):
             for end in reversed(self._ends.get(tuple(self._ids[-size:]), ())):
@@ -320,7 +338,7 @@ class NgramDraft:
         return list(found.values())
 
     def _copied(self, start: int, count: int) -> list[int]:
-        """Copy `count` tokens from index `start` on. At the end of the sequence, copying goes on
-        from `start` again."""
+        """Copy `count` tokens from index `start` on. At the end of the sequence, copying starts
+        again at `start`."""
         period = len(self._ids) - start
         return [self._ids[start + i % period] for i in range(count)]

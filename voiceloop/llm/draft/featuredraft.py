@@ -1,10 +1,11 @@
-"""A draft that was trained for one target: a layer over the target's features.
+"""A draft that was trained for one target. It is one layer over the target's features.
 
-A feature is the input of the target's head. The draft's folder holds a card and the layer's weights
-(`voiceloop train-draft` writes both); embedding and head are the target's own. For each token the
-layer takes the token's embedding and the feature before it, and computes the feature after the
-token (EAGLE: Li et al. 2024, arXiv 2401.15077). While it drafts, it uses its own features where the
-target has not computed any yet. Rows that depend on them are computed again later.
+A feature is the input of the target's head. The draft's folder holds a card and the layer's
+weights, both written by `voiceloop train-draft`. The embedding and the head are the target's. For
+each token the layer takes the token's embedding and the feature before the token, and computes the
+feature after the token (EAGLE: Li et al. 2024, arXiv 2401.15077). While the layer drafts, it uses
+its own features at positions where the target has not computed any yet. Rows that depend on its own
+features are computed again later.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class DraftShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dim: Annotated[int, Meta(ge=2, le=1024, multiple_of=2)]
     """Size of a head."""
     inner: Size
-    """Size of the gate."""
+    """Width of the MLP."""
     eps: float = 1e-6
     theta: float = 10_000.0
     """The base of the rotary positions."""
@@ -82,22 +83,23 @@ class DraftCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The contents of draft.json."""
 
     target: str
-    """The name of the target for which it was trained, as the user gave it."""
+    """The name of the target for which the draft was trained, as the user gave it."""
     family: str
     """The `fingerprint.family` of the target. The draft serves all files of this family."""
     shape: DraftShape
     minutes: float = 0.0
-    """The duration of its training, in minutes."""
+    """The duration of the training, in minutes."""
     accepted: tuple[float, ...] = ()
-    """Acceptance on held-out replies: how often the draft's first guess was right, how often the
-    second was right if the first was, and so on."""
+    """Acceptance on held-out replies. The first number is the share of first draft tokens that were
+    right. Each further number is the share of right draft tokens at the next place, given that all
+    before were right."""
     kind: str = "feature"
     version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedHead:
-    """The files of a draft, loaded."""
+    """A trained draft, loaded from its files."""
 
     name: str
     card: DraftCard
@@ -107,7 +109,7 @@ class LoadedHead:
 
 
 def is_head(folder: Path) -> bool:
-    """Tell whether `folder` holds a draft of this kind."""
+    """Tell whether `folder` holds a trained draft, i.e. has a card."""
     return (folder / CARD).is_file()
 
 
@@ -133,11 +135,11 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
 
 
 def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Round matrices to int8, w ≈ q · scale, with a scale for each row, and other weights to 16
-    bits.
+    """Round matrices to int8 and other weights to 16 bits. A matrix is w ≈ q · scale, with one
+    scale for each row.
 
-    The scales are stored under the matrix's name and `SCALE`. The files have half the size, and no
-    fewer of the draft's tokens are accepted.
+    The scales are stored under the matrix's name and `SCALE`. This halves the size of the files and
+    does not lower the acceptance of draft tokens.
     """
     found = dict[str, Tensor]()
     for name, weight in weights.items():
@@ -150,7 +152,8 @@ def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def unrounded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights that `rounded` has stored. Raises KeyError for a matrix without scales."""
+    """Undo `rounded`: return the weights without scales. Raises KeyError for a matrix without
+    scales."""
     return {
         name: weight * stored[name + SCALE] if weight.dtype == torch.int8 else weight
         for name, weight in stored.items()
@@ -167,8 +170,8 @@ def shipped_head(family: str, device: torch.device) -> LoadedHead | None:
 
 
 def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
-    """Raise EngineError if the draft was trained for a target of another family, or has tokens that
-    this one lacks."""
+    """Raise EngineError if the draft does not fit `target`: if it was trained for another family of
+    models, or has a token id that is not below `vocab`."""
     if head.card.family != family(target) or int(head.tokens.max()) >= vocab:
         raise EngineError(
             f"the draft '{head.name}' was trained for {head.card.target}, "
@@ -194,7 +197,8 @@ class FeatureModel:
     def __init__(
         self, head: LoadedHead, rows: Tensor, target: TargetDecoder, capacity: int
     ) -> None:
-        """`rows` are from `head_rows`; `target` is the target's decoder."""
+        """`rows` are from `head_rows`; `target` is the target's decoder. `capacity` is the maximum
+        length of a sequence in tokens."""
         shape, dtype = head.card.shape, target.dtype
         weights = {name: weight.to(dtype) for name, weight in head.weights.items()}
         self._fuse = linear(weights.pop(FUSE))
@@ -230,12 +234,12 @@ class FeatureModel:
         cache: KvCache,
         tree: Tree | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Compute `ids` [rows] after the rows of `cache`. `features` [rows, hidden] has the feature
-        before each.
+        """Compute `ids` [rows] after the rows of `cache`. `features` [rows, hidden] has for each id
+        the feature before it.
 
-        Returns the logits after the last id, [1, vocab], and the feature after it, [1, hidden].
-        Logits are -inf for tokens that the draft never chooses. With a `tree`, the ids are its last
-        nodes, and logits and features of all of them are returned.
+        Returns the logits after the last id, [1, vocab], and the feature after the last id, [1,
+        hidden]. Logits are -inf for tokens that the draft never chooses. If `tree` is given, the
+        ids are its last nodes, and the results have one row for each id.
         """
         x = self._fuse(torch.cat((F.embedding(ids, self.embedding), features), -1))
         if tree is None:
@@ -252,8 +256,8 @@ class FeatureModel:
 class FeatureDraft(TreeDraft):
     """A draft by a layer that was trained for the target."""
 
-    # The rows of its last proposal have the layer's own features, so they are computed again with
-    # the target's.
+    # The rows of the last proposal have the layer's own features. They are computed again with the
+    # target's features.
     lag = draftpolicy.MOST + 1
 
     def __init__(
@@ -264,21 +268,23 @@ class FeatureDraft(TreeDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
-        """`features` is the target's cache of the conversation, which keeps features. The other
+        """`features` is the target's cache of the conversation; it must keep features. The other
         arguments are those of `ChainDraft`."""
         super().__init__(model.device, sampling, capacity, ends)
         self._layer, self._features = model, features
         self._sure = 0
         """The number of rows that were computed with the target's features."""
         self._last: Tensor | None = None
-        """The layer's own features of the last pass; None if the next row takes the target's."""
+        """The features that the last pass computed; None if the next row takes a feature of the
+        target."""
 
     @property
     def length(self) -> int:
         return self._sure
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """Read `ids`, up to the last one for which the target's cache has the feature before it."""
+        """Read `ids`. Stops at the first id whose preceding feature is not yet in the target's
+        cache."""
         self.rollback(self._sure)
         end, most = min(len(ids), self._features.length + 1), chunk(self._device)
         while self._sure < end:
@@ -315,8 +321,8 @@ class FeatureDraft(TreeDraft):
         return logits
 
     def _fed(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute `ids` with the target's features; return the logits and the feature after the
-        last."""
+        """Compute `ids` with the target's features. Return the logits and the feature after the
+        last id."""
         start = self.cache.length
         (rows,) = self._features.written(FEATURES)
         before = rows[max(0, start - 1) : start + len(ids) - 1, 0]

@@ -1,9 +1,9 @@
 """Drafts by models with another tokenizer than the target's (universal assisted decoding).
 
-If most of the draft's tokens are also the target's, the draft chooses among these common tokens,
-from its own distribution over them and with the target's noise (Timor et al. 2025, arXiv
-2502.05202, their TLI). It never proposes its other tokens. If fewer tokens are common, the draft
-guesses a text, which is tokenised again for the target.
+If most of the draft's tokens are also tokens of the target, the draft chooses only among these
+common tokens. It draws them from its own distribution with the target's noise (the method TLI in
+Timor et al. 2025, arXiv 2502.05202). If fewer tokens are common, the draft writes a text, and the
+target's tokenizer splits this text into draft tokens.
 """
 
 from __future__ import annotations
@@ -25,26 +25,28 @@ from voiceloop.llm.text.template import special_tokens
 from voiceloop.llm.text.translation import Translation
 
 MOST = 0.5
-"""Minimum share of the draft's tokens that are also the target's for `SharedDraft` to be used."""
+"""`SharedDraft` is used if at least this share of the draft's tokens are also tokens of the
+target."""
 
 
 ROOM = 64
-"""The number of rows of a draft's cache that are kept free for guesses."""
+"""The number of rows of a draft's cache that are kept free for draft tokens."""
 
 
 class _TranslationReader:
-    """Reads the target's sequence, translated into the draft's tokens, into the draft's cache."""
+    """Translates the target's sequence into the draft's tokens, and reads these into the draft's
+    cache."""
 
     def __init__(self, model: Decoder, cache: KvCache, translation: Translation) -> None:
         self.cache, self.translation, self.length = cache, translation, 0
         self._model = model
         self._fed: list[int] = []
-        """The tokens of the rows in the cache, perhaps followed by tokens that the cache lacks."""
+        """The tokens of the rows in the cache. Tokens that the cache lacks may follow."""
 
     def unseen(self, ids: Sequence[int]) -> list[int]:
-        """Cut the cache back to the tokens that fit the translation of `ids`. Return the tokens
-        that the cache then lacks, at least one. The list is empty if the translation is too long
-        for the cache."""
+        """Roll the cache back to the tokens that it has in common with the translation of `ids`.
+        Return the other tokens of the translation, at least one. If the translation is too long for
+        the cache, return an empty list."""
         own = self.translation.translate(ids)
         if len(own) > self.cache.capacity - ROOM:
             return []
@@ -55,14 +57,15 @@ class _TranslationReader:
         return own[same:]
 
     def read(self, ids: Sequence[int]) -> Steps[None]:
-        """Compute the rows of all of `ids`."""
+        """Compute the rows of the translation of `ids`. Computes nothing if the translation is too
+        long for the cache."""
         if self.unseen(ids):
             yield from feed(self._model, self.cache, self._fed)
         self.length = len(ids)
 
     def last(self, ids: Sequence[int]) -> Generator[None, None, list[int]]:
-        """Return the tokens that the next pass has to read. If they are too many for one pass, all
-        except the last are read here."""
+        """Return the tokens that the next pass has to read. If they are too many for one pass, read
+        all except the last one here, and return the last one."""
         own = self.unseen(ids)
         if len(own) > self._model.chunk:
             yield from feed(self._model, self.cache, self._fed[:-1])
@@ -72,7 +75,7 @@ class _TranslationReader:
         return own
 
     def chose(self, token: int) -> None:
-        """Append a token that the draft chose, and that it reads next."""
+        """Append `token`, which the draft chose and will read next."""
         self._fed.append(token)
 
     def rollback(self, length: int) -> None:
@@ -90,7 +93,8 @@ class _TranslationReader:
 class _Translated:
     """The base of drafts whose model reads a translation of the target's sequence."""
 
-    # It does not know yet which tokens of its last proposal were accepted.
+    # `length` counts no token of the last proposal, because it is not known here which of them were
+    # accepted.
     lag = draftpolicy.MOST + 1
 
     def __init__(self, reader: _TranslationReader) -> None:
@@ -127,8 +131,9 @@ class SharedDraft(_Translated, ChainDraft):
         capacity: int,
         ends: frozenset[int] = frozenset(),
     ) -> None:
-        """`same` maps the draft's ids of the common tokens to the target's ids. The target has
-        `vocab` tokens."""
+        """`same` maps the draft's ids of common tokens to the target's ids. `vocab` is the size of
+        the target's vocabulary. `capacity` is the maximum length of a sequence in the draft's
+        tokens. `ends` are the target's tokens that end a reply."""
         ChainDraft.__init__(self, model.device, sampling, capacity, ends)
         _Translated.__init__(self, _TranslationReader(model, self.cache, translation))
         self._model, self._vocab = model, vocab
@@ -145,7 +150,7 @@ class SharedDraft(_Translated, ChainDraft):
         return torch.tensor(own, device=self._device)
 
     def _logits(self, unseen: Tensor) -> Tensor:
-        if not self._first:  # the target's id of a token that this draft chose
+        if not self._first:  # `unseen` is the target's id of the token that this draft chose
             unseen = self._meant[unseen]
             self._reader.chose(int(unseen))
         self._first = False
@@ -162,7 +167,8 @@ class TextDraft(_Translated):
     def __init__(
         self, model: Decoder, translation: Translation, target: object, own: object, capacity: int
     ) -> None:
-        """`target` and `own` are the tokenizers of the target and of the draft."""
+        """`target` and `own` are the tokenizers of the target and of the draft. `capacity` is the
+        maximum length of a sequence in the draft's tokens."""
         self.cache = KvCache(capacity)
         super().__init__(_TranslationReader(model, self.cache, translation))
         self._model, self._translation, self._tokenizer = model, translation, own
@@ -175,8 +181,9 @@ class TextDraft(_Translated):
     def propose(
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
-        """Propose the tokens of the likeliest text; nothing if the sequence ends within a
-        character. The target's noise means nothing to another vocabulary, so it is not used."""
+        """Propose the target's tokens of the likeliest text. Propose nothing if the sequence ends
+        within a character. `noise` is not used: it belongs to the target's vocabulary, and the
+        draft has another."""
         own, k = (yield from self._reader.last(ids)), tree.depth
         unseen, guess, x = torch.tensor(own, device=self._model.device), list[int](), list[int]()
         while own and self._translation.certain and len(guess) < 2 * k and len(x) <= k:
@@ -201,7 +208,8 @@ class TextDraft(_Translated):
         return self._translation.back(text.rstrip("\ufffd"))
 
     def _decoded(self, context: list[int], guess: list[int]) -> str:
-        """Return the text of `guess` after `context`, on which a first space may depend."""
+        """Return the text of `guess` after the tokens `context`. They decide whether the text
+        begins with a space."""
         decode = self._tokenizer.decode  # pyright: ignore[reportAttributeAccessIssue]
         before = decode(context, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         whole = decode(
