@@ -1,10 +1,12 @@
 """Attention of the rows of a pass to the rows of a cache.
 
-There are two kinds of passes. One writes after the rows of a `KvCache`, in shapes that grow with
-it. The other writes at a `SlotPosition`: its shapes and addresses never change, so that it can be
-captured once and replayed for every conversation. The second kind attends in one of two ways: by a
-mask over a fixed number of rows, on any device, or on CUDA by a kernel that reads the start from
-the device. This module knows no layers and no weights.
+There are two kinds of passes. The first kind writes after the rows of a `KvCache`; its shapes grow
+with the cache. The second kind writes at a `SlotPosition`. Its shapes and addresses never change,
+so it can be captured as a CUDA graph once and replayed for every conversation.
+
+The second kind attends in one of two ways. On any device it can use a mask over a fixed number of
+rows. On CUDA it can use a kernel that attends only to the rows in use. This module knows no layers
+and no weights.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ logger = logging.getLogger(__name__)
 
 CPU = torch.device("cpu")
 BUCKETS = (256, 512, 1024, 2048)
-"""Numbers of rows that masked passes of fixed shape attend to. A pass takes the smallest number
-that is enough for it. If none is, it attends to all rows of a slot."""
+"""Numbers of rows that a masked pass of fixed shape can attend to. A pass takes the smallest number
+that is enough. If none is enough, it attends to all rows of a slot."""
 
 
 ROUNDED = 0.05
-"""Maximum difference between the kernel's results in 16 bits and those by masks. A larger one does
-not come from rounding."""
+"""Maximum difference between results of the kernel and results with masks, in 16 bits. A larger
+difference does not come from rounding."""
 FEATURES = -1
 """The layer number under which a cache keeps the inputs of the head, [rows, 1, hidden]."""
 
@@ -43,7 +45,7 @@ class SlotPosition:
 
     slots: Slots
     slot: Tensor
-    """The slot, int64 [1]."""
+    """The index of the slot, int64 [1]."""
     start: Tensor
     """The position of the first row, int64 [1]."""
     reach: int
@@ -54,7 +56,8 @@ class SlotPosition:
         return self.start + torch.arange(rows, device=self.start.device)
 
     def rows(self, positions: Tensor) -> Tensor:
-        """Return the indices of `positions` among the rows of all slots, int64 [rows]."""
+        """Return the indices of `positions` in the rows of all slots, counted from slot 0: int64
+        [rows]."""
         return self.slot * self.slots.capacity + positions
 
     def write(self, layer: int, at: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
@@ -84,18 +87,18 @@ class Rows(Protocol):
         """Write a layer's `states` to the cache; return the attention of `q`, [rows, heads * dim].
 
         `states` is [rows, 2 groups, dim], keys before values; `q` is [rows, heads, dim]. A row sees
-        the last `window` rows up to itself, or all of them if `window` is None. Products are
-        multiplied by `scale`, or by 1 / sqrt(dim) if it is None.
+        the last `window` rows up to itself, or all rows up to itself if `window` is None. Products
+        of queries and keys are multiplied by `scale`, or by 1 / sqrt(dim) if `scale` is None.
         """
         ...
 
     def keep(self, features: Tensor) -> None:
-        """Write the input of the head for each row, [rows, hidden]."""
+        """Write `features` [rows, hidden] to the cache: the head's input for each row."""
         ...
 
 
 class Following:
-    """The next rows of a cache; implements `Rows`. The caller has to `advance` the cache
+    """The next rows of a cache. Implements `Rows`. The caller has to `advance` the cache
     afterwards."""
 
     def __init__(self, cache: KvCache, rows: int) -> None:
@@ -122,7 +125,7 @@ class Following:
 
 
 class Branching:
-    """The next rows of a cache, of which the last are nodes of a tree; implements `Rows`."""
+    """The next rows of a cache, where the last rows are nodes of a tree. Implements `Rows`."""
 
     def __init__(self, cache: KvCache, rows: int, tree: Tree, device: torch.device) -> None:
         self._rows = Branches(cache.length, rows, tree, device)
@@ -150,12 +153,15 @@ class Branching:
 
 
 class Branches:
-    """The positions of rows that end with the nodes of a tree, and which rows each row sees. A row
-    sees all rows before the tree, and in the tree only the path to itself."""
+    """Says for new rows, the last of which are nodes of a tree, where they stand and what they see.
+
+    Each row sees all rows before the tree. A node also sees the nodes on its path from the root,
+    itself included.
+    """
 
     def __init__(self, start: int, rows: int, tree: Tree, device: torch.device) -> None:
-        """Add `rows` rows after the first `start` rows. The last of the `start + rows` rows are the
-        nodes of `tree`, in their order. Some nodes may be among the first `start` rows."""
+        """Add `rows` rows after the first `start` rows. Of all `start + rows` rows, the last ones
+        are the nodes of `tree`, in order. Some nodes may be among the first `start` rows."""
         end = start + rows
         root = end - len(tree)
         places = torch.arange(end)
@@ -164,24 +170,28 @@ class Branches:
         apart = torch.zeros(rows, end, dtype=torch.bool)
         apart[max(0, root - start) :, root:] = ~_ancestors(tree, known)
         self.places = places.to(device)
-        """The positions of all rows, int64 [start + rows]. A node's position tells its depth."""
+        """The positions of all rows, int64 [start + rows]. Nodes of one depth have the same
+        position."""
         self.positions = self.places[start:]
         """The positions of the added rows, int64 [rows]."""
         self.apart = apart.to(device)
-        """The rows that an added row does not see because they are not on its path: bool [rows,
-        start + rows]."""
+        """For each added row, True at the nodes that are not on its path: bool [rows, start +
+        rows]."""
 
 
 @lru_cache(maxsize=64)
 def followed(tree: Tree, device: torch.device = CPU) -> Tensor:
-    """Return which nodes each row follows, bool [nodes + 1, nodes]: row 0, the token before the
-    tree, follows none; row i + 1 is node i and follows all nodes on its path, itself included."""
+    """Return which nodes each row follows, bool [nodes + 1, nodes].
+
+    Row 0 is the token before the tree and follows no node. Row i + 1 is node i. It follows all
+    nodes on its path, and counts as following itself.
+    """
     return F.pad(_ancestors(tree, 0), (0, 0, 1, 0)).to(device)
 
 
 def _ancestors(tree: Tree, first: int) -> Tensor:
-    """Return the nodes on the path to each node from number `first` on, itself included: bool
-    [nodes - first, nodes]."""
+    """Return a row for each node from number `first` on. The row is True at the nodes on the path
+    to that node, itself included: bool [nodes - first, nodes]."""
     on_path = torch.zeros(len(tree) - first, len(tree), dtype=torch.bool)
     for row, path in enumerate(tree.paths[first:]):
         on_path[row, list(path)] = True
@@ -224,14 +234,15 @@ def folds(q: Tensor, states: Tensor) -> int:
 def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) -> Tensor:
     """Return the attention of `q` to `seen`: [rows, heads * dim].
 
-    `q` is [rows, heads, dim], and `seen` [length, 2 groups, dim], keys before values. The queries
-    of a group become rows of one head: so no kernel has to know of groups, and keys are read once.
-    `mask` is from `hidden` or `behind`, or None if every row sees everything.
+    `q` is [rows, heads, dim], and `seen` [length, 2 groups, dim], keys before values. `mask` is
+    from `hidden` or `behind`, or None if every row sees everything. All queries of a group are
+    computed as rows of one head. In this way each key is read once, and the kernel needs no support
+    for groups.
     """
     rows, heads, dim = q.shape
     groups = seen.shape[1] // 2
     keys, values = seen.view(1, -1, 2, groups, dim).transpose(1, 3).unbind(2)
-    # Most passes have one row, for which nothing has to move.
+    # Most passes have one row. Then no transpose is needed.
     moved = q if rows == 1 else q.view(rows, groups, -1, dim).transpose(0, 1)
     folded = moved.reshape(1, groups, -1, dim)
     attended = F.scaled_dot_product_attention(folded, keys, values, attn_mask=mask, scale=scale)
@@ -241,8 +252,12 @@ def masked(q: Tensor, seen: Tensor, mask: Tensor | None, scale: float | None) ->
 
 
 def behind(rows: int, places: int, window: int | None, fold: int, like: Tensor) -> Tensor:
-    """Return the mask of `hidden` for the last `rows` of `places` rows. This is faster than
-    `hidden`, which matters for a small draft."""
+    """Return the mask of the last `rows` of `places` consecutive rows over all `places` rows: [rows
+    * fold, places].
+
+    The result is that of `hidden`, with the type and device of `like`. This function is faster,
+    which matters for a small draft.
+    """
     last = places - rows
     mask = like.new_full((rows, places), -math.inf).triu_(last + 1)
     if window is not None:
@@ -258,11 +273,12 @@ def hidden(
     dtype: torch.dtype,
     apart: Tensor | None = None,
 ) -> Tensor:
-    """Return the mask of rows at `positions` over rows at `places`: [rows * fold, places], 0 where
-    a row sees another, else -inf.
+    """Return the mask of rows at `positions` over rows at `places`: [rows * fold, places]. It is 0
+    where a row sees a place, else -inf.
 
-    A row sees the last `window` positions up to its own, or all if `window` is None. It does not
-    see rows for which `apart`, bool [rows, places], is True. Each row is repeated `fold` times.
+    A row sees the last `window` positions up to its own, or all positions up to its own if `window`
+    is None. It does not see places where `apart`, bool [rows, places], is True. Each row is
+    repeated `fold` times.
     """
     back = positions.unsqueeze(1) - places
     unseen = back < 0 if window is None else (back < 0) | (back >= window)
@@ -278,8 +294,9 @@ def has_kernel(
 ) -> bool:
     """Return whether `fused.attended` runs on `device` for these shapes, and agrees with masks.
 
-    Each combination of arguments is tried once, with all numbers of rows that need a kernel of
-    their own, so that none is compiled within a reply. This waits for the device.
+    Each combination of arguments is tried once, and the result is kept. The trial compiles the
+    kernels for all numbers of rows, so no kernel is compiled during a reply. It waits for the
+    device.
     """
     if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
         return False

@@ -1,11 +1,12 @@
 """Keys and values of the tokens that a model has seen, in buffers that never move.
 
-A `KvCache` has `capacity` rows for each layer, and a length. Rows are written at the length. A
-rollback only lowers the length: rows beyond it are never attended to, and will be overwritten. So
-cancellation, rejection and truncation are free. A cache has buffers of its own, or one of the
-`Slots` that all conversations of a model share, so that one captured pass serves them all. A
-`CachePool` limits the memory of idle conversations. Only the owner of a cache knows which tokens
-its rows belong to.
+A `KvCache` has `capacity` rows for each layer, and a length. New rows are written at the length. A
+rollback only lowers the length. Rows beyond the length are never attended to and are overwritten
+later, so cancellation, rejection and truncation are free.
+
+A cache has its own buffers, or one of the `Slots` that all conversations of a model share. With
+slots, one captured pass serves all conversations. A `CachePool` limits the memory of idle
+conversations. Only the owner of a cache knows which tokens its rows belong to.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ MEMORY_HINT = "set llm.context or llm.cache_mb lower, or allow fewer sessions"
 
 
 class Slots:
-    """Buffers for several sequences of one model, all of one capacity, at fixed addresses."""
+    """Buffers for several sequences of one model, at fixed addresses. All have the same
+    capacity."""
 
     def __init__(self, count: int, capacity: int) -> None:
-        """Make slots for `count` sequences of `capacity` rows, and a spare one."""
+        """Make slots for `count` sequences of `capacity` rows, and a spare slot."""
         self.capacity = capacity
         self.spare = count
-        """The slot that belongs to no sequence. Passes that are only tried out write there."""
+        """The slot that belongs to no sequence. Trial passes write there."""
         self._free = list(range(count))
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
@@ -44,8 +46,8 @@ class Slots:
         self._free.append(slot)
 
     def layer(self, index: int, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the buffers of a layer, made at the first call: [slots, capacity, heads, dim] for
-        each of the states in `like`, which are [rows, heads, dim]."""
+        """Return the buffers of a layer. The first call makes them: one buffer [slots, capacity,
+        heads, dim] for each tensor [rows, heads, dim] in `like`."""
         if index not in self._layers:
             self._layers[index] = tuple(
                 # Rows that were never written are multiplied by 0, so they must not be NaN.
@@ -65,21 +67,23 @@ class KvCache:
         self.length = 0
         """The number of rows that are valid."""
         self.nbytes = 0
-        """Bytes of its buffers."""
+        """The size of the cache's buffers, in bytes."""
         self.slot: int | None = None
-        """The slot that holds its buffers. None if they are its own, or not made yet."""
+        """The slot that holds the cache's rows. None if the cache has its own buffers, or none
+        yet."""
         self.context: Any = None
-        """Holds the rows of a decoder that does not write them into buffers. Such a decoder also
-        sets `nbytes`."""
+        """Rows that a decoder keeps in another form than buffers, e.g. a context of llama.cpp. Such
+        a decoder also sets `nbytes`."""
         self._slots = slots
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
     def extend(self, layer: int, *states: Tensor) -> list[Tensor]:
-        """Write rows after the valid ones; return all of the layer's rows, with the new ones.
+        """Write `states` after the valid rows. Return all rows of the layer, including the new
+        ones.
 
-        Each of `states` is [rows, heads, dim]: keys and values, in one tensor or in two, in the
-        same form in all calls. The result has one view of a buffer for each of them. The length
-        stays: a pass calls `advance` once all of its layers have written.
+        Each of `states` is [rows, heads, dim]. They are keys and values in one tensor or in two;
+        all calls must use the same form. The result has one view of a buffer for each of `states`.
+        The length stays: a pass calls `advance` after all of its layers have written.
         """
         if layer not in self._layers:
             buffers = self._made(layer, states)
@@ -91,11 +95,12 @@ class KvCache:
         return [buffer[:end] for buffer in self._layers[layer]]
 
     def written(self, layer: int) -> tuple[Tensor, ...]:
-        """Return the buffers of a layer that has been written; `length` rows of them are valid."""
+        """Return the buffers of a layer that has been written. Their first `length` rows are
+        valid."""
         return self._layers[layer]
 
     def advance(self, rows: int) -> None:
-        """Make `rows` more rows valid, which every layer has written."""
+        """Add `rows` to the length. Every layer must have written these rows."""
         self.length += rows
 
     def rollback(self, length: int) -> None:
@@ -103,8 +108,8 @@ class KvCache:
         self.length = min(self.length, length)
 
     def keep(self, start: int, rows: Sequence[int]) -> None:
-        """Keep the rows before `start`, and of the others only those at the offsets `rows` from
-        `start`. The offsets ascend."""
+        """Keep all rows before `start`. Of the rows from `start` on, keep only those at the offsets
+        `rows` from `start`, and close the gaps. The offsets ascend."""
         moved = next((at for at, row in enumerate(rows) if row != at), len(rows))
         self.length = start + len(rows)
         if moved == len(rows):
@@ -124,7 +129,7 @@ class KvCache:
         self.slot = None
 
     def take(self, other: KvCache) -> None:
-        """Take over the buffers and the context of `other`, which is left without rows."""
+        """Take over the buffers and the context of `other`. Afterwards `other` has no rows."""
         self.release()
         self._layers, other._layers = other._layers, self._layers
         self.nbytes, self.slot, other.slot = other.nbytes, other.slot, None
@@ -132,7 +137,8 @@ class KvCache:
         other.release()
 
     def fork(self, other: KvCache, length: int) -> None:
-        """Copy the first `length` rows of `other`, or all if it has fewer."""
+        """Replace all rows by a copy of the first `length` rows of `other`, or of all its rows if
+        it has fewer."""
         self.release()
         rows = min(length, other.length)
         for layer, buffers in other._layers.items():
@@ -154,32 +160,34 @@ Group = tuple[KvCache, ...]
 class CachePool:
     """Limits the memory of the buffers of idle conversations.
 
-    A conversation holds its group of caches while it computes. When it is idle its rows stay for as
-    long as all groups fit into the budget. Otherwise the least recently used group is evicted
-    first. When its conversation goes on, it computes the rows again from its ids. A conversation
-    that computes always gets buffers, and the group that computed last keeps them, whatever the
-    budget.
+    A conversation holds its group of caches while it computes. The rows of an idle conversation
+    stay while all groups fit into the budget. If the groups do not fit, the pool evicts the group
+    that was used least recently. A conversation whose group was evicted computes the rows again
+    from its ids. A conversation that computes always gets buffers, even beyond the budget. The
+    group that computed last also keeps its buffers.
     """
 
     def __init__(self, budget: int) -> None:
         """`budget` is in bytes."""
         self._budget = budget
         self._held: Counter[Group] = Counter()
-        """The groups that are computing, and how often each is held."""
+        """The groups that are held now, and how many times each is held."""
         self._idle: OrderedDict[Group, None] = OrderedDict()
-        """The groups with buffers that are not held, the least recently used first."""
+        """The groups with buffers that are not held. The least recently used group comes first."""
         self._evicted: set[Group] = set()
         self._size = 0
-        """Bytes of the largest group so far. All groups of a pool are alike."""
+        """The size of the largest group so far, in bytes. All groups of a pool have about this
+        size."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffers of all groups."""
+        """The size of the buffers of all groups, in bytes."""
         return sum(map(_nbytes, (*self._held, *self._idle)))
 
     @contextmanager
     def hold(self, group: Group) -> Iterator[bool]:
-        """Keep the group's rows while the context lasts; yields whether they had been evicted."""
+        """Keep the group's rows while the context lasts. Yields True if the group had been evicted
+        before."""
         evicted = group in self._evicted
         self._evicted.discard(group)
         if group in self._idle:
@@ -192,7 +200,7 @@ class CachePool:
         try:
             yield evicted
         except OutOfMemory:
-            kept = 0  # the budget exceeds the memory: evict, so that the next try finds room
+            kept = 0  # the budget is larger than the memory: evict to make room for the next try
             raise
         finally:
             self._held[group] -= 1

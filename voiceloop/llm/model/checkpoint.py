@@ -1,9 +1,8 @@
 """The weights and sizes of a model of the Llama family, for `LeanDecoder`.
 
-They are read straight from the files of a folder if these describe a plain model, because importing
-transformers and building its model takes seconds. Models with scaled positions, windows, quantised
-weights or adapters are not read here; transformers loads them. This module knows nothing of
-transformers or of tokenizers.
+Plain models are read straight from the files of their folder. This saves seconds: transformers need
+not be imported. Models with scaled positions, windows, quantised weights or adapters are loaded by
+transformers, not here. This module uses neither transformers nor tokenizers.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _COUNTS = (
 _DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float32", "float64")}
 
 Rotary = Callable[[int], tuple[Tensor, Tensor]]
-"""Returns the cosines and sines of the first n positions, each [n, dim]."""
+"""A function that returns the cosines and sines of the first n positions, each [n, dim]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,9 @@ class Sight:
     share one `Sight`."""
 
     rotary: Rotary | None
-    """Its rotary positions; None if the layer has none."""
+    """The layer's rotary positions; None if it has none."""
     window: int | None = None
-    """How many tokens a row sees, itself included; None for all of them."""
+    """How many tokens a row sees, its own token included; None for all tokens up to its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +70,12 @@ class Checkpoint:
     eps: float
     """The number that norms add to the mean square."""
     weights: dict[str, Tensor]
-    """The weights by their names in checkpoints. HEAD is missing if the embedding is also the head.
-    A decoder takes out the weights that it fuses. Weights may have a narrower type than `dtype`: on
-    a CPU they are then pages of the file, and each is read when it is fused."""
+    """The weights by their names in checkpoints. `HEAD` is missing if the embedding is also the
+    head. A decoder removes the weights that it fuses.
+
+    Weights may have a narrower type than `dtype`. On a CPU such weights are mapped from the file,
+    and are read from the disk when they are fused.
+    """
     dtype: torch.dtype
     """The type of the arithmetic."""
     activation: str = "silu"
@@ -92,8 +94,8 @@ class Checkpoint:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if there is no file. Raises ValueError if the
-    file holds anything else."""
+    """Return the JSON object in a file, or an empty object if there is no such file. Raises
+    ValueError if the file holds no JSON object."""
     if not path.is_file():
         return {}
     try:
@@ -106,24 +108,25 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def dtype_of(config: Mapping[str, Any]) -> torch.dtype | None:
-    """Return the type that config.json names; None if it names none that is supported here."""
+    """Return the type of the weights that config.json names. Return None if it names no type, or a
+    type that is not supported here."""
     return _DTYPES.get(config.get("dtype") or config.get("torch_dtype") or "")
 
 
 def read_checkpoint(
     folder: Path, config: Mapping[str, Any], device: torch.device, dtype: torch.dtype | None
 ) -> Checkpoint | None:
-    """Read the model in `folder`; None if it is not a plain one.
+    """Read the model in `folder`; return None if transformers has to load it.
 
-    `config` is its config.json. If `dtype` is None, the type is the one that `config` names. Raises
-    ValueError if the weights are not those that `config` describes, SafetensorError or OSError if
+    `config` is the contents of config.json. If `dtype` is None, the type is the one that `config`
+    names. Raises ValueError if the weights do not match `config`, and SafetensorError or OSError if
     they cannot be read.
     """
     dtype = dtype or dtype_of(config)
     theta = _theta(config)
     if dtype is None or theta is None or not _plain(config):
         return None
-    if (folder / "adapter_config.json").exists():  # an adapter's weights would have to be added
+    if (folder / "adapter_config.json").exists():  # its weights would have to be added
         return None
     dim: int = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     shapes = _shapes(config, dim)
@@ -159,36 +162,39 @@ def read_checkpoint(
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the safetensors files that hold the weights; none if the weights have another format.
-    Raises ValueError if the index of the files cannot be read, or leads out of the folder."""
+    """Return the safetensors files that hold the weights; an empty list if the weights have another
+    format. Raises ValueError if the index of the files cannot be read, or names a file outside the
+    folder."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     return [whole] if whole.is_file() else _listed(index)
 
 
 def check_indexes(folder: Path) -> None:
-    """Raise ValueError if an index of weights, in any format, leads out of the folder. A model may
-    read nothing that lies elsewhere."""
+    """Raise ValueError if an index of weights, in any format, names a file outside the folder. A
+    model may not read other files."""
     for index in folder.glob("*.index.json"):
         _listed(index)
 
 
 def _listed(index: Path) -> list[Path]:
-    """Return the files that an index names. Raises ValueError if one is outside of the folder."""
+    """Return the files that an index names. Raises ValueError if one of them is outside the
+    folder."""
     listed = read_json(index).get("weight_map", {})
     if not isinstance(listed, dict):
         raise ValueError(f"{index.name} lists no weights")
     names = sorted({str(name) for name in cast("dict[str, object]", listed).values()})
     for name in names:
-        path = PureWindowsPath(name)  # it knows every way to leave a folder
+        path = PureWindowsPath(name)  # this class parses drives and backslashes, and also slashes
         if path.anchor or ".." in path.parts:
             raise ValueError(f"{index.name} names {name!r}, which is not in its folder")
     return [index.parent / name for name in names]
 
 
 def _plain(config: Mapping[str, Any]) -> bool:
-    """Tell whether config.json describes the model fully, and all of it is supported here."""
+    """Tell whether config.json describes the model fully, and whether everything in it is supported
+    here."""
     kind = config.get("model_type", "")
-    # The default of a missing key differs between classes, so only keys that are there count.
+    # The default of a missing key differs between classes, so only present keys count.
     windows = (
         config.get("sliding_window", 0) is not None
         if kind == "mistral"
@@ -215,7 +221,7 @@ def _plain(config: Mapping[str, Any]) -> bool:
 def _theta(config: Mapping[str, Any]) -> float | None:
     """Return the base of the rotary positions; None if they are scaled or otherwise changed."""
     rope = config.get("rope_parameters")
-    if rope is None:  # as transformers wrote it before version 5
+    if rope is None:  # the form that transformers wrote before version 5
         rope = {"rope_type": "default", "rope_theta": config.get("rope_theta")}
     if config.get("rope_scaling") is not None or "partial_rotary_factor" in config:
         return None

@@ -1,9 +1,9 @@
 """One forward pass of a causal language model over a few new tokens.
 
-`LeanDecoder` runs the Llama family from fused weights with a handful of calls for each layer: in
-models of a few million parameters Python costs more than the arithmetic. Other models run through
-transformers' own forward, by the decoder in `hf`. Both write into a `KvCache` and do not know what
-the tokens mean.
+`LeanDecoder` runs the Llama family from fused weights, with few calls of torch for each layer. In
+models of a few million parameters, the Python calls take longer than the arithmetic. All other
+models run through transformers' own forward method, by the decoder in `hf`. Both decoders write
+into a `KvCache`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CHUNK = 64
-"""Maximum number of tokens of a prompt in one step; cancellation waits for the end of a step."""
+"""Maximum number of tokens of a prompt in one step. A cancellation takes effect at the end of a
+step."""
 MANY = 24
-"""Minimum number of rows of a pass that runs on all cores; a round verifies fewer."""
+"""Minimum number of rows of a pass that runs on all cores of the CPU. The passes of rounds have
+fewer rows."""
 _CHUNKS = {"cuda": 512}
-"""Overrides of `CHUNK` for devices on which a pass takes much less time."""
+"""The values of `CHUNK` for devices on which a pass takes much less time."""
 
 
 class CausalModel(Protocol):
@@ -53,7 +55,7 @@ class CausalModel(Protocol):
     """The length of a row of logits."""
     parameters: int
     pass_bytes: int
-    """The bytes of large matrices that a pass reads."""
+    """The size of all large matrices that a pass reads, in bytes."""
     device: torch.device
     dtype: torch.dtype
     """The type of weights and of the rows of a cache."""
@@ -61,9 +63,9 @@ class CausalModel(Protocol):
     """Maximum number of tokens of a prompt in one step."""
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
-        """Compute `ids` (int64 [rows]) after the tokens that `cache` holds, and add them to it.
+        """Compute `ids` (int64 [rows]) after the tokens in `cache`, and add their rows to `cache`.
 
-        Returns the logits after each of the last `keep` of them, [keep, vocab].
+        Returns the logits after each of the last `keep` ids, [keep, vocab].
         """
         ...
 
@@ -76,21 +78,21 @@ class Decoder(CausalModel, Protocol):
     kernel reads only the rows that are in use."""
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
-        """Compute `ids` like `forward`, where the last rows are the nodes of a tree. The cache may
-        hold some of the nodes already, at its end."""
+        """Compute `ids` like `forward`; the last of them are nodes of `tree`. The last rows of the
+        cache may be earlier nodes of the tree."""
         ...
 
     def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
-        """Compute `ids` like `forward`, but at a place in a slot. The pass can be captured.
+        """Compute `ids` like `forward`, but write at `place` in a slot. The pass can be captured.
 
-        Shapes depend on `len(ids)`, `keep` and `place.reach` alone, nothing is read back from the
+        Shapes depend only on `len(ids)`, `keep` and `place.reach`. Nothing is read back from the
         device, and the length of no cache changes.
         """
         ...
 
 
 class TargetDecoder(Decoder, Protocol):
-    """A model that a draft may have been trained for."""
+    """A model that can be the target of a trained draft, which uses the model's embedding."""
 
     embedding: Tensor
     """The embeddings of the tokens, [vocab or more, hidden]."""
@@ -104,14 +106,14 @@ def decoder(
     *,
     features: bool = False,
 ) -> TargetDecoder:
-    """Build the quickest decoder for `model`. It may take the weights out of `model`.
+    """Build the quickest decoder for `model`. The decoder may remove the weights from `model`.
 
-    Logits are cut to the first `vocab` tokens: the others are padding. `capacity` is the maximum
-    length of a sequence, `how` the quantisation of matrices. With `features`, caches keep the
-    hidden states that the head is given. Raises EngineError where the model's matrices cannot be
+    Logits are cut to the first `vocab` tokens; the rest is padding. `capacity` is the maximum
+    length of a sequence in tokens, and `how` the quantisation of matrices. With `features`, caches
+    also keep the inputs of the head. Raises EngineError if the model's matrices cannot be
     quantised.
     """
-    if isinstance(model, GgufModel):  # it is never used with trees, places or features
+    if isinstance(model, GgufModel):  # such a model is never used with trees, places or features
         return cast(TargetDecoder, LlamaDecoder(model, vocab))
     if isinstance(model, Checkpoint):
         return LeanDecoder(model, vocab, capacity, how, features=features)
@@ -134,8 +136,8 @@ def feed(
 ) -> Generator[None, None, Tensor | None]:
     """Compute the rows of `ids` that `cache` lacks, and yield between chunks.
 
-    The cache holds a prefix of `ids`. Returns the logits after the last id, [1, vocab], or None if
-    the cache held all.
+    The tokens in the cache must be a prefix of `ids`. Returns the logits after the last id, [1,
+    vocab], or None if the cache lacked no row.
     """
     logits: Tensor | None = None
     while cache.length < len(ids):
@@ -148,10 +150,11 @@ def feed(
 
 @dataclass(frozen=True, slots=True)
 class _DecoderLayer:
-    """The weights of one layer. Projections of the same input are fused into one."""
+    """The weights of one layer. Projections of the same input are fused into one matrix."""
 
     window: int | None
-    """Number of tokens that a row sees, itself included; None for all."""
+    """Number of tokens that a row sees, its own token included; None for all tokens up to its
+    own."""
     table: int | None
     """The index of the layer's table of rotary positions; None if the layer has none."""
     attention_norm: Norm
@@ -170,8 +173,7 @@ class LeanDecoder:
     """Runs Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3.
 
     These models have RMSNorm, rotary positions in all or most layers, grouped-query attention, and
-    SwiGLU or GeGLU. Some have sliding windows, or norms after attention and MLP. Eight of its
-    attributes are those of every decoder; the others serve its passes.
+    SwiGLU or GeGLU. Some have sliding windows, or norms after attention and MLP.
     """
 
     def __init__(
@@ -183,8 +185,8 @@ class LeanDecoder:
         *,
         features: bool = False,
     ) -> None:
-        """Take the weights out of `model`. `how` quantises matrices, which changes results. With
-        `features`, caches keep the hidden states that the head is given."""
+        """Remove the weights from `model`. `how` quantises matrices, which changes results. With
+        `features`, caches also keep the inputs of the head."""
         self.vocab = vocab
         self.parameters = model.parameters
         self.dtype = model.dtype
@@ -280,25 +282,26 @@ class LeanDecoder:
 
 
 def _added(to: Tensor, x: Tensor, weights: Linear, norm: Norm | None, do: Operations) -> Tensor:
-    """Return `to` + `norm`(x W^T + b); without the norm if that is None."""
+    """Return `to` + norm(x W^T + b), or `to` + x W^T + b if `norm` is None."""
     if norm is None:
         return do.product(weights, x, to)
     return do.rms_norm(norm, do.product(weights, x)).add_(to)
 
 
 def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:
-    """Return the cosines and sines of rotary positions, [capacity, 1, dim] each."""
+    """Return the cosines and sines of rotary positions, [capacity, 1, dim] each. The first half of
+    the sines is negated."""
     assert sight.rotary is not None
     cos, sin = sight.rotary(capacity)
-    # rotate_half(x) is x rolled by half, with the first half negated. The sines get that sign here.
+    # rotate_half(x) is x rolled by half, with the first half negated. Here the sines are negated.
     sign = torch.ones_like(sin)
     sign[:, : sin.shape[1] // 2] = -1
     return cos.unsqueeze(1), (sin * sign).unsqueeze(1)
 
 
 def _padded(head: Tensor, vocab: int) -> Tensor:
-    """Return the rows of `head` for the vocabulary; on CUDA padded to a multiple of 64, which is
-    multiplied faster. `head` may have more rows than the vocabulary."""
+    """Return the first `vocab` rows of `head`. On CUDA the result is padded to a multiple of 64
+    rows, which makes the product faster."""
     if head.device.type != "cuda":
         return head[:vocab]
     rows = -(-vocab // 64) * 64
@@ -308,9 +311,10 @@ def _padded(head: Tensor, vocab: int) -> Tensor:
 
 
 class _LayerBuilder:
-    """Builds layers, one at a time, and takes their weights out of the model.
+    """Builds layers one at a time, and removes their weights from the model.
 
-    In this way memory never holds two copies of all weights. Narrow weights are widened here.
+    In this way memory never holds two copies of all weights. Weights of a narrower type are widened
+    here.
     """
 
     def __init__(self, model: Checkpoint, how: Quantize, rotary_sights: Sequence[Sight]) -> None:
@@ -324,12 +328,12 @@ class _LayerBuilder:
         return weight.to(self._model.dtype)
 
     def norm(self, name: str) -> Norm:
-        """Build the norm whose weight has this name."""
+        """Build the norm whose weight has the name `name`, and remove the weight from the model."""
         model = self._model
         return Norm(self.wide(model.weights.pop(name)), model.eps, raised=model.raised)
 
     def layer(self, index: int) -> _DecoderLayer:
-        """Build the layer with this number."""
+        """Build the layer with the number `index`, and remove its weights from the model."""
         weights, prefix = self._model.weights, f"model.layers.{index}."
         sight = self._model.sights[index]
 

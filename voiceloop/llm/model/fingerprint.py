@@ -1,9 +1,9 @@
-"""Identifies a model by what it computes, not by its path or by how its files are written.
+"""Identifies a model by its weights, not by its path or by the format of its files.
 
-A calibration depends on the model's weights and its chat template. To hash gigabytes would take
+A calibration depends on the model's weights and its chat template. Hashing gigabytes would take
 seconds at every start. Any training changes nearly every weight, so samples of each tensor are
-enough. A family is wider than a fingerprint: it covers all files of one model, however their
-weights were rounded, and the models that were trained further from that model.
+enough. A family is wider than a fingerprint. It covers all files of one model, however their
+weights were rounded, and all models that were trained further from that model.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from voiceloop.llm.model.loading import LoadedModel
 
 SAMPLES = 64
-"""Number of weights that are sampled from each tensor, at equal steps. Also the number of bytes of
-one sample of a GGUF file."""
+"""Number of weights that are sampled from each tensor, at equal steps. This is also the number of
+bytes in one sample of a GGUF file."""
 FILE_SAMPLES = 4096
 """Number of samples of a GGUF file, at equal steps."""
 
 
 def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatTemplate) -> str:
-    """Return 32 hexadecimal digits. They are the same for float32 and bfloat16 copies of one
-    checkpoint, however it was read, but differ for a GGUF file that llama.cpp runs."""
+    """Return 32 hexadecimal digits for the weights and the chat template.
+
+    They are equal for float32 and bfloat16 copies of one checkpoint, whichever code read it. They
+    differ for a GGUF file that llama.cpp runs.
+    """
     digest = hashlib.sha256()
     if isinstance(model, GgufModel):
         _sample_file(model.file, digest)
@@ -44,7 +47,8 @@ def fingerprint(model: Checkpoint | PreTrainedModel | GgufModel, template: ChatT
 
 
 def family(loaded: LoadedModel) -> str:
-    """Return 32 hexadecimal digits, the same for all models of the same kind, sizes and tokens."""
+    """Return 32 hexadecimal digits. They are equal for all models of the same kind, with the same
+    sizes and the same vocabulary."""
     tokens = sorted(loaded.tokenizer.get_vocab().items())
     return hashlib.sha256(repr((loaded.shape, tokens)).encode()).hexdigest()[:32]
 

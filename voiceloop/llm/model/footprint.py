@@ -1,7 +1,7 @@
-"""How much memory a model will take, from the headers of its files. No weight is read.
+"""Estimates how much memory a model will take, from the headers of its files. No weight is read.
 
 Only lasting memory is counted: matrices in the form in which `plain` keeps them, other weights in
-the type of the arithmetic, and the rows of caches. A size that the files do not give counts as 0.
+the type of the arithmetic, and the rows of caches. If the files do not give a size, it counts as 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from voiceloop.llm.model.plain import LARGE, halves
 from voiceloop.llm.model.quantized import group_of
 
 _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16}
-"""The bits of the types in headers; all other types have 8."""
+"""The number of bits of each type in headers. All other types have 8 bits."""
 _BLOCK = 512
 """FBGEMM keeps rows of weights in blocks of this many weights."""
 _LIMIT = 100 << 20
@@ -31,7 +31,7 @@ _LIMIT = 100 << 20
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The sizes that are in a model's files."""
+    """The sizes of a model, read from its files."""
 
     shapes: Mapping[str, tuple[int, ...]]
     """The shape of every weight, by name."""
@@ -40,13 +40,14 @@ class Footprint:
     config: Mapping[str, Any]
     """The contents of config.json."""
     as_is: bool = False
-    """Whether llama.cpp runs the model. Then the weights stay as they are stored, and caches have
-    16 bits."""
+    """Whether llama.cpp runs the model. If so, memory holds the weights as the files store them,
+    and caches have 16 bits."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
-        """Return the bytes of the weights on a device of the type `device`, such as `cpu`. If
-        `dtype` is None, it is the checkpoint's own type. `how` is the quantisation."""
-        if self.as_is or "quantization_config" in self.config:  # they stay as they are stored
+        """Return the size of the weights in memory, in bytes. `device` is a type of device, e.g.
+        `cpu`. `dtype` is the type of the arithmetic; None means the type in the checkpoint. `how`
+        is the quantisation."""
+        if self.as_is or "quantization_config" in self.config:  # weights stay as they are stored
             return self.stored
         dtype = dtype or dtype_of(self.config)
         if dtype is None:
@@ -65,7 +66,8 @@ class Footprint:
         return total
 
     def row(self, device: str, dtype: torch.dtype | None) -> int:
-        """Return the bytes of one token in a cache; 0 if the files do not say."""
+        """Return the bytes that one token takes in a cache; 0 if the files do not give the
+        sizes."""
         text = self.config.get("text_config") or self.config
         heads = text.get("num_attention_heads")
         hidden, layers = text.get("hidden_size"), text.get("num_hidden_layers")
@@ -78,7 +80,8 @@ class Footprint:
 
     @property
     def longest(self) -> int | None:
-        """The longest sequence that the model takes, in tokens; None if the files do not say."""
+        """The longest sequence that the model takes, in tokens; None if the files do not give
+        it."""
         text = self.config.get("text_config") or self.config
         return text.get("max_position_embeddings")
 
@@ -89,10 +92,10 @@ class Footprint:
 
 
 def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
-    """Read the sizes of the model in `folder`; None if they are not in its files.
+    """Read the sizes of the model in `folder`. Return None if its files do not give them.
 
-    With `as_is`, the size of a GGUF file is the memory that llama.cpp takes for it. Files are not
-    checked here, but when they are loaded.
+    With `as_is`, llama.cpp runs a GGUF file, and its memory is estimated as twice the size of the
+    file. Damaged files are not reported here, but when they are loaded.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     stored = 0
@@ -112,8 +115,8 @@ def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
 
 
 def slots_for(budget: int, group: int) -> int:
-    """Return how many slots of `group` bytes fit into `budget`, at least 1. Each conversation takes
-    one slot."""
+    """Return how many slots of `group` bytes fit into `budget` bytes, at least 1. Each conversation
+    takes one slot."""
     return max(1, budget // max(1, group))
 
 
@@ -130,10 +133,10 @@ def _plain(shape: tuple[int, ...], dtype: torch.dtype) -> int:
 
 
 def _matrix(shape: tuple[int, ...], dtype: torch.dtype, how: Quantize, halved: bool) -> int:
-    """Return the bytes of a matrix [out, in] in the form in which it is multiplied.
+    """Return the size in bytes of a matrix [out, in], in the form in which it is multiplied.
 
-    Projections are fused before they are multiplied, so the fused matrix is larger than this one.
-    For that reason the size of this one is compared with an eighth of `LARGE`.
+    Projections are fused before they are multiplied, and the fused matrix is larger than each of
+    them. So the matrix is compared with an eighth of `LARGE`.
     """
     out, wide = shape
     numbers = out * wide

@@ -1,7 +1,7 @@
 """Formats of quantised checkpoints, and the packages that read them.
 
 transformers needs other packages to read quantised checkpoints. config.json names the format, so a
-missing package is noticed before anything is read that needs it.
+missing package is reported before any weights are read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """For each `quant_method`, the format's name and the packages with which transformers reads it."""
 _MODULES = {"optimum-quanto": "optimum", "fbgemm-gpu": "fbgemm_gpu"}
-"""The modules of packages, where the module's name does not follow from the package's name."""
+"""The module of a package, if the module's name does not follow from the package's name."""
 
 _INSTEAD = "choose the model in 16 bits (on CUDA with llm.quantize), or as a GGUF file"
 
@@ -41,8 +41,9 @@ def _installed(package: str) -> bool:
 def check_format(
     name: str, config: Mapping[str, Any], installed: Callable[[str], bool] = _installed
 ) -> None:
-    """Raise EngineError if the weights of model `name` cannot be read: they are in an unknown
-    format, or in one whose packages are not `installed`. `config` is the model's config.json."""
+    """Raise EngineError if the weights of the model `name` cannot be read. Either their format is
+    unknown, or packages that read it are not `installed`. `config` is the contents of
+    config.json."""
     quantization = config.get("quantization_config")
     if not isinstance(quantization, dict):
         return

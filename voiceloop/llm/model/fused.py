@@ -1,17 +1,17 @@
-"""The operations of a pass over a few rows, each as one kernel of a GPU.
+"""Triton kernels for the operations of a pass over a few rows, one kernel for each operation.
 
-For each operation between products torch runs two to four kernels, or one that leaves most of the
-GPU idle over a few rows. In a model of eight billion parameters, these operations take 1.7 of the
-5.7 ms of a pass over one row on an H200, a third of that for attention. For products of few rows
-torch calls cuBLAS, which reads small matrices slowly: at 0.3 to 2.8 TB/s where an H100 copies at 3.
-The kernels here are for captured passes: launched one by one, each takes longer to launch than to
-run.
+Between two products torch runs two to four kernels for an operation, or one kernel that leaves most
+of the GPU idle. In a model of eight billion parameters, these operations take 1.7 of the 5.7 ms of
+a pass over one row on an H200. A third of the 1.7 ms is attention. For products of few rows torch
+calls cuBLAS, which reads small matrices slowly: at 0.3 to 2.8 TB/s, while an H100 copies at 3 TB/s.
+The kernels here are for captured passes: if they are launched one by one, each takes longer to
+launch than to run.
 
-They are written in Triton, which comes with torch for CUDA on Linux. The import fails if Triton or
-a C compiler is missing; callers expect that.
+Triton comes with torch for CUDA on Linux. The import of this module fails if Triton or a C compiler
+is missing; callers expect that.
 """
 
-# Triton calls a kernel with arguments of its own too, and with numbers for its constants.
+# Triton adds its own arguments to each call of a kernel, and takes numbers for constants.
 # pyright: reportCallIssue=false, reportArgumentType=false
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUERIES = 64
 """Maximum number of queries that one program of `attended` takes."""
 STAGES = 2
 SPARE = 32 * 1024
-"""Bytes of a program's shared memory that are not for keys and values."""
+"""Bytes of a program's shared memory that are not used for keys and values."""
 COLUMNS = 1024
 """Numbers that one program of `glu` computes."""
 WARPS = 8
@@ -37,11 +37,11 @@ FEW = 16
 """Rows that tensor cores multiply at once. A captured pass has no more rows."""
 ONE_ROW = {"OUT": 4, "IN": 1024, "num_warps": 8}
 FEW_ROWS = {"OUT": 16, "IN": 256, "num_warps": 2, "num_stages": 4}
-"""`ONE_ROW` and `FEW_ROWS` are the quickest of some twenty settings each on an H100, for the
+"""`ONE_ROW` and `FEW_ROWS` are the quickest of about twenty settings each on an H100, for the
 matrices of models of half a billion to eight billion parameters. On average they take 0.75 and 0.87
 of the time of cuBLAS."""
 OPTIONS = {"enable_fp_fusion": True}
-"""Options that are set because Triton's defaults change between versions."""
+"""Options that are set explicitly, because Triton's defaults change between versions."""
 
 NEVER = tl.constexpr(float("-inf"))
 
@@ -98,9 +98,9 @@ def attended(
     """Return causal attention softmax(scale q k^T) v, [rows, heads * dim].
 
     `q` is [rows, heads, dim]; its rows stand at positions `start`, `start + 1`, … of `slot`. Keys
-    and values are in `buffer` [slots, capacity, 2 groups, dim], the groups of keys first. `slot`
-    and `start` are int64 [1] on the device. Each row sees the last `window` positions up to its
-    own, or all of them if `window` is None. `scale` is 1 / sqrt(dim) if it is None.
+    and values are in `buffer` [slots, capacity, 2 groups, dim], keys before values. `slot` and
+    `start` are int64 [1] on the device. Each row sees the last `window` positions up to its own, or
+    all positions up to its own if `window` is None. If `scale` is None, it is 1 / sqrt(dim).
     """
     rows, heads, dim = q.shape
     _, capacity, both, _ = buffer.shape
@@ -121,21 +121,22 @@ def attended(
 
 
 def pieces(memory: int, width: int, size: int) -> int:
-    """Return how many keys a program with `memory` bytes takes at once; a key has `width` numbers
-    of `size` bytes."""
+    """Return how many keys a program loads at once. It has `memory` bytes of shared memory, and a
+    key has `width` numbers of `size` bytes."""
     room = (memory - SPARE) // (2 * STAGES * width * size)
     return next((count for count in (128, 64, 32) if count <= room), 16)
 
 
 @cache
 def _memory(device: torch.device) -> int:
-    """Return the bytes of shared memory that one program can have."""
+    """Return how many bytes of shared memory one program can have."""
     if device.type == "cpu":  # Triton's interpreter
         return 100 * 1024
     return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
 
 
-# Triton compiles no new kernel for other values of these arguments, which differ between passes.
+# These arguments differ between passes. Without this option Triton would compile other kernels for
+# some of their values.
 @triton.jit(do_not_specialize=["rows", "window", "slot", "start", "capacity"])
 def _attended(
     q,
@@ -181,7 +182,7 @@ def _attended(
         scores = tl.dot(queries, tl.trans(keys)) * scale
         scores = tl.where((back >= 0) & (back < window), scores, NEVER)
         larger = tl.maximum(most, tl.max(scores, 1))
-        # A row may see none of the first keys, which other rows see.
+        # A row may see none of the first keys, because they are there for other rows.
         shift = tl.where(larger == NEVER, 0.0, larger)
         weights = tl.exp(scores - shift[:, None])
         left = tl.exp(most - shift)
@@ -278,7 +279,8 @@ def _apply_rotary(
     HEADS: tl.constexpr,
     HALF: tl.constexpr,
 ):
-    """Rotate all heads of one row in place: x1 = x1 cos + x2 sin, x2 = x2 cos + x1 sin."""
+    """Rotate all heads of one row in place: x1 = x1 cos + x2 sin, x2 = x2 cos + x1 sin. The first
+    half of `sin` is negated already."""
     row = tl.program_id(0)
     head, column = tl.arange(0, HEADS)[:, None], tl.arange(0, HALF)[None, :]
     own = (head < heads) & (column < half)

@@ -1,9 +1,9 @@
-"""Models that transformers loads. Those of the Llama family become a `Checkpoint`; transformers
-runs the others.
+"""Models that transformers loads. Models of the Llama family become a `Checkpoint`; transformers
+itself runs the others.
 
 Importing this module imports transformers, which takes seconds, so it is imported only for models
-that need it. It hides the cache classes of transformers, which change between versions: models
-write into the buffers of a `KvCache`, or at a `SlotPosition`.
+that need it. No other module of `llm` sees the cache classes of transformers, which change between
+versions. Models write into the buffers of a `KvCache`, or at a `SlotPosition`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from voiceloop.llm.model.plain import ACTIVATIONS
 from voiceloop.llm.rules.tree import Tree
 
 FULL, SLIDING = "full_attention", "sliding_attention"
-"""The names in transformers of layers that see everything, and of layers that see a window."""
+"""The names that transformers gives to layers that see all earlier tokens, and to layers that see a
+window."""
 
 
 def checkpoint_of(model: PreTrainedModel) -> Checkpoint | None:
@@ -132,18 +133,18 @@ def _kinds(config: Any) -> set[str]:
 
 
 class TransformersDecoder:
-    """Runs any causal model whose layers attend to rows of a cache, by transformers' own forward.
+    """Runs any causal model with attention in every layer, through transformers' own forward
+    method.
 
-    Layers may have a sliding window: transformers' masks hide the rows before it. These rows are
-    kept all the same, because a rollback uncovers them. Eight of its attributes are those of every
-    decoder.
+    Layers may have a sliding window. The masks of transformers hide the rows before the window, but
+    the cache keeps these rows, because a rollback may uncover them.
     """
 
     def __init__(
         self, model: PreTrainedModel, vocab: int, chunk: int, *, features: bool = False
     ) -> None:
-        """`chunk` is the maximum number of tokens of a prompt in one step. With `features`, caches
-        keep the hidden states that the head is given."""
+        """`vocab` is the number of logits that are kept. `chunk` is the maximum number of tokens of
+        a prompt in one step. With `features`, caches also keep the inputs of the head."""
         self.vocab = vocab
         self.parameters = model.num_parameters()
         self.device, self.dtype = model.device, model.dtype
@@ -156,11 +157,11 @@ class TransformersDecoder:
         self._window = getattr(config, "sliding_window", None)
         self._chunk = getattr(config, "attention_chunk_size", None) or 0
         self.embedding: Tensor = self._model.get_input_embeddings().weight.detach()
-        # If the embedding is not the head too, a pass reads only a few of its rows.
+        # If the head has its own matrix, a pass reads only a few rows of the embedding.
         embedding, head = self._model.get_input_embeddings(), self._model.get_output_embeddings()
         looked_up = 0 if embedding.weight is head.weight else self.embedding.nbytes
         self._found = list[Any]()
-        """The inputs of the head in the present pass."""
+        """The outputs of the model's body in the present pass. They hold the inputs of the head."""
         if features:
             body = self._model.base_model
             body.register_forward_hook(lambda _, __, found: self._found.append(found))
@@ -197,7 +198,8 @@ class TransformersDecoder:
     def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
         """Compute `ids` at a fixed place, as `Decoder.forward_at` describes.
 
-        Positions and masks are computed here: transformers would ask the cache for its length.
+        Positions and masks are computed here. transformers would need the length of the cache,
+        which only the device knows.
         """
         positions = place.positions(len(ids))
         options = self._seen(positions, torch.arange(place.reach, device=positions.device))
@@ -209,15 +211,16 @@ class TransformersDecoder:
         return logits
 
     def _features(self) -> list[Tensor]:
-        """Return the inputs of the head in the last pass, [rows, 1, hidden]; none if not kept."""
+        """Return the inputs of the head in the last pass: one tensor [rows, 1, hidden]. Return an
+        empty list if features are not kept."""
         found, self._found = self._found, []
         return [one.last_hidden_state[0].unsqueeze(1) for one in found]
 
     def _seen(
         self, positions: Tensor, places: Tensor, apart: Tensor | None = None
     ) -> dict[str, Any]:
-        """Return the model's arguments for positions and masks. The parameters are those of
-        `hidden`."""
+        """Return the keyword arguments of the model for positions and masks. The parameters mean
+        the same as in `hidden`."""
         masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
         # If all layers are of one kind, transformers takes their mask, not a dict of masks.
         mask = masks if len(masks) > 1 else next(iter(masks.values()))
@@ -257,7 +260,7 @@ class _HfCacheLayer(CacheLayerMixin):
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Do nothing: the buffers are made elsewhere."""
+        """Do nothing: a `KvCache` or `Slots` makes the buffers."""
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
@@ -267,11 +270,12 @@ class _HfCacheLayer(CacheLayerMixin):
 
     @abstractmethod
     def write(self, keys: Tensor, values: Tensor) -> Sequence[Tensor]:
-        """Store `keys` and `values` [rows, heads, dim]; return those of all rows."""
+        """Store `keys` and `values`, each [rows, heads, dim]. Return the keys and the values of all
+        rows."""
 
 
 class _Following(_HfCacheLayer):
-    """One layer's next rows in a `KvCache`."""
+    """The next rows of one layer in a `KvCache`."""
 
     def __init__(self, cache: KvCache, index: int) -> None:
         super().__init__(index)
@@ -291,7 +295,7 @@ class _Following(_HfCacheLayer):
 
 
 class _Placed(_HfCacheLayer):
-    """A fixed number of one layer's rows at a `SlotPosition`."""
+    """A fixed number of rows of one layer at a `SlotPosition`."""
 
     def __init__(self, place: SlotPosition, positions: Tensor, at: Tensor, index: int) -> None:
         super().__init__(index)

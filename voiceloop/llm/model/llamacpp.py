@@ -1,10 +1,10 @@
-"""GGUF files through llama.cpp: weights of 4 to 8 bits, multiplied as they are stored.
+"""Runs GGUF files through llama.cpp, which multiplies weights of 4 to 8 bits as they are stored.
 
-On processors, and on GPUs that llama.cpp was built for, it multiplies these weights faster than
-torch multiplies 16-bit weights (docs/decisions.md). llama.cpp only computes passes: tokenizing,
-sampling and verification are voiceloop's own. Each conversation has a llama.cpp context with one
-sequence, and forgets rows by removing their positions. The interface is that of the C library, as
-the package llama-cpp-python declares it.
+On processors, and on GPUs that llama.cpp was built for, this is faster than torch with 16-bit
+weights (docs/decisions.md). llama.cpp only computes passes: voiceloop does the tokenizing, sampling
+and verification. Each conversation has a llama.cpp context with one sequence, and forgets rows by
+removing their positions. This module calls the C library as the package llama-cpp-python declares
+it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 ROWS = 64
 """Maximum number of rows of a pass."""
 STEP_WORK = 100e9
-"""Maximum work of one step of a prompt, in weights times rows. It takes half a second on two cores.
-Passes over fewer rows take longer for each row."""
+"""Maximum work of one step of a prompt, in weights times rows. This work takes half a second on two
+cores. Passes over fewer rows take longer for each row."""
 
 
 def installed() -> bool:
-    """Tell whether llama.cpp is installed; it is the extra `llama`."""
+    """Tell whether llama.cpp is installed. It comes with the extra `llama`."""
     return find_spec("llama_cpp") is not None
 
 
@@ -70,11 +70,11 @@ class GgufModel:
         self.parameters: int = lib.llama_model_n_params(self.handle)
         self.nbytes: int = lib.llama_model_size(self.handle)
         self.rows: int = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self.handle))
-        """The number of tokens in a row of logits."""
+        """The length of a row of logits, in tokens."""
         self.longest: int = lib.llama_model_n_ctx_train(self.handle)
-        """The longest sequence that it was trained for, in tokens."""
+        """The longest sequence that the model was trained for, in tokens."""
         self.row_bytes = _row_bytes(lib, self.handle)
-        """Bytes of one token in a context."""
+        """The bytes that one token takes in a context."""
 
 
 class LlamaDecoder:
@@ -108,7 +108,7 @@ class LlamaDecoder:
 
 @cache
 def library() -> Any:
-    """Return the package, ready for use. Errors of llama.cpp go into the log."""
+    """Return the module `llama_cpp`, initialised. Errors of llama.cpp go into the log."""
     import llama_cpp
 
     llama_cpp.llama_log_set(_log(), ctypes.c_void_p(0))
@@ -118,7 +118,8 @@ def library() -> Any:
 
 @cache
 def _log() -> Any:
-    """Make the callback for the lines that llama.cpp logs. It lives as long as the process."""
+    """Make the callback for the lines that llama.cpp logs. The callback lives as long as the
+    process."""
     import llama_cpp
 
     error = 4  # GGML_LOG_LEVEL_ERROR, which the package does not name
@@ -147,7 +148,7 @@ class _Context:
         params.n_ctx = capacity
         params.n_batch = params.n_ubatch = min(ROWS, capacity)
         params.swa_full = True  # a rollback may uncover rows before the window
-        self._model = model  # so that the model is freed after its contexts
+        self._model = model  # this keeps the model until its contexts are freed
         self._vocab = model.rows
         self._handle = lib.llama_init_from_model(model.handle, params)
         if not self._handle:
@@ -156,7 +157,7 @@ class _Context:
         self._batch = lib.llama_batch_init(params.n_batch, 0, 1)
         weakref.finalize(self, lib.llama_batch_free, self._batch)
         self._length = 0
-        """The number of rows that it holds."""
+        """The number of rows that the context holds."""
 
     def cut(self, length: int) -> None:
         """Keep only the first `length` rows."""

@@ -1,8 +1,9 @@
-"""Loads a model and its tokenizer by name, or says why that is impossible.
+"""Loads a model and its tokenizer by name, or raises an error that says why it cannot.
 
-This module knows which models can be used here (causal, attention in every layer, complete files),
-not what they are used for. transformers takes seconds to import, so it is imported only where it is
-needed: a folder with a plain model of the Llama family is read without it.
+This module checks that a model is usable: causal, with attention in every layer, and with complete
+files. It does not know what the model is used for. transformers takes seconds to import, so it is
+imported only for models that need it. A folder with a plain model of the Llama family is read
+without it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ SHAPE = (
     "num_attention_heads",
     "num_key_value_heads",
 )
-"""The keys of config.json for a model's kind and the sizes of its parts."""
+"""The keys of config.json that name a model's kind and the sizes of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,15 @@ class LoadedModel:
     eos: frozenset[int]
     """Tokens with which the model ends a reply."""
     rows: int
-    """The number of tokens that the model has logits for. It is often padded to more tokens than
-    the tokenizer has."""
+    """The length of a row of logits, in tokens. It is often padded, and then larger than the
+    tokenizer's vocabulary."""
     parameters: int
     longest: int | None
-    """The longest sequence that it takes, in tokens; None if the files do not say."""
+    """The longest sequence that the model takes, in tokens; None if the files do not give it."""
     shape: tuple[str | int | None, ...]
     """The model's kind and the sizes of its parts, in the order of `SHAPE`."""
     rowless: frozenset[str] = frozenset()
-    """Added tokens that the model has no row for; `tokenizer` lacks them."""
+    """Added tokens for which the model has no row of logits. `tokenizer` lacks them."""
 
 
 def of_transformers(name: str, model: PreTrainedModel, tokenizer: Any) -> LoadedModel:
@@ -97,13 +98,15 @@ def load_model(
     stored: bool = False,
     tokenizer: str = "",
 ) -> LoadedModel:
-    """Load the model called `name`, a name that `catalog.names.find` can find.
+    """Load the model called `name`, which `catalog.names.find` looks up.
 
-    With `stored` a GGUF file is run as it is; otherwise its weights are widened for torch, once. If
-    `dtype` is None, it is the checkpoint's own type. With `whole` the result is always a model of
-    transformers. `tokenizer` names the folder of the tokenizer; an empty name means the model's
-    folder. Raises what `find` raises, ModelCorrupt, OutOfMemory, and EngineError for a model that
-    is not a causal language model with attention in every layer.
+    With `stored`, llama.cpp runs a GGUF file as it is; otherwise the file is converted once to
+    wider weights for torch. If `dtype` is None, the weights keep the type in the checkpoint. With
+    `whole`, the result is always a model of transformers. `tokenizer` names the folder of the
+    tokenizer; an empty name means the model's folder.
+
+    Raises the errors of `find`, ModelCorrupt, OutOfMemory, and EngineError for a model that is not
+    a causal language model with attention in every layer.
     """
     folder = find(name, "llm")
     if not (folder / "config.json").is_file():
@@ -122,8 +125,9 @@ def load_model(
 
 
 def with_rows(loaded: LoadedModel) -> LoadedModel:
-    """Return the model with a tokenizer that lacks the added tokens for which the model has no row.
-    Mostly they were added to the tokenizer for padding, so the model has never seen them."""
+    """Remove the added tokens for which the model has no row of logits from its tokenizer and from
+    `eos`. Return the model, with these tokens in `rowless`. Most of them were added for padding,
+    and the model has never seen them."""
     added = loaded.tokenizer.added_tokens_decoder
     rowless = {index: token.content for index, token in added.items() if index >= loaded.rows}
     if rowless:
@@ -139,7 +143,7 @@ def with_rows(loaded: LoadedModel) -> LoadedModel:
 def _read(
     name: str, folder: Path, device: torch.device, dtype: torch.dtype | None
 ) -> LoadedModel | None:
-    """Read a plain model without transformers; None if transformers is needed."""
+    """Read a plain model without transformers. Return None if transformers is needed."""
     config = read_json(folder / "config.json")
     model = read_checkpoint(folder, config, device, dtype)
     if model is None:
@@ -196,7 +200,7 @@ def _load(
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()  # its problems are reported here, in one line
+    transformers_logging.set_verbosity_error()  # this module reports problems, in one line
     config = AutoConfig.from_pretrained(folder)
     _check_attention(name, config)
     _forget_kernels(config)
@@ -230,7 +234,8 @@ def _eos(eos: int | list[int] | None, tokenizer: Any) -> frozenset[int]:
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn exceptions about the files of the model `name` into errors of one line."""
+    """Turn exceptions about the files of the model `name` into EngineError or ModelCorrupt with a
+    message of one line."""
     try:
         yield
     except EngineError:
@@ -258,8 +263,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _forget_kernels(config: Any) -> None:
-    """Forget the implementations of attention and experts that a model's files name but that would
-    have to be downloaded, such as kernels of the hub. transformers then chooses one itself."""
+    """Remove implementations of attention and experts from `config` if torch does not have them,
+    e.g. kernels that would be downloaded from the hub. transformers then chooses others."""
     if config._attn_implementation not in _OWN_ATTENTION:
         config._attn_implementation = None
     if config._experts_implementation not in _OWN_EXPERTS:

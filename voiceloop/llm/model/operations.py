@@ -18,7 +18,7 @@ from voiceloop.llm.model.plain import ACTIVATIONS, PLAIN, Linear, Norm, Whole
 logger = logging.getLogger(__name__)
 
 ROUNDED = 0.02
-"""Maximum `relative_error` of results in 16 bits. A larger one does not come from rounding."""
+"""Maximum `relative_error` of results in 16 bits. A larger error does not come from rounding."""
 
 
 class Operations(Protocol):
@@ -54,10 +54,10 @@ class Operations(Protocol):
 
 @cache
 def operations(device: torch.device, dtype: torch.dtype) -> Operations:
-    """Choose the operations of captured passes: those of `fused` if they run on `device` and agree
-    with torch's, else torch's.
+    """Choose the operations of captured passes. Return those of `fused` if they run on `device` and
+    agree with torch's operations, else torch's.
 
-    The first call for a device and type tries them, and waits for the device.
+    The first call for each device and type tries the operations out, and waits for the device.
     """
     if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
         return PLAIN
@@ -83,7 +83,7 @@ def _error(own: Operations, device: torch.device, dtype: torch.dtype, activation
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device=device, dtype=dtype)
 
-    # The sizes are aligned like those of real matrices, but no multiples of a kernel's blocks.
+    # The sizes are aligned like real matrices, but are not multiples of a kernel's blocks.
     size, columns = 1040, 80
     x, heads, scale, cos, sin = drawn(3, size), drawn(3, 9, 48), drawn(size), *drawn(2, 3, 1, 48)
     matrix, bias, to = drawn(columns, size) / size**0.5, drawn(columns), drawn(3, columns)

@@ -1,9 +1,9 @@
-"""The operations of a pass by torch alone, on any device.
+"""The operations of a pass, computed by torch alone on any device.
 
 A pass of a small model over a few rows spends its time on reading weights and on calling torch, so
 this module reads few bytes and makes few calls. All forms of a product give the same result up to
 the rounding of their type. The order of a sum depends on the number of rows in a pass, so the
-rounding of a row may depend on it too.
+rounding of a row may depend on that number too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from voiceloop.config import Quantize
 from voiceloop.llm.model.quantized import WeightOnly
 
 LARGE = 2**18
-"""Minimum number of weights of a matrix that is halved or quantised. For smaller matrices that does
-not pay."""
+"""Minimum number of weights of a matrix that is stored in half precision or quantised. For smaller
+matrices this does not pay."""
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
@@ -40,7 +40,7 @@ class Linear(Protocol):
     """Bytes of the weights."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return x W^T + b [rows, out] for `x` [rows, in]; b is 0 where there is no bias."""
+        """Return x W^T + b [rows, out] for `x` [rows, in]. Without a bias, b is 0."""
         ...
 
     def add(self, x: Tensor, to: Tensor) -> Tensor:
@@ -49,15 +49,15 @@ class Linear(Protocol):
 
 
 def halves() -> bool:
-    """Tell whether this processor multiplies 16-bit weights and sums in 32 bits."""
+    """Tell whether torch can multiply 16-bit weights on this processor and sum in 32 bits."""
     return torch.backends.quantized.engine in ("x86", "fbgemm")
 
 
 def linear(weight: Tensor, bias: Tensor | None = None, how: Quantize = "none") -> Linear:
     """Build the product with `weight` [out, in] and `bias` [out].
 
-    On a processor that multiplies 16-bit weights, single-precision weights are stored in half
-    precision where that loses nothing, which is so for most checkpoints. `how` quantises large
+    On a CPU, large single-precision matrices are stored in half precision if the processor supports
+    it and no weight loses accuracy; this holds for most checkpoints. `how` quantises large
     matrices, which changes results.
     """
     large = weight.numel() >= LARGE
@@ -74,7 +74,7 @@ class Whole:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight = weight.detach().t()
-        """The weights, [in, out]."""
+        """The weights, transposed: [in, out]."""
         if weight.device.type == "cpu":  # products of several rows take half as long in this layout
             self.weight = self.weight.contiguous()
         self.nbytes = weight.nbytes
@@ -93,9 +93,10 @@ class Whole:
 class _Halved:
     """FBGEMM's product of single-precision rows with half-precision weights.
 
-    It sums in single precision and reads half the bytes. Each draft token adds a row to a pass. A
-    pass of SmolLM2-135M over 1, 4, 8 and 12 rows takes 13, 16, 20 and 26 ms on an AMD EPYC with
-    AVX-512. With only AVX2, 1 row takes 26 to 35 ms; 4, 8 and 16 rows take 38, 63 and 82 ms.
+    It sums in single precision, and reads half as many bytes as a product in single precision. Each
+    draft token adds a row to a pass. A pass of SmolLM2-135M over 1, 4, 8 and 12 rows takes 13, 16,
+    20 and 26 ms on an AMD EPYC with AVX-512. With only AVX2, 1 row takes 26 to 35 ms; 4, 8 and 16
+    rows take 38, 63 and 82 ms.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, scale: float) -> None:
@@ -128,7 +129,7 @@ def _half_scale(weight: Tensor) -> float | None:
     largest = max(float(piece.abs().amax()) for piece in pieces)
     if not 0 < largest < math.inf:
         return None
-    # This is quick to check, and true of most checkpoints.
+    # This check is quick, and most checkpoints pass it.
     if all(torch.equal(piece.half().float(), piece) for piece in pieces):
         return 1.0
     for scale in (1.0, 2.0 ** (14 - math.frexp(largest)[1])):
@@ -158,7 +159,7 @@ class Norm:
         self._floor = torch.tensor(math.sqrt(size * eps), dtype=weight.dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Normalise `x` [..., n]; the result has its shape."""
+        """Normalise `x` [..., n]. The result has the shape of `x`."""
         if self._exact:
             return F.rms_norm(x.float(), self._shape, self.weight, self.eps).type_as(x)
         if self._fused:

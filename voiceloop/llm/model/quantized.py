@@ -1,7 +1,7 @@
-"""Matrix products with weights in 8 or 4 bits, through torchao. They take less memory.
+"""Matrix products with weights in 8 or 4 bits, through torchao. Such weights take less memory.
 
-Rounding weights changes what a model says. Activations keep their type: if they were rounded too, a
-token's logits would depend on the other rows of the pass, and a reply on what was drafted. This
+Rounding weights changes a model's replies. Activations are not rounded. Otherwise the logits of a
+token would depend on the other rows of the pass, and a reply would depend on the draft tokens. This
 module does not know which weights belong to which layer.
 """
 
@@ -19,9 +19,11 @@ from voiceloop.config import Quantize
 from voiceloop.errors import EngineError, MissingExtra
 
 TORCHAO = "torchao.quantization"
-"""The module is imported at its first use: it is an extra, and its import takes seconds."""
+"""The module of torchao that quantises. It is imported at its first use: torchao is an extra, and
+its import takes seconds."""
 GROUPS = (128, 64, 32)
-"""Numbers of weights that may share a scale in 4 bits. The largest that divides a row is used."""
+"""Numbers of weights that may share a scale in 4 bits. The largest number that divides a row is
+used."""
 
 
 def check_quantize(how: Quantize, device: torch.device) -> None:
@@ -38,7 +40,8 @@ def check_quantize(how: Quantize, device: torch.device) -> None:
 
 
 def unquantizable(kind: str) -> EngineError:
-    """Make the error for a model of type `kind`, whose matrices transformers multiplies."""
+    """Make the error for a model of type `kind`. transformers runs such models, so their matrices
+    cannot be quantised here."""
     return EngineError(
         f"weights of type '{kind}' are not rounded here: transformers runs such models",
         "set llm.quantize to none, or choose a Llama, Mistral, Qwen, Gemma 3 or SmolLM3 model",
@@ -46,7 +49,7 @@ def unquantizable(kind: str) -> EngineError:
 
 
 class WeightOnly:
-    """A product of weights in 8 or 4 bits with activations in their own type, by torchao."""
+    """A matrix product by torchao. Weights have 8 or 4 bits; activations keep their type."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, how: Quantize) -> None:
         ao: Any = import_module(TORCHAO)
@@ -73,7 +76,8 @@ def group_of(width: int) -> int | None:
 
 
 def _in_four_bits(holder: nn.Linear, weight: Tensor) -> int:
-    """Round the holder's weight to 4 bits, if groups divide its rows; return its bytes."""
+    """Round the holder's weight to 4 bits if a group size divides its rows. Return the size of the
+    weight in bytes."""
     ao: Any = import_module(TORCHAO)
     packings: Any = import_module(f"{TORCHAO}.quantize_.workflows").Int4PackingFormat
     group = group_of(weight.shape[1])

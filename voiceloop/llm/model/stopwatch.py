@@ -15,12 +15,12 @@ T = TypeVar("T")
 class Stopwatch:
     """Adds up the times of pieces of work, without the time between them.
 
-    Use it as a context manager around each piece. On CUDA it marks the beginnings and ends in the
-    device's own queue, so that measuring does not wait for the device.
+    Use it as a context manager around each piece. On CUDA it puts marks into the device's own queue
+    where a piece begins and ends. In this way measuring does not wait for the device.
     """
 
     def __init__(self, device: torch.device, clock: Callable[[], float] = perf_counter) -> None:
-        """`clock` gives seconds; on CUDA the device's own is used."""
+        """`clock` returns the time in seconds. On CUDA the device's own clock is used instead."""
         self._device = device
         self._clock = clock
         self._times: list[float] = []
@@ -33,7 +33,7 @@ class Stopwatch:
         self._mark()
 
     def steps(self, work: Generator[None, None, T]) -> Generator[None, None, T]:
-        """Run a step generator and measure each of its steps."""
+        """Run the step generator `work` and measure each of its steps. Return its result."""
         with closing(work):
             while True:
                 with self:
@@ -44,7 +44,8 @@ class Stopwatch:
                 yield None
 
     def take(self) -> float:
-        """Return the pieces' milliseconds since the last call. On CUDA, wait for their end."""
+        """Return the total time of the pieces since the last call, in ms. On CUDA, wait until the
+        device has finished them."""
         times, events = self._times, self._events
         self._times, self._events = [], []
         if events:

@@ -1,8 +1,8 @@
 """Reads the usual kind of tokenizer without transformers, whose import takes a second or more.
 
 A file of the `tokenizers` library describes a tokenizer fully, and a chat template is a text for
-jinja. `read_tokenizer` reads a folder that holds just these, and leaves it to transformers if
-transformers would change the tokenizer. This module knows no models.
+jinja. `read_tokenizer` reads a folder that has these two. If transformers would change the
+tokenizer, `read_tokenizer` does not read it, and transformers must. This module knows no models.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ _NAMED = (
     "cls_token",
     "mask_token",
 )
-"""Special tokens that chat templates know by name."""
+"""Special tokens that chat templates refer to by name."""
 
 
 class Tokenizer:
-    """A tokenizer with a chat template. It has those methods of transformers' tokenizers that
+    """A tokenizer with a chat template. It has the methods of transformers' tokenizers that
     voiceloop calls."""
 
     def __init__(self, backend: Backend, template: str | None, named: Mapping[str, str]) -> None:
-        """`named` are the special tokens by name, such as `eos_token`."""
+        """`template` is the chat template; None if there is none. `named` maps names to special
+        tokens, e.g. `eos_token` to `<|im_end|>`."""
         backend.no_truncation()
         backend.no_padding()
         self._tokenizer = backend
@@ -48,7 +49,7 @@ class Tokenizer:
 
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
-        """The tokens that are not pieces of text, by id."""
+        """The added tokens by id, e.g. `<|im_end|>`. Most are not pieces of text."""
         return self._tokenizer.get_added_tokens_decoder()
 
     def get_vocab(self) -> dict[str, int]:
@@ -87,7 +88,8 @@ def without(backend: Backend, tokens: Collection[int]) -> Backend:
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
-    """Read the tokenizer in `folder` of a model of `model_type`; None if transformers must read it.
+    """Read the tokenizer in `folder` of a model of type `model_type`. Return None if transformers
+    must read it.
 
     Raises ValueError or OSError for files that cannot be read.
     """
@@ -102,7 +104,7 @@ def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
         and isinstance(template, str | None)
     ):
         return None
-    # Where the settings list no tokens, these files of earlier versions add some.
+    # If the settings list no tokens, these files of earlier versions may add some.
     listed = config.get("added_tokens_decoder")
     older = ("added_tokens.json", "special_tokens_map.json")
     if listed is None and any((folder / name).exists() for name in older):
@@ -127,8 +129,8 @@ def _backend(file: Path) -> Backend:
 
 
 def _template(folder: Path, config: Mapping[str, Any]) -> object:
-    """Return the chat template; None if there is none, and an object of another type if there are
-    several."""
+    """Return the chat template as a string, or None if there is none. If there are several
+    templates, return an object of another type."""
     if (folder / "additional_chat_templates").exists():
         return ()
     file = folder / "chat_template.jinja"
