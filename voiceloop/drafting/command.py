@@ -1,6 +1,6 @@
-"""The command `voiceloop train-draft`: its arguments, and their checks before it runs.
+"""The command `voiceloop train-draft`: its arguments, and the checks before the training begins.
 
-Heavy modules are imported only when it runs.
+Heavy modules are imported only when the command runs.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class TrainDraft(Command, frozen=True, kw_only=True):
     target: Annotated[str | None, written("MODEL")] = None
     """Name of the model to draft for; none: `llm.target`."""
     out: Annotated[Path, written("FOLDER")]
-    """Folder for the draft; what the training needs to go on is in `training` there."""
+    """Folder for the draft. Its subfolder `training` keeps the files to continue a stopped
+    training."""
     prompts: Annotated[Path | None, written("FILE")] = None
     """Requests to reply to, one on each line; none: some thousands that are bundled."""
     minutes: Annotated[float, Meta(ge=0.1, le=100_000)] = 120.0
-    """Minutes that the training takes in all, with those of earlier runs."""
+    """Minutes that the training takes in total, including earlier runs."""
     tokens: Annotated[int, Meta(ge=16, le=262_144), written("N")] = 6144
     """Number of tokens that the draft chooses among: the most frequent ones in replies."""
 

@@ -22,9 +22,9 @@ from voiceloop.llm.model.checkpoint import rotary_table
 STEPS = 4
 """Number of tokens that are drafted one after another in training."""
 FADE = 0.8
-"""Weight of a step's loss relative to that of the step before."""
+"""Weight of a step's loss, relative to the loss of the step before."""
 FEATURES = 0.1
-"""Weight of the loss of features relative to the cross-entropy of tokens."""
+"""Weight of the loss of features, relative to the cross-entropy of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Batch:
     counts: Tensor
     """Which rows count: True if the target chose the next token, bool [dialogues, tokens]."""
     places: Tensor
-    """Index of each token among those that the draft chooses from, [dialogues, tokens]; below 0 for
-    other tokens."""
+    """Index of each token in the list of tokens that the draft chooses from, [dialogues, tokens];
+    below 0 for tokens outside the list."""
 
     @property
     def start(self) -> int:
-        """First row whose feature is computed: `STEPS` rows before the first row that counts.
-        Earlier rows give only keys and values."""
+        """The first row whose feature is computed: `STEPS` rows before the first row that counts.
+        Earlier rows only give keys and values."""
         places = self.counts.any(0).nonzero()
         return max(0, int(places[0]) - STEPS) if len(places) else 0
 
@@ -76,7 +76,7 @@ class FeatureLayer(nn.Module):
             return made
 
         self.fuse = linear(2 * hidden, hidden, 0.5)
-        with torch.no_grad():  # initially it predicts the feature before
+        with torch.no_grad():  # initially the layer predicts the previous feature
             self.fuse.weight[:, hidden:] += torch.eye(hidden)
         self.attention_norm = nn.RMSNorm(hidden, shape.eps)
         self.q = linear(hidden, shape.heads * dim)
@@ -96,8 +96,8 @@ class FeatureLayer(nn.Module):
         self.register_buffer("feature_size", feature_sizes.square().mean().sqrt())
 
     def forward(self, batch: Batch, steps: int = STEPS) -> list[Tensor]:
-        """Return the features after each token from `batch.start` on, one tensor [dialogues, tokens
-        - start, hidden] for each of the `steps` chained steps.
+        """Return the features after each token from `batch.start` on. The list has one tensor
+        [dialogues, tokens - start, hidden] for each of the `steps` chained steps.
 
         The first step takes the target's features. Each later step takes the layer's own features
         from the step before.
@@ -220,11 +220,11 @@ def losses(batch: Batch, found: list[Tensor], head: Tensor) -> Tensor:
 
 @torch.no_grad()
 def acceptance(batch: Batch, found: list[Tensor], head: Tensor, penalty: float) -> Tensor:
-    """Return for each n the number of rows in which the first n chained steps chose the target's
-    tokens, float64 [1 + STEPS]. Entry 0 is the number of all rows that count.
+    """Count the rows in which the first n chained steps chose the target's tokens, for each n:
+    float64 [1 + STEPS]. Entry 0 is the number of all rows that count.
 
-    `penalty` is the penalty for repetition in a reply. It is applied to the guesses, because the
-    target's choices were made with it. Each dialogue has one reply.
+    `penalty` is the penalty for repetition in a reply. The target chose its tokens with this
+    penalty, so it is applied to the draft's logits too. Each dialogue has one reply.
     """
     counts = batch.rows
     chosen = F.pad(batch.places, (0, 1), value=-1)[:, batch.start + 1 :]

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 GAIN = 0.7
-"""Maximum time in 16 bits, relative to 32 bits, at which the lower precision is worth it."""
+"""16 bits are used if they take less than this share of the time of 32 bits."""
 
 
 @cache
@@ -22,7 +22,7 @@ def halves(device: torch.device) -> bool:
 
 
 def _attends() -> bool:
-    """Return whether torch can compute attention in bfloat16 here. Torch 2.13 fails if
+    """Return whether torch can compute attention in bfloat16 on this CPU. Torch 2.13 fails if
     ATEN_CPU_CAPABILITY names an older instruction set than the processor's."""
     rows = torch.ones(1, 1, 128, 64, dtype=torch.bfloat16)
     try:

@@ -1,9 +1,10 @@
-"""Batches of the target's own replies, with the feature of each token, from which a draft learns.
+"""Generates the replies from which a draft learns, in batches. The target writes them, and each
+token is stored with its feature.
 
-A batch is one growing block of tokens with a row for each dialogue. Shorter dialogues leave holes
-in their rows. The KV cache stays between turns, so a second turn computes only its own tokens. The
-passes that choose tokens also give all features. Each finished batch is a file, written whole or
-not at all.
+A batch is one growing block of tokens with a row for each dialogue. Rows of shorter dialogues have
+holes. The KV cache stays between turns, so a second turn computes only its own tokens. The passes
+that choose tokens also give the features. Each finished batch is one file. It is written completely
+or not at all.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Replies:
     """Number of tokens in each dialogue, int64 [dialogues]."""
 
     def save(self, path: Path) -> None:
-        """Write a file, whole or not at all."""
+        """Write the replies to the file `path`, completely or not at all."""
         part = path.with_suffix(".part")
         tensors = {name: getattr(self, name).contiguous() for name in self.__slots__}
         save_file(tensors, part)
@@ -51,7 +52,8 @@ class Replies:
 
 
 def load_replies(path: Path) -> Replies | None:
-    """Read a file that `save` wrote; None for any other file."""
+    """Read a file that `save` wrote. Return None for a file that is missing, damaged or of another
+    kind."""
     try:
         found = load_file(path)
         return Replies(**found)
@@ -60,7 +62,7 @@ def load_replies(path: Path) -> Replies | None:
 
 
 class Generator:
-    """A generator of the target's replies to many dialogues at once."""
+    """Generates the target's replies to many dialogues at once."""
 
     def __init__(
         self,
@@ -71,8 +73,8 @@ class Generator:
         sampling: Sampling,
         vocab: int,
     ) -> None:
-        """`vocab` is the number of tokens in the vocabulary. Of the penalties in `sampling`, only
-        the one for repetition is applied."""
+        """`eos` are the tokens that end a reply. `vocab` is the number of tokens in the vocabulary.
+        The repetition penalty in `sampling` is applied; the other penalties are not."""
         self._model, self._head = (
             cast(Any, model).base_model,
             cast(Any, model.get_output_embeddings()),
@@ -84,7 +86,7 @@ class Generator:
 
     @torch.inference_mode()
     def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
-        """Return the replies to dialogues. `said` holds the user's turns of each, and `seed`
+        """Return the replies to dialogues. `said` holds the user's turns of each dialogue. `seed`
         determines the noise of the sampling."""
         block = _Block(self._model, len(said), self._device)
         block.open(self._opening)
@@ -100,8 +102,9 @@ class Generator:
         return block.replies()
 
     def _between(self, text: str, turn: int, ended: bool) -> list[int]:
-        """Return the tokens between the previous reply and the next one. If the model `ended` the
-        previous reply itself, the token that ends it is left out."""
+        """Return the tokens between the previous reply and the next one, with the user's `text`. If
+        `ended`, the model ended the previous reply itself, and the token that ends it is left
+        out."""
         template = self._template
         before = template.reply_to_user if turn else []
         return [*before[ended:], *template.content(text), *template.user_to_reply]
@@ -109,7 +112,8 @@ class Generator:
     def _reply(
         self, block: _Block, features: Tensor, prompted: list[bool], noise: torch.Generator
     ) -> list[bool]:
-        """Reply in the rows where `prompted` is True. Return which replies the model ended."""
+        """Generate a reply in each row where `prompted` is True. Return for each row whether the
+        model ended the reply itself."""
         begun = going = torch.tensor(prompted, device=self._device)
         start = block.ids.shape[1]
         ends = torch.tensor(sorted(self._eos), device=self._device)
@@ -123,8 +127,8 @@ class Generator:
         return (begun & ~going).tolist()
 
     def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
-        """Choose the next token of each row. `said` [rows, tokens] has the tokens of the replies so
-        far. After the end of a reply they have no meaning."""
+        """Choose the next token of each row. `said` [rows, tokens] holds the tokens of the replies
+        so far. In a row whose reply has ended, the later tokens are meaningless."""
         penalty = self._sampling.repetition_penalty
         if penalty != 1:
             found = logits.gather(1, said)
@@ -137,10 +141,11 @@ class Generator:
 
 
 class _Growing(DynamicLayer):
-    """A layer of the KV cache with spare room, so that a new token does not copy all others."""
+    """A layer of the KV cache with spare room. Most new tokens fit without a copy of all earlier
+    ones."""
 
     ROOM = LONGEST
-    """Spare token positions of a new buffer."""
+    """The number of spare token positions in a new buffer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +175,8 @@ def _holds(buffer: Tensor, sequences: int, rows: int) -> bool:
 
 
 class _Block:
-    """A growing block of tokens with holes, with its KV cache and its features."""
+    """A growing block of tokens, [rows, tokens], with holes. It has the KV cache and the features
+    of these tokens."""
 
     def __init__(self, model: Any, rows: int, device: torch.device) -> None:
         self._model, self._rows, self._device = model, rows, device
@@ -181,7 +187,7 @@ class _Block:
         self._features = list[Tensor]()
 
     def open(self, ids: list[int]) -> None:
-        """Begin all rows with `ids`, which are computed once."""
+        """Begin all rows with `ids`. Their pass is computed once for all rows."""
         if not ids:
             return
         found = self._model(
@@ -195,15 +201,17 @@ class _Block:
         self._features.append(found.last_hidden_state.expand(self._rows, -1, -1).half().cpu())
 
     def feed(self, texts: list[list[int]]) -> Tensor:
-        """Append a text to each row, aligned right. Return the last features, [rows, hidden]."""
+        """Append the tokens of a text to each row. Shorter texts get holes before them. Return the
+        features after the last token, [rows, hidden]."""
         longest = max(map(len, texts))
         ids = torch.tensor([[0] * (longest - len(text)) + text for text in texts])
         mask = torch.tensor([[0] * (longest - len(text)) + [1] * len(text) for text in texts])
         return self._pass(ids.to(self._device), mask.to(self._device), chosen=False)
 
     def add(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """Append `tokens` [rows] to the rows where `rows`, bool [rows], is True, and a hole to the
-        others. The target chose the tokens. Return the last features, [rows, hidden]."""
+        """Append one token to each row. Where `rows` (bool [rows]) is True, it is the row's entry
+        of `tokens` [rows], which the target chose; elsewhere it is a hole. Return the features
+        after it, [rows, hidden]."""
         return self._pass(tokens.unsqueeze(1), rows.long().unsqueeze(1), chosen=True)
 
     def _pass(self, ids: Tensor, mask: Tensor, *, chosen: bool) -> Tensor:
@@ -225,7 +233,7 @@ class _Block:
         self._chosen.append(torch.full_like(ids, chosen, dtype=torch.bool))
 
     def replies(self) -> Replies:
-        """Return all rows without their holes."""
+        """Return the tokens of all rows without the holes."""
         there = self.mask.bool().cpu()
         return Replies(
             ids=self.ids.cpu()[there],

@@ -1,7 +1,7 @@
-"""Spoken requests that a draft is trained on, and what a user may say after the reply.
+"""Spoken requests that a draft is trained on, and what the user says after the reply.
 
-The requests come from forms and words in a bundled file, or from a user's file with one request on
-each line. Every run with the same requests holds out the same ones.
+The requests come from the forms and words in a bundled file, or from a user's file with one request
+on each line. Every run with the same requests holds out the same dialogues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from voiceloop.errors import ConfigError
 
 HELD_OUT = 100
-"""Number of dialogues that are not trained on. Acceptance is measured on them."""
+"""Number of dialogues that are not used for training. Acceptance is measured on them."""
 FEWEST = 2 * HELD_OUT
 """Minimum number of requests in a user's file."""
 LONGEST = 2_000
@@ -29,7 +29,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Dialogues:
-    """What the users say in each dialogue, in one or two turns."""
+    """The user's words in each dialogue, in one or two turns."""
 
     training: tuple[tuple[str, ...], ...]
     held_out: tuple[tuple[str, ...], ...]
@@ -63,16 +63,16 @@ def dialogues(prompts: Path | None) -> Dialogues:
 
 
 def _begun(text: str, opener: str) -> str:
-    """Return `opener` with the request `text` in its place. If the request continues a sentence of
-    the opener, it begins with a small letter, except for the word I."""
+    """Put the request `text` into `opener`, in place of `{}`. If the request continues a sentence
+    of the opener, its first letter becomes small, except in the word I."""
     if opener.endswith((". {}", "! {}")) or text.startswith(("I ", "I'")):
         return opener.format(text)
     return opener.format(text[0].lower() + text[1:])
 
 
 def _filled(form: str, words: dict[str, list[str]]) -> list[str]:
-    """Fill in the form once for each word of its first list, and return the texts. Each text gets
-    one word from each of the form's other lists."""
+    """Return one text for each word in the form's first list. Each text also gets one word from
+    each of the form's other lists."""
     names = _PLACE.findall(form)
     first = words[names[0]]
     filled = [form.replace(f"{{{names[0]}}}", word, 1) for word in first]

@@ -1,4 +1,4 @@
-"""One training, from the target to the folder of its draft."""
+"""Runs one training: takes a target, and writes the folder of its draft."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from voiceloop.llm.text.template import ChatTemplate
 WARM = 0.8
 """Minimum temperature of every second batch of replies."""
 GENERATING = 0.4
-"""Share of the training time in which replies are generated."""
+"""Share of the training time that is spent on generating replies."""
 
 
 class Training:
-    """The training of a draft for one target."""
+    """Trains a draft for one target."""
 
     def __init__(self, target: LoadedModel, config: LlmConfig) -> None:
-        """Raises EngineError if no draft can be trained for the target."""
+        """Prepare the training. Raises EngineError if no draft can be trained for the target."""
         assert isinstance(target.model, PreTrainedModel), "it was asked for whole"
         self._model, self._target = target.model, target
         self._template = ChatTemplate(target.tokenizer, target.name)
@@ -75,8 +75,8 @@ class Training:
         folder: Path,
         tell: Tell,
     ) -> DraftCard:
-        """Train for `seconds` in all, write the draft into `folder`, and return its card. The draft
-        chooses among `tokens` tokens."""
+        """Train until all runs together have taken `seconds`. Write the draft into `folder`, and
+        return its card. The draft chooses among `tokens` tokens."""
         generate(
             self._generator(self._sampling),
             self._generator(
@@ -108,7 +108,8 @@ class Training:
         return Generator(self._model, self._template, ends, self.system, sampling, self._vocab)
 
     def _shape(self) -> DraftShape:
-        """Return the shape of a layer like the target's, with an MLP of twice the hidden size."""
+        """Return the shape of the draft's layer: like the target's layers, but with an MLP of twice
+        the hidden size."""
         config: Any = cast(Any, self._model.config).get_text_config()
         hidden, heads = config.hidden_size, config.num_attention_heads
         return DraftShape(

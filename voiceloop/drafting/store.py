@@ -1,6 +1,6 @@
-"""The files of a training: the replies, and the state from which a stopped training goes on.
+"""The files of a training: the replies, and the state from which a stopped training continues.
 
-Each file is written whole or not at all, so a power failure leaves no incomplete file.
+Each file is written completely or not at all, so a power failure leaves no incomplete file.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ HELD_OUT = "held-out.safetensors"
 
 @dataclass(slots=True)
 class TrainingState:
-    """Progress of a training."""
+    """The progress of a training."""
 
     target: str
-    """Fingerprint of the target."""
+    """The fingerprint of the target."""
     asks: str
-    """Digest of the requests and of the settings of replies."""
+    """A digest of the requests and of the settings with which the target replies."""
     generating_s: float = 0.0
     training_s: float = 0.0
     steps: int = 0
@@ -40,7 +40,7 @@ class TrainingStore:
     """The folder of one training."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder. Raises ConfigError if that fails."""
+        """Make `folder` if it does not exist. Raises ConfigError if it cannot be made."""
         self._folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -52,8 +52,8 @@ class TrainingStore:
             part.unlink()
 
     def state(self, fresh: TrainingState) -> TrainingState:
-        """Return the state in the folder, or `fresh` if there is none. Raises ConfigError if the
-        state is damaged or belongs to another training."""
+        """Return the state in the folder, or `fresh` if the folder has none. Raises ConfigError if
+        the state is damaged or belongs to another training."""
         path = self._folder / "state.json"
         if not path.exists():
             return fresh
@@ -73,18 +73,19 @@ class TrainingStore:
         self._write("state.json", json.dumps(asdict(state)).encode())
 
     def keep_learned(self, learned: dict[str, Any]) -> None:
-        """Write the weights and the state of the layer's training."""
+        """Write `learned`, which comes from `Learner.learned`."""
         part = self._folder / "learned.part"
         torch.save(learned, part)
         os.replace(part, self._folder / "learned.pt")
 
     def learned(self) -> dict[str, Any] | None:
-        """Return what `keep_learned` wrote; None if it has written nothing."""
+        """Return what `keep_learned` wrote; None if it has not written yet."""
         path = self._folder / "learned.pt"
         return torch.load(path, weights_only=True) if path.exists() else None
 
     def batches(self) -> Iterator[Replies]:
-        """Yield the replies to train on, batch by batch."""
+        """Yield the replies for the training, one batch after another. Damaged files are left
+        out."""
         for path in sorted(self._folder.glob("replies-*.safetensors")):
             if found := load_replies(path):
                 yield found

@@ -1,8 +1,8 @@
-"""Training of a draft: the target replies, then a layer learns to predict the tokens of its
+"""Trains a draft: first the target replies, then a layer learns to predict the tokens of its
 replies.
 
 Requests, the noise of a batch and the order of batches follow from fixed seeds. So a training that
-was stopped goes on as if it had not been stopped.
+was stopped continues as if it had not been stopped.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ RATE = 1e-3
 WARM_UP_S = 20.0
 """Seconds of training in which the learning rate rises."""
 KEEP_S = 60.0
-"""Seconds between two times at which the layer is saved and measured."""
+"""The layer is saved and its acceptance measured once in this number of seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Progress of a training, as it is reported."""
+    """A report of the progress of a training."""
 
     doing: str
     done: float
@@ -60,10 +60,11 @@ def generate(
     seconds: float,
     tell: Tell,
 ) -> None:
-    """Let the target reply until it has taken `seconds` in all, or has replied to everything twice.
+    """Let the target reply. Stop when all runs together have taken `seconds`, or when the target
+    has replied to every dialogue twice.
 
-    Every other batch comes from `hot`, which also chooses less probable tokens. In the second round
-    `hot` gets the batches that it did not have in the first.
+    Every second batch comes from `hot`, which also chooses less probable tokens; the others come
+    from `generator`. In the second round over the dialogues, the two exchange their batches.
     """
     begun = time.perf_counter()
     if store.held_out() is None:
@@ -104,7 +105,7 @@ def common_tokens(batches: Iterator[Replies], count: int, vocab: int) -> Tensor:
 
 
 class Learner:
-    """A layer that learns from replies."""
+    """Trains a layer with replies of the target."""
 
     def __init__(
         self,
@@ -114,8 +115,8 @@ class Learner:
         held_out: Replies,
         penalty: float = 1.0,
     ) -> None:
-        """`tokens` are those that the layer chooses among. `penalty` is the penalty for repetition
-        in the `held_out` replies."""
+        """`tokens` are the ids that the layer chooses among, int64 [tokens]. `penalty` is the
+        penalty for repetition in the `held_out` replies."""
         device = model.device
         embedding: Tensor = cast(Any, model).get_input_embeddings().weight.detach()
         self._embedding = embedding  # the plain weights: some models scale their embeddings
@@ -136,7 +137,7 @@ class Learner:
         )
 
     def learned(self) -> dict[str, Any]:
-        """Return everything that the training needs to go on."""
+        """Return the state from which the training can continue."""
         return {
             "layer": self.layer.state_dict(),
             "optimizer": self._optimizer.state_dict(),
@@ -144,16 +145,16 @@ class Learner:
         }
 
     def go_on(self, learned: dict[str, Any]) -> None:
-        """Go on from what `learned` returned."""
+        """Continue from the state `learned`, which `Learner.learned` returned."""
         self.layer.load_state_dict(learned["layer"])
         self._optimizer.load_state_dict(learned["optimizer"])
 
     def step(self, batch: Batch, done: float, seconds: float) -> float:
         """Learn from a batch, and return the loss.
 
-        `done` is the share of the training that is over, `seconds` its duration so far. At first
-        only the step on the target's own features is trained. The others are added one by one,
-        because each costs as much as the first and builds on the one before.
+        `done` is the finished share of the training, from 0 to 1; `seconds` is its duration so far.
+        At first only the step on the target's own features is trained. The later steps are added
+        one by one. Each of them costs as much as the first, and builds on the step before it.
         """
         chained = min(STEPS, 1 + int(done * STEPS))
         rate = RATE * min(1.0, seconds / WARM_UP_S + 0.01) * (0.5 + 0.5 * math.cos(math.pi * done))
@@ -169,8 +170,9 @@ class Learner:
 
     @torch.no_grad()
     def acceptance(self) -> list[float]:
-        """Return the acceptance on the held-out replies: how often the first guess is right, how
-        often the second is right if the first was, and so on."""
+        """Return the acceptance on the held-out replies. The first number is the share of first
+        draft tokens that are right. Each further number is the share of right draft tokens at the
+        next place, given that all before are right."""
         total = torch.zeros(1 + STEPS, dtype=torch.float64)
         for batch in self._gone_through([self._held_out], shuffled=None):
             with self._quick:
@@ -179,7 +181,7 @@ class Learner:
         return [float(a / b) if b else 0.0 for a, b in zip(total[1:], total[:-1], strict=True)]
 
     def batches(self, replies: Sequence[Replies], seed: int) -> Iterator[Batch]:
-        """Yield all of the replies once, in an order that `seed` determines."""
+        """Yield all replies once, in batches and in an order that `seed` determines."""
         yield from self._gone_through(replies, shuffled=random.Random(seed))
 
     def _gone_through(
@@ -222,7 +224,7 @@ class Learner:
 def train(
     learner: Learner, store: TrainingStore, state: TrainingState, seconds: float, tell: Tell
 ) -> None:
-    """Train the layer until it has taken `seconds` in all, for one batch at least."""
+    """Train the layer until all runs together have taken `seconds`, but on at least one batch."""
     replies = list(store.batches())
     begun = reported = time.perf_counter()
     while True:
