@@ -1,4 +1,5 @@
-"""Judges measured figures: whether a stage keeps up with speech, and which preset suits a machine.
+"""Judges measured figures: whether a stage keeps up with speech, and which preset suits the
+machine.
 
 This module measures nothing.
 """
@@ -17,10 +18,11 @@ SLOWEST = {
     "synthesizer": ("s_per_s", 1.0),
     "language model": ("tokens_per_s", 5.0),
 }
-"""The figure by which each stage is judged, and its limit for keeping up with speech.
+"""The figure by which each stage is judged, and the limit of this figure.
 
-`s_per_s` is the seconds of work for a second of sound; its limit is a maximum. `tokens_per_s` is
-the speed of a reply; its limit is a minimum, and spoken English has about four tokens per second.
+`s_per_s` is the time in seconds to process one second of sound; its limit is a maximum.
+`tokens_per_s` is the speed of a reply; its limit is a minimum. Spoken English has about four tokens
+per second.
 """
 
 
@@ -35,7 +37,8 @@ class ExaminedMachine:
     """Bytes of memory of the largest GPU; 0 without a working GPU."""
 
     def meets(self, need: Preset) -> bool:
-        """Return whether the machine has what a preset needs."""
+        """Return whether the machine has the cores, the memory and the GPU that the preset `need`
+        needs. Unknown memory counts as enough."""
         memory = need.memory if self.memory is None else self.memory
         return self.cores >= need.cores and memory >= need.memory and self.gpu >= need.gpu
 
@@ -46,8 +49,8 @@ class ExaminedMachine:
 
 
 def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
-    """Return whether a stage is as fast as speech; True if it has no limit, or no figure in
-    `figures`."""
+    """Return whether the stage `check` is at least as fast as speech. Return True for a stage
+    without a limit, or without its figure in `figures`."""
     if check not in SLOWEST:
         return True
     name, limit = SLOWEST[check]
@@ -57,7 +60,8 @@ def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
 
 
 def judged(check: str, text: str, figures: Mapping[str, float]) -> Finding:
-    """Return the finding of a stage that works: a warning if it is slower than speech."""
+    """Return the finding for a stage that works. It is a warning if the stage is slower than
+    speech."""
     if keeps_up(check, figures):
         return Finding(check, "ok", text, figures=figures)
     cure = "choose a smaller preset, or close other programs"

@@ -1,4 +1,4 @@
-"""The input of checks: the settings, and the errors of models in them that are not ready."""
+"""The input of the checks: mainly the settings. It also finds models that are not ready."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from voiceloop.errors import VoiceloopError
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The input of all checks. It is sent to the process in which they run."""
+    """The input of all checks. It is sent to the process that runs the checks."""
 
     config: Config
     refused: tuple[str, ...] = ()
-    """Message and hint of an error in the settings files, which `config` then ignores; empty if
-    there is no error."""
+    """Message and hint of an error in the settings files; empty if there is no error. If there is
+    one, `config` is made without these files."""
     file: Path | None = None
-    """The file that --config names."""
+    """The file that --config names; None if the option is not given."""
     thorough: bool = False
-    """True if the checksums of models are checked, too."""
+    """Whether to check the checksums of models, too."""
 
     def absent(self, *kinds: Kind) -> list[VoiceloopError]:
         """Return an error for each configured model of these kinds that is not ready to be loaded.

@@ -23,4 +23,4 @@ CHECKS: Mapping[str, Check] = {
     "language model": stages.language_model,
     "synthesizer": stages.synthesizer,
 }
-"""The checks by name. The name is shown while a check runs, and if it fails."""
+"""The checks by name. The name is shown while a check runs, and in its finding if it fails."""

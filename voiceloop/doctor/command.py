@@ -1,4 +1,4 @@
-"""The command `voiceloop doctor`: its options, and the private texts that it hides.
+"""The command `voiceloop doctor`: its options, and the list of private texts that its output hides.
 
 Heavy modules are imported only when the command runs, and the checks run in another process.
 """
@@ -62,7 +62,8 @@ def doctor(command: Doctor) -> int:
 
 
 def private(config: Config) -> Mapping[str, str]:
-    """Map private texts of the user, the machine and the settings to what is shown instead."""
+    """Map private texts of the user, the machine and the settings to the texts that are shown
+    instead, e.g. the home folder to `~`."""
     host = socket.gethostname()
     found = {host: "HOST", host.partition(".")[0]: "HOST"}
     with suppress(OSError, KeyError):  # no entry for the user, as in some containers

@@ -1,8 +1,9 @@
-"""Runs checks in a process of their own, so that a crash in a library does not end the doctor.
+"""Runs checks in another process, so that a crash of a library does not end the doctor.
 
 A library may crash on a processor that it was not built for, be killed for lack of memory, wait for
-a device for ever, or write to the terminal. The check that was running is then reported as broken,
-and the checks after it run in another process. This module does not know what is checked.
+a device for ever, or write to the terminal. If that happens, the running check is reported as
+broken, and the checks after it run in a new process. This module does not know what the checks
+examine.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ from voiceloop.processes import deaf_to_ctrl_c
 from voiceloop.startup import configure
 
 LIMIT_S = 180.0
-"""Maximum time between two messages of the process, in seconds. Loading a large model takes a
+"""Maximum time between two messages of the process, in seconds. Loading a large model takes about a
 minute."""
 TAIL_S = 5.0
-"""Seconds to wait for the exit status of a process that has closed its pipe."""
+"""Maximum seconds to wait for the exit status of a process that has closed its pipe."""
 BEGINNING = "process"
 """The name that is reported as broken if the process fails before its first check."""
 
 Check = Callable[[Case], Iterator[Finding | None]]
-"""A function that yields findings as it makes them, or None if it is still at work."""
+"""A check. It yields each finding when it is made, and None to say that it is still at work."""
 CheckEvent = str | Finding
-"""A finding, or the name of the check that begins."""
+"""A finding, or the name of a check that begins or is still at work."""
 
 
 def examine(
     case: Case, checks: Mapping[str, Check], limit_s: float = LIMIT_S
 ) -> Generator[CheckEvent, None, None]:
     """Run `checks` in order in another process. Yield the name of each check when it begins, and
-    its findings. Closing the generator ends the process."""
+    its findings. If the generator is closed, the process ends."""
     left = dict(checks)
     while left:
         name = ""
@@ -64,8 +65,8 @@ def examine(
 
 @contextmanager
 def _process(case: Case, checks: Mapping[str, Check]) -> Iterator[tuple[SpawnProcess, Connection]]:
-    """Start a process that runs `checks`; yield it and the pipe on which it reports. Kill it at the
-    end."""
+    """Start a process that runs `checks`. Yield the process, and the pipe on which it reports. Kill
+    the process when the context ends."""
     spawn = get_context("spawn")
     ours, theirs = spawn.Pipe(duplex=False)
     process = spawn.Process(target=_run, args=(case, checks, theirs), daemon=True)

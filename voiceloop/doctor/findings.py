@@ -1,6 +1,6 @@
 """Findings of checks, including checks that failed, crashed or gave no answer.
 
-This module examines nothing; it only puts into words what others have found.
+This module examines nothing. It only words the results of checks.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from msgspec import Struct
 from voiceloop.errors import ModelCorrupt, VoiceloopError
 
 Mark = Literal["ok", "warning", "broken"]
-"""`ok`: it works; `warning`: it works less well, or fails but is not needed; `broken`: it fails, so
-the assistant cannot run."""
+"""`ok`: the examined part works. `warning`: it works less well, or fails but is not needed.
+`broken`: it fails, so the assistant cannot run."""
 
 MEMORY = "this machine probably has too little memory: close programs, or choose a smaller preset"
 DEATHS = {
@@ -23,7 +23,7 @@ DEATHS = {
     "build of torch or CTranslate2",
     "SIGKILL": MEMORY,
 }
-"""Cures for a check whose process was ended by a signal, by the name of the signal."""
+"""Cures for a check whose process a signal ended, by the name of the signal."""
 VERIFY = "voiceloop models verify tells whether the files are as they were pulled"
 REPORT = "please report this, with what `voiceloop doctor --json` prints"
 """The cure for an error whose cause is not known."""
@@ -37,7 +37,7 @@ class Finding(Struct, frozen=True):
     text: str
     """What was found, or what is wrong."""
     cure: str = ""
-    """What the user can do about it; empty if nothing needs to be done."""
+    """What the user can do about the problem; empty if nothing needs to be done."""
     figures: Mapping[str, float] = {}
     """Measured figures by name. The names contain the units."""
 
@@ -48,8 +48,8 @@ def works(findings: Iterable[Finding]) -> bool:
 
 
 def of_error(check: str, error: Exception) -> Finding:
-    """Return the finding of a check that raised `error`. Only the first line of an unexpected error
-    is in it."""
+    """Return the finding for a check that raised `error`. Of an unexpected error it has only the
+    first line."""
     if isinstance(error, VoiceloopError):
         corrupt = isinstance(error, ModelCorrupt)
         hint = f"{VERIFY}; or {error.hint}" if corrupt else error.hint
@@ -61,9 +61,9 @@ def of_error(check: str, error: Exception) -> Finding:
 
 
 def of_death(check: str, status: int) -> Finding:
-    """Return the finding of a check whose process ended with exit status `status`.
+    """Return the finding for a check whose process ended with the exit status `status`.
 
-    The status is negative if a signal ended the process.
+    The status is the negative number of the signal if a signal ended the process.
     """
     try:
         how = signal.Signals(-status).name
@@ -73,7 +73,7 @@ def of_death(check: str, status: int) -> Finding:
 
 
 def of_hang(check: str, seconds: float) -> Finding:
-    """Return the finding of a check that has reported nothing for `seconds`."""
+    """Return the finding for a check that has reported nothing for `seconds`."""
     return Finding(
         check,
         "broken",

@@ -1,6 +1,6 @@
 """Checks of the machine: Python, processor, memory and graphics card.
 
-Importing this module imports nothing heavy: the checks import torch and CTranslate2 themselves.
+Importing this module is quick: torch and CTranslate2 are imported when their checks run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def processor(case: Case) -> Iterator[Finding]:
 
 
 def processor_found(cores: int, instructions: str) -> Finding:
-    """Return the finding for a number of cores and for the vector instructions of torch."""
+    """Return the finding for the processor. `cores` is the number of cores; `instructions` names
+    the vector instructions that torch uses, e.g. `AVX2`."""
     plain = instructions == "DEFAULT"
     known = "no vector instructions" if plain else instructions
     text = f"{cores} core{'s' * (cores != 1)}, {known}"
@@ -60,7 +61,8 @@ def processor_found(cores: int, instructions: str) -> Finding:
 
 
 def memory(case: Case) -> Iterator[Finding]:
-    """Report the free memory, and whether the configured models fit into it."""
+    """Report the free memory. If the configured models are all present, also report whether they
+    fit."""
     free = available_memory()
     figures = {} if free is None else {"bytes": float(free)}
     text = "this system does not tell" if free is None else f"{size(free)} free"
@@ -78,7 +80,7 @@ def memory(case: Case) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Graphics:
-    """The graphics cards, as the libraries see them."""
+    """The graphics cards that torch and CTranslate2 find."""
 
     names: tuple[str, ...]
     """Names of the CUDA devices that torch sees."""
@@ -95,7 +97,8 @@ class Graphics:
 
 
 def graphics(case: Case) -> Iterator[Finding]:
-    """Report whether torch and CTranslate2 can use a GPU, if there is one."""
+    """Report which GPU torch and CTranslate2 can use, and why they cannot use one that is
+    present."""
     import torch
 
     from voiceloop.asr.whisper_model import load_cublas, whisper_device

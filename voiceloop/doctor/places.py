@@ -19,7 +19,7 @@ from voiceloop.errors import DeviceError
 from voiceloop.server.port import Binding, check_port
 
 PROBE_BYTES = 1 << 20
-"""Bytes that are written to a folder as a test, in a file without a name that is deleted at
+"""Number of bytes that are written to a folder as a test. The file has no name and is deleted at
 once."""
 
 
@@ -42,8 +42,8 @@ def disk(case: Case) -> Iterator[Finding]:
 
 
 def of_folder(what: str, folder: Path) -> Finding:
-    """Return the finding for `folder`. If it does not exist, the folder in which it would be made
-    is tested."""
+    """Return the finding for `folder`, which holds `what`, e.g. `models`. If the folder does not
+    exist, its nearest parent that exists is tested."""
     try:
         there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         free = shutil.disk_usage(there).free
@@ -59,20 +59,20 @@ def of_folder(what: str, folder: Path) -> Finding:
 
 
 def models(case: Case) -> Iterator[Finding | None]:
-    """Report whether the models on this machine are undamaged. Missing ones are reported by the
-    checks of the stages."""
+    """Report whether the downloaded models are undamaged. The checks of the stages report missing
+    ones."""
     used = {name for _, name in named(case.config).values()}
     yield from of_store(ModelStore(), used, thorough=case.thorough)
 
 
 def of_store(store: ModelStore, used: Set[str], *, thorough: bool) -> Iterator[Finding | None]:
-    """Check the models of `store`. A damaged model is `broken` if it is in `used`, else a
-    warning."""
+    """Check the models of `store`. If a damaged model is in `used`, the finding is `broken`, else a
+    warning. With `thorough`, checksums are compared; otherwise only sizes."""
     here = store.models()
     damaged = [f"{folder} (its record cannot be read)" for folder in store.unreadable()]
     mark: Mark = "warning"
     for model in here:
-        yield None  # still at work: checksums take long
+        yield None  # says that the check is still at work: checksums take long
         if model.damaged() if thorough else not store.find(model.name, model.origin):
             damaged.append(model.name)
             mark = "broken" if model.name in used else mark

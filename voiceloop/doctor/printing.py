@@ -1,4 +1,5 @@
-"""Prints findings as they come: each as one line and a line for its cure, or as a JSON object."""
+"""Prints each finding as soon as it is made. It prints a line for the finding and a line for its
+cure, or a JSON object."""
 
 from __future__ import annotations
 
@@ -40,10 +41,11 @@ def printer(stream: TextIO, *, as_json: bool) -> Iterator[Show]:
 
 
 class _Console(Console):
-    """A console that leaves it to the program to handle a closed pipe."""
+    """A console that does not end the program when its pipe is closed."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error of the closed pipe again; rich itself would end the program."""
+        """Raise the error of the closed pipe again, for the program to handle. rich itself would
+        end the program."""
         raise
 
 
@@ -55,8 +57,8 @@ def _show(console: Console, finding: Finding) -> None:
 
 
 def _print(console: Console, mark: str, colour: str, text: str) -> None:
-    """Print a mark and a text beside it. A terminal gets the text as a column, anything else as one
-    line."""
+    """Print a mark and a text beside it. On a terminal the text is wrapped to a column; elsewhere
+    it is one line."""
     beside = Text(printable(text))
     width = max(MARGIN, console.width - MARGIN)
     for line in beside.wrap(console, width) if console.is_terminal else [beside]:

@@ -1,8 +1,8 @@
 """Checks of the sound card: PortAudio, the default microphone and the default speaker.
 
 The sound of the microphone is only checked for silence, and is not kept. Devices are not named,
-because their names may contain names of people and serial numbers. No sound card is needed to talk
-in the browser or to answer files, so no finding here is worse than a warning.
+because their names may contain names of people and serial numbers. A conversation in the browser
+needs no sound card, so no finding here is worse than a warning.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from voiceloop.errors import DeviceError
 LISTEN_S = 0.5
 """Seconds of sound that are read from a microphone, or written to a speaker."""
 PATIENCE_S = 3.0
-"""Seconds within which a device must read or write `LISTEN_S` of sound. A slower one counts as not
-working."""
+"""Seconds within which a device must read or write `LISTEN_S` of sound. A slower device counts as
+not working."""
 POLL_S = 0.02
 CURE = (
     "see that the sound server runs and that no other program holds the device; "
@@ -32,14 +32,15 @@ ELSEWHERE = "voiceloop serve uses those of the browser"
 
 
 class Moved:
-    """Counts the sound that goes through a stream. The stream's callback is `take` or `give`."""
+    """Counts the frames that go through a stream. The stream's callback is `take` for a microphone
+    and `give` for a speaker."""
 
     def __init__(self) -> None:
         self.frames = 0
         self.loudest = 0.0
 
     def take(self, pcm: Any, frames: int, time: Any, status: Any) -> None:
-        """Count the frames that a microphone gives, and keep the loudest amplitude."""
+        """Count the frames that a microphone gives, and keep the largest amplitude."""
         del time, status
         self.loudest = max(self.loudest, float(np.abs(pcm).max(initial=0.0)))
         self.frames += frames
@@ -52,7 +53,8 @@ class Moved:
 
 
 def sound(case: Case) -> Iterator[Finding]:
-    """Open each of the two default devices for a moment, and report whether it works."""
+    """Open the default microphone and the default speaker for a moment, and report whether each
+    works."""
     del case
     for kind in NAMES:
         yield of_device(kind)
@@ -64,7 +66,8 @@ def of_device(
     listed: Callable[[Kind], list[str]] = names,
     wait: Callable[[float], object] = time.sleep,
 ) -> Finding:
-    """Return the finding for the default device of this kind."""
+    """Return the finding for the default device of the given kind. `listed` returns the names of
+    all devices of a kind; `wait` waits for some seconds."""
     title = NAMES[kind]
     try:
         there = listed(kind)
@@ -72,7 +75,7 @@ def of_device(
         return Finding(title, "warning", error.message, f"{error.hint}; {ELSEWHERE}")
     try:
         moved, rate = _try(kind, opener, wait)
-    except Exception as error:  # sounddevice, which has its own errors, is not imported here
+    except Exception as error:  # sounddevice's own error classes are not imported here
         why = str(error)
         for name in sorted(there, key=len, reverse=True):
             why = why.replace(f" '{name}'", "").replace(name, "it")

@@ -1,7 +1,8 @@
-"""Checks of the stages: each is loaded as configured, does a little of its work, and is timed.
+"""Checks of the stages. Each stage is loaded as configured and does a little work, which is timed.
 
-The stages run one after the other. Neither loading nor the first work, which sets things up, is
-timed. Replies of the language model are not shown: they may repeat the user's own instructions.
+The stages run one after the other. Loading is not timed, and neither is the first piece of work,
+because it includes preparations. Replies of the language model are not shown: they may repeat the
+user's own instructions.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def voice_detector(case: Case) -> Iterator[Finding]:
 
 
 def recogniser(case: Case) -> Iterator[Finding]:
-    """Report whether the recogniser understands the bundled recording, and how fast."""
+    """Report whether the recogniser understands the bundled recording, and how much time it
+    takes."""
     if absent := case.absent("asr"):
         yield of_error("recogniser", absent[0])
         return
@@ -91,7 +93,7 @@ def end_of_turn(case: Case) -> Iterator[Finding]:
 
 
 def language_model(case: Case) -> Iterator[Finding]:
-    """Report whether the language model answers a question, how soon and how fast."""
+    """Report whether the language model answers a question, after what time, and at what speed."""
     if absent := case.absent("llm"):
         yield of_error("language model", absent[0])
         return
@@ -101,7 +103,7 @@ def language_model(case: Case) -> Iterator[Finding]:
     conversation = llm.conversation()
     begun = perf_counter()
     came: list[tuple[float, int]] = []
-    """For each burst of tokens: the seconds after which it came, and the number of its tokens."""
+    """For each burst: the seconds from the question to the burst, and the number of its tokens."""
     reply = conversation.reply(QUESTION, 0)
     for item in takewhile(lambda _: perf_counter() - begun < MOST_S, reply):
         if isinstance(item, TokenBurst):
@@ -125,7 +127,7 @@ def language_model(case: Case) -> Iterator[Finding]:
 
 
 def synthesizer(case: Case) -> Iterator[Finding]:
-    """Report whether the synthesizer speaks a sentence, how soon and how fast."""
+    """Report whether the synthesizer speaks a sentence, after what time, and at what speed."""
     if absent := case.absent("piper", "kokoro"):
         yield of_error("synthesizer", absent[0])
         return

@@ -1,8 +1,8 @@
-"""Hides private texts in what is printed: names of the user and of the machine, and secrets.
+"""Hides private texts in the doctor's output: names of the user and of the machine, and secrets.
 
 Messages of libraries and of the system may contain anything. So every text that is known to be
 private is replaced wherever it occurs. Secrets, paths and addresses in environment variables are
-replaced by the name of the variable. Passwords in addresses, and everything that looks like a key,
+replaced by the name of the variable. Passwords in addresses, and all texts that look like a key,
 are replaced by an ellipsis.
 """
 
@@ -20,24 +20,26 @@ from voiceloop.doctor.findings import Finding
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 """Matches the name of an environment variable whose value is a secret."""
 _SHORTEST = 4
-"""Minimum length of a value that is hidden. Shorter values reveal nothing and occur everywhere."""
+"""Minimum length of a value that is hidden, in characters. Shorter values reveal nothing, and they
+occur in many words."""
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _KEY = re.compile(r"(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{24,}(?!\w)")
 _COMMON = {"", "/", "localhost", "127.0.0.1", "::1", "root", "user", "voiceloop"}
-"""Values that are never hidden: they reveal nothing, and messages need them."""
+"""Values that are never hidden. They reveal nothing, and messages need them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Veil:
-    """A filter that replaces what is private in texts."""
+    """A filter that replaces private texts."""
 
     _instead: Mapping[str, str]
-    """The replacements, by private text in lower case."""
+    """The replacement of each private text. The keys are in lower case."""
     _private: re.Pattern[str]
 
     @classmethod
     def of(cls, environ: Mapping[str, str], known: Mapping[str, str]) -> Veil:
-        """Make a veil for `environ`. `known` maps other private texts to their replacements."""
+        """Make a veil that hides the private values in the environment `environ`. `known` maps
+        other private texts to their replacements."""
         found = {
             private: f"${name}"
             for name, value in environ.items()
@@ -45,7 +47,7 @@ class Veil:
         }
         found |= known
         instead = {key.lower(): word for key, word in found.items() if key.lower() not in _COMMON}
-        # The longest first, so that a folder in the home folder is found before the home folder.
+        # The longest texts come first: a folder in the home folder is found before the home folder.
         longest = sorted(instead, key=len, reverse=True)
         any_of = "|".join(map(re.escape, longest)) or r"(?!)"
         # An underscore ends a name, as in `anna_models`.
@@ -58,7 +60,7 @@ class Veil:
         return _KEY.sub("…", _PASSWORD.sub("…", shown))
 
     def over_all(self, finding: Finding) -> Finding:
-        """Return `finding` with its private parts replaced, and with each of its texts on one
+        """Return `finding` with the private parts of its texts replaced, and with each text on one
         line."""
         text, cure = (" ".join(self.over(part).split()) for part in (finding.text, finding.cure))
         return replace(finding, text=text, cure=cure)
