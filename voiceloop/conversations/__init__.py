@@ -1,10 +1,11 @@
-"""Conversations that are kept on this machine, and go on later.
+"""Conversations that are kept on this machine and can be continued later.
 
 - `names`: which names a conversation may have;
-- `privatefile`: an SQLite file that only its owner reads, and what happens if it is damaged;
-- `records`, `store`: what is kept of a conversation, and where;
-- `lease`, `writer`: who writes a conversation, and the thread that does;
-- `prompt`: what the language model is told of earlier exchanges;
-- `keeping`: a conversation that is open, beside its session;
-- `condensing`: the summary of old exchanges, made in idle time.
+- `privatefile`: opens an SQLite file that only its owner reads, and checks it;
+- `records`, `store`: the records of a conversation, and the file with them;
+- `lease`, `writer`: the right of one process to write a conversation, and its writing thread;
+- `prompt`: the prompt for the language model, with earlier exchanges;
+- `keeping`: a kept conversation that is open;
+- `condensing`: summarises old exchanges in idle time;
+- `continuing`: connects a kept conversation to a session.
 """

@@ -1,8 +1,8 @@
-"""Condenses a long conversation in idle time: the language model summarises its oldest turns.
+"""Condenses a long conversation in idle time: the language model summarises the oldest turns.
 
-Whole turns leave the prompt, the oldest first, and their summary stays. Models that are too small
-to summarise drop them instead. Each step begins only while nobody speaks and all models have been
-quiet, so a user who begins to speak waits for one step at most.
+Whole turns leave the prompt, the oldest first, and a summary takes their place. If the model is too
+small to summarise, the turns are dropped. A step begins only after nobody has spoken and all models
+have been quiet for a while. So a user who begins to speak waits for one step at most.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from voiceloop.types import TokenBurst
 logger = logging.getLogger(__name__)
 
 MOST_SHARE = 0.45
-"""If the history takes more than this share of the room for prompts, it is condensed. Beyond two
-thirds of that room, the model itself leaves out the oldest turns."""
+"""The history is condensed if it takes more than this share of the room for prompts. Above two
+thirds of the room, the model itself leaves out the oldest turns."""
 LEFT_SHARE = 0.2
-"""Share of that room that the history takes afterwards."""
+"""Maximum share of the room for prompts that the history takes after it was condensed."""
 USUAL_ROOM = 3000
-"""Room in tokens if the engine does not know its own."""
+"""The room for prompts, in tokens, if the engine does not know it."""
 LEAST_TURNS = 2
 """Number of newest turns that are never condensed."""
 SUMMARISE = (
@@ -45,8 +45,8 @@ ASK = "Summarise this conversation between a user and an assistant.\n\n"
 async def condense_in_idle_time(
     kept: KeptConversation, session: Session, engines: Engines, config: Config, at: datetime
 ) -> None:
-    """Condense the conversation whenever it has grown too long, until cancelled. It was opened at
-    the time `at`."""
+    """Condense the conversation each time it has grown too long. Runs until cancelled. `at` is the
+    time at which the conversation was opened."""
     llm, conversation = engines.llm, session.conversation
     while True:
         changed = kept.changed
@@ -56,13 +56,14 @@ async def condense_in_idle_time(
             await _idle(engines, session)
             kept.condensed(old[-1].number, text)
         if kept.refreshes():
-            # Called on the model's thread once it has no other work, with the turns of then.
+            # Called later, when the model's thread is free; it takes the turns of that moment.
             session.rewrite(lambda: conversation.rewrite(*kept.prompt(llm, config, at)))
         await changed.wait()
 
 
 def _old_turns(kept: KeptConversation, conversation: Conversation) -> Sequence[KeptTurn]:
-    """Return the turns to condense now, oldest first."""
+    """Return the turns to condense now, oldest first; none if the history is short enough, or if
+    the user's last words have no reply yet."""
     turns = list(kept.turns)
     room = (conversation.opening("", ()) or (0, USUAL_ROOM))[1]
     sizes = [_tokens(transcript([turn]), conversation) for turn in turns]
@@ -76,7 +77,7 @@ def _old_turns(kept: KeptConversation, conversation: Conversation) -> Sequence[K
 
 
 def _tokens(text: str, conversation: Conversation) -> int:
-    """Return about how many tokens a text takes."""
+    """Return the number of tokens of `text`; an estimate if the engine does not know it."""
     found = conversation.opening(text, ())
     return found[0] if found else len(text) // 3
 
@@ -88,8 +89,8 @@ async def _summary(
     engines: Engines,
     config: Config,
 ) -> str:
-    """Return a summary of the former summary and of `turns`. It is empty if the model cannot make
-    one."""
+    """Return a new summary of the previous summary and of `turns`; an empty string if the model
+    cannot make one."""
     llm = config.llm
     if llm.answers_little or llm.often_wrong:
         return ""
@@ -120,10 +121,10 @@ async def _summarised(request: str, session: Session, engines: Engines) -> str:
 
 
 async def _idle(engines: Engines, session: Session) -> None:
-    """Wait until nobody speaks, nothing sounds and all models have been quiet for a while."""
+    """Wait until no turn is open and all models have been quiet for a while."""
     while True:
         await quiet(engines)
         if session.idle:
             return
-        # No event tells that the session is idle and the models were quiet for long.
+        # No event says that the session is idle and the models have been quiet for a while.
         await anyio.sleep(QUIET_S / 10)

@@ -1,4 +1,4 @@
-"""Joins a kept conversation to a session in one process."""
+"""Connects a kept conversation to the session that continues it, in one process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from voiceloop.turn.skills import unusable, wall_time
 
 
 class Continuing:
-    """A session that goes on with a kept conversation."""
+    """Continues a kept conversation in a session."""
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class Continuing:
         notice: Callable[[str], None],
         toolbox: Toolbox = NO_TOOLS,
     ) -> None:
-        """`notice` tells the user what goes wrong. The language model may call the tools in
-        `toolbox`."""
+        """`notice` shows a message about a problem to the user. The language model may call the
+        tools in `toolbox`."""
         self._kept, self._engines, self._config, self._notice = kept, engines, config, notice
         self._at = wall_time(config.timezone)
         self._skills = kept.skills(engines)
@@ -37,8 +37,8 @@ class Continuing:
             notice(reason)
 
     def options(self, *, greets: bool = True) -> dict[str, Any]:
-        """Return what the session is to be made with. With `greets`, it says a greeting if
-        something was before."""
+        """Return the keyword arguments for the `Session`. With `greets`, the session begins with a
+        greeting if the conversation has earlier turns."""
         return {
             "conversation": self._conversation,
             "skills": self._skills,
@@ -47,7 +47,8 @@ class Continuing:
         }
 
     async def keep(self, session: Session) -> None:
-        """Keep what is said and heard, and condense it when it is long, until cancelled."""
+        """Write down what is said and heard, and condense the history when it is long. Runs until
+        cancelled."""
         kept = self._kept
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kept.follow, session, self._notice)
@@ -56,5 +57,5 @@ class Continuing:
             )
 
     async def aclose(self) -> None:
-        """Free the language model's caches."""
+        """Free the language model's caches of this conversation."""
         await self._engines.llm_runner.call(self._conversation.close)

@@ -1,7 +1,8 @@
-"""A conversation that is open: it goes on from the store, and its session is written down.
+"""A kept conversation that is open: it continues from the store, and its new turns are written
+down.
 
-The session reports each exchange that is over. While a reply sounds, the words that were heard are
-looked up every few milliseconds. All writing is done by the thread of `writer`.
+The session reports each exchange that is over. While a reply sounds, this module reads every few
+milliseconds how much of it was heard. The thread of `writer` does all writing.
 """
 
 from __future__ import annotations
@@ -45,15 +46,16 @@ from voiceloop.types import Past, Tool
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.025
-"""Seconds between two looks at how much of a reply was heard."""
+"""Seconds between two readings of how much of a reply was heard."""
 MOST_HELD = 500
 """Maximum number of turns that are held in memory."""
 
 
 class KeptConversation:
-    """A conversation that goes on, and is kept.
+    """A kept conversation that is open.
 
-    Its attributes are what it goes on with, and what of the present turn has been written.
+    It holds the history with which the conversation continues, and knows which parts of the present
+    turn are written.
     """
 
     def __init__(
@@ -63,15 +65,17 @@ class KeptConversation:
         trouble: Callable[[], str],
         number: int,
     ) -> None:
-        """Go on with `resumed`. `write` takes statements for the conversation `number`; `trouble`
-        tells why they are not executed, or is empty."""
+        """Continue from `resumed`. `write` executes statements in the store, and `number` is the
+        number of the conversation there. `trouble` returns why statements are not executed, or an
+        empty string."""
         self.turns = deque(resumed.turns, MOST_HELD)
-        """The turns that the language model is told word for word, oldest first."""
+        """The turns whose words the language model gets, oldest first. Older turns are in
+        `summary`."""
         self.summary = resumed.summary
         self.changed = anyio.Event()
-        """Event that is set, and replaced, when a turn is over."""
+        """An event that is set when a turn is over. A new event then takes its place."""
         self.stale = False
-        """Whether the language model still has a fact that was struck, or turns that were
+        """Whether the language model's prompt still has a fact that was deleted, or turns that were
         condensed."""
         self._resumed = resumed
         self._write = write
@@ -82,13 +86,14 @@ class KeptConversation:
         self._skills: Skills | None = None
         self._toolbox = NO_TOOLS
         self._open: tuple[int, KeptTurn, int] | None = None
-        """The id of the turn whose reply sounds, what was written of it, and the characters that
-        were heard."""
+        """The turn whose reply sounds; None if there is none. The entries are its id, the turn as
+        it was written last, and the number of characters that were heard."""
 
     # ---- beginning
 
     def skills(self, engines: Engines) -> Skills:
-        """Return the skills with what they remember. Timers that are over by now ring soon."""
+        """Return the skills with the state that was kept. Timers that ended while the conversation
+        was closed ring soon."""
         self._skills = skills = Skills(paced=engines.tts.paces, keeps=True)
         if self._resumed.skills:
             try:
@@ -101,8 +106,8 @@ class KeptConversation:
     def conversation(
         self, llm: Llm, config: Config, at: datetime, toolbox: Toolbox = NO_TOOLS
     ) -> Conversation:
-        """Return the conversation of the language model `llm`, with all that was before `at`. The
-        model may call the tools in `toolbox` from now on."""
+        """Return a conversation of the language model `llm` that has the whole history. `at` is the
+        present time. The model may call the tools in `toolbox`."""
         found = llm.conversation(system=told(llm.system, at, config.place))
         self._toolbox = NO_TOOLS if unusable(found, config, toolbox) else toolbox
         found.rewrite(*self.prompt(llm, config, at))
@@ -111,30 +116,31 @@ class KeptConversation:
     def prompt(
         self, llm: Llm, config: Config, at: datetime
     ) -> tuple[str, list[Past], Sequence[Tool]]:
-        """Return the system prompt, the exchanges and the tools that the model is told.
+        """Return the system prompt, the exchanges and the tools for the language model.
 
-        The starter model is told neither facts nor summaries: it was trained without them.
+        The starter model gets neither facts nor summaries: it was trained without them.
         """
         system = self.remembered(prompt(llm.system, at, config, self._toolbox), config)
         return system, past(tuple(self.turns)), offered(config, self._toolbox)
 
     def remembered(self, system: str, config: Config) -> str:
-        """Return the system prompt `system` with the facts and the summary, if the model of
-        `config` is told them."""
+        """Return the system prompt `system` with the facts and the summary added. For the starter
+        model, return it unchanged."""
         if config.llm.answers_little:
             return system
         facts = self._skills.facts if self._skills else self._facts
         return system_prompt(system, facts, self.summary.text if self.summary else "")
 
     def greeting(self, engines: Engines) -> str:
-        """Return what is said at the beginning, if something was before."""
+        """Return the greeting for a conversation with earlier turns; an empty string for a new
+        conversation."""
         spoken = language(engines.tts.language())
         return spoken.welcome if self.turns or self.summary else ""
 
     # ---- while the session runs
 
     def note(self, exchange: SpokenExchange) -> None:
-        """Keep an exchange that is over."""
+        """Write an exchange that is over, and add it to `turns`."""
         turn = self._turn(exchange)
         turn = replace(turn, ended=now(), outcome=exchange.outcome)
         turn = replace(turn, heard=exchange.heard, kept=exchange.kept)
@@ -147,8 +153,8 @@ class KeptConversation:
         self.changed = anyio.Event()
 
     async def follow(self, session: Session, notice: Callable[[str], None]) -> None:
-        """Keep what is heard of each reply while it sounds, until cancelled. Trouble with the disk
-        is told by one `notice`."""
+        """Write how much of each reply was heard, while the reply sounds. Runs until cancelled. At
+        the first trouble with the store, `notice` is called once."""
         told_of = False
         while True:
             if exchange := session.sounding:
@@ -159,8 +165,8 @@ class KeptConversation:
             await anyio.sleep(LOOK_S)
 
     def condensed(self, through: int, text: str) -> None:
-        """Replace the turns up to the number `through` by a summary; with an empty one, drop
-        them."""
+        """Replace the turns up to the number `through` by the summary `text`. If `text` is empty,
+        drop them."""
         self.summary = KeptSummary(through, text, now())
         self._write(summary_statement(self._number, self.summary))
         self.stale = True
@@ -169,13 +175,13 @@ class KeptConversation:
 
     @property
     def carries_on(self) -> bool:
-        """Whether the user's last words had no reply, so that the model's history is not
+        """Whether the user's last words have no reply yet. If so, the model's history is not
         complete."""
         return unanswered_end(list(self.turns)[-1:])
 
     def refreshes(self) -> bool:
-        """Return whether the language model's history is to be written anew. The caller does that
-        now, so the next answer is False."""
+        """Return whether the caller must now write the language model's history anew. Right after
+        True, the next result is False."""
         due = self.stale and not self.carries_on
         self.stale = self.stale and not due
         return due
@@ -194,7 +200,8 @@ class KeptConversation:
         self._open = exchange.turn, turn, chars
 
     def _turn(self, exchange: SpokenExchange) -> KeptTurn:
-        """Return an exchange as a turn of the store, without its end."""
+        """Return the exchange as a turn of the store. Its `ended`, `outcome`, `heard` and `kept`
+        are not set."""
         known = self._open
         at, number = now(), self._next
         if known is not None and known[0] == exchange.turn:
@@ -213,7 +220,7 @@ class KeptConversation:
         )
 
     def _note_skills(self) -> None:
-        """Write what the skills remember: facts apart from the rest."""
+        """Write the state of the skills. Facts are written one by one, the rest as one record."""
         assert self._skills is not None, "the session has begun"
         facts, before = self._skills.facts, {fact.number: fact for fact in self._facts}
         present = {fact.number: fact for fact in facts}
@@ -232,8 +239,8 @@ class KeptConversation:
 def kept(path: Path, name: str, tell: Callable[[str], None]) -> Iterator[KeptConversation]:
     """Open the conversation `name` of the store at `path` while the context lasts.
 
-    If the store cannot be used, that is told in one line, and nothing is kept. Raises
-    VoiceloopError if the conversation is open elsewhere.
+    If the store cannot be used, `tell` gets one line that says so, and nothing is kept. Raises
+    VoiceloopError if another process has the conversation open.
     """
     try:
         found, writer = claimed(path, name, tell)
@@ -250,11 +257,12 @@ def kept(path: Path, name: str, tell: Callable[[str], None]) -> Iterator[KeptCon
 def claimed(
     path: Path, name: str, tell: Callable[[str], None]
 ) -> tuple[KeptConversation, ConversationWriter]:
-    """Open the conversation `name` of the store at `path`. Return it with its writer, whose `close`
-    ends it.
+    """Open the conversation `name` of the store at `path`. Return the conversation and its writer.
+    To end the conversation, call the writer's `close`.
 
-    A damaged store is set aside, which is told in one line. Raises StoreUnusable if nothing can be
-    kept, and VoiceloopError if the conversation is open elsewhere or cannot be read.
+    A damaged store is moved away, and `tell` gets one line that says so. Raises StoreUnusable if
+    nothing can be kept, and VoiceloopError if the conversation cannot be read or another process
+    has it open.
     """
     store = ConversationStore(path, tell)
     try:

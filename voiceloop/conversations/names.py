@@ -1,4 +1,4 @@
-"""Names of conversations."""
+"""Checks the names of conversations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _HINT = f"name it in at most {LONGEST} letters, digits, spaces or - . _"
 
 
 def checked(name: str) -> str:
-    """Return `name` in the form in which it is kept (Unicode NFC).
+    """Return `name` in the form that the store keeps (Unicode NFC).
 
-    Raises ConfigError if it is empty, too long, looks like a path or an option, or has characters
-    that cannot be seen.
+    Raises ConfigError if `name` is empty, too long, looks like a path or an option, begins or ends
+    with a space, or has invisible characters.
     """
     name = unicodedata.normalize("NFC", name)
     why = _fault(name)
@@ -27,7 +27,7 @@ def checked(name: str) -> str:
 
 
 def _fault(name: str) -> str:
-    """Return why `name` cannot be a name; empty if it can."""
+    """Return why `name` is not allowed as a name; an empty string if it is allowed."""
     if not name.strip():
         return "the name is empty"
     if len(name) > LONGEST:

@@ -1,6 +1,6 @@
-"""An SQLite file that only its owner can read: opened, checked, and set aside if it is damaged.
+"""Opens an SQLite file that only its owner can read, checks it, and moves it away if it is damaged.
 
-The file is made with mode 0600 before SQLite opens it; SQLite gives its journals the same mode.
+The file is made with mode 0600 before SQLite opens it. SQLite gives its journals the same mode.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from itertools import count
 from pathlib import Path
 
 PARTS = ("", "-wal", "-shm")
-"""Endings of the names of the files that belong to one database."""
+"""Endings of the names of the files of one database: the database itself and its two journals."""
 
 
 def connect(path: Path, wait_s: float) -> sqlite3.Connection:
-    """Return a connection to the file, which is made if there is none. Each statement is a
-    transaction of its own, unless BEGIN is executed.
+    """Return a connection to the file `path`; make the file if there is none. Each statement is one
+    transaction, unless BEGIN is executed.
 
-    A write that finds the file locked waits for `wait_s` seconds. Writes survive the end of the
-    process at once, and a power cut after the next checkpoint. Raises OSError or sqlite3.Error.
+    If another process has locked the file, a write waits for `wait_s` seconds at most. A write is
+    safe from the end of this process at once. It is safe from a power cut after the next
+    checkpoint. Raises OSError or sqlite3.Error.
     """
     _make(path)
     database = sqlite3.connect(path, wait_s, isolation_level=None, check_same_thread=False)
@@ -36,22 +37,22 @@ def connect(path: Path, wait_s: float) -> sqlite3.Connection:
 
 
 def _make(path: Path) -> None:
-    """Make an empty file of mode 0600, unless there is a file.
+    """Make an empty file of mode 0600, unless the file exists.
 
-    A file that is there is not opened here. On POSIX closing it would drop the locks of all other
-    connections of this process, and the next process that closes the database would delete their
+    An existing file is not opened here. On POSIX, closing it would drop the locks of all other
+    connections of this process. The next process that closes the database would then delete their
     journal.
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
-        # A pipe with this name would block for ever.
+        # Opening a pipe would block for ever.
         if not stat.S_ISREG(path.stat().st_mode):
             raise OSError(f"{path} is no file") from None
 
 
 def close_to_others(path: Path) -> None:
-    """Let only the owner read the file and its journals."""
+    """Set mode 0600 for the file and its journals, so that only the owner can read them."""
     for part in PARTS:
         file = path.with_name(path.name + part)
         with suppress(OSError):  # the file is somebody else's, or there is no such journal
@@ -64,7 +65,7 @@ def intact(database: sqlite3.Connection) -> bool:
 
 
 def set_aside(path: Path, now: datetime) -> Path:
-    """Move a damaged file and its journals into a new folder beside it, and return the folder.
+    """Move a damaged file and its journals into a new folder beside them. Return the folder.
 
     Nothing is overwritten. Raises OSError.
     """
@@ -78,7 +79,7 @@ def set_aside(path: Path, now: datetime) -> Path:
 
 
 def _made(folder: Path) -> bool:
-    """Make a folder. Return False if there is one already."""
+    """Make the folder. Return False if it exists already."""
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:

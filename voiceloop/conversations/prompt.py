@@ -1,4 +1,4 @@
-"""What the language model is told of a conversation that goes on."""
+"""Makes the prompt with which the language model continues a kept conversation."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from voiceloop.skills.known import Fact
 from voiceloop.types import Past, ToolCall
 
 MOST_FACT_CHARS = 800
-"""Maximum number of characters of all facts in the system prompt; the newest have precedence."""
+"""Maximum number of characters of all facts in the system prompt. If there are more, the oldest
+facts are left out."""
 MOST_SUMMARY_CHARS = 1500
 REMEMBER = "The user asked you to remember:"
 EARLIER = "Earlier in this conversation:"
 
 
 def past(turns: Iterable[KeptTurn]) -> list[Past]:
-    """Return the exchanges as the language model has them while the conversation lasts.
+    """Return the exchanges for the language model, in the form that they have in an open
+    conversation.
 
-    A reply has only the part that was heard, and a mark where it broke off. Words without a reply
-    that was heard belong to the next exchange; at the end they are left out.
+    Of each reply only the part `kept` is there. If the reply broke off, a mark follows. If `kept`
+    is empty, the user's words are put before the words of the next turn. At the end of `turns`,
+    such words are left out.
     """
     found, unanswered = list[Past](), list[str]()
     for turn in turns:
@@ -42,12 +45,13 @@ def past(turns: Iterable[KeptTurn]) -> list[Past]:
 
 
 def unanswered_end(turns: Sequence[KeptTurn]) -> bool:
-    """Return whether the last turn has words that the next exchange continues."""
+    """Return whether the last turn's `kept` is empty. The next exchange then begins with its
+    words."""
     return bool(turns) and not turns[-1].kept
 
 
 def system_prompt(system: str, facts: Sequence[Fact], summary: str) -> str:
-    """Return `system` with what the user asked to be remembered, and with the summary."""
+    """Return `system` with the facts and the summary added. An empty summary is left out."""
     parts = [system]
     if told := _newest(facts):
         parts.append(f"{REMEMBER} {' '.join(told)}")
@@ -68,7 +72,8 @@ def _newest(facts: Sequence[Fact]) -> list[str]:
 
 
 def transcript(turns: Iterable[KeptTurn]) -> str:
-    """Return turns as text, a line for each that speaks."""
+    """Return the turns as text, with one line for each time that the user or the assistant
+    speaks."""
     lines = list[str]()
     for turn in turns:
         if turn.said:

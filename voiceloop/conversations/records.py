@@ -1,4 +1,4 @@
-"""What is kept of a conversation. The same records are exported as JSON."""
+"""Records of a kept conversation. They are stored, and exported as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CUT = ("interrupted", "failed")
 
 
 class KeptCall(Struct, frozen=True):
-    """A tool that a reply called."""
+    """A call of a tool in a reply."""
 
     name: str
     arguments: dict[str, Any]
@@ -23,28 +23,28 @@ class KeptCall(Struct, frozen=True):
 
 
 class KeptTurn(Struct, frozen=True, kw_only=True):
-    """A turn. Its fields are columns of the store."""
+    """A turn of a kept conversation. Its fields are columns of the store."""
 
     number: int
     at: datetime
-    """When its reply was let out."""
+    """When the reply was committed."""
     ended: datetime | None = None
-    """When it was over; None if the process ended before."""
+    """When the turn was over; None if the process ended before."""
     language: str = ""
-    """Code of the language that the user spoke."""
+    """Code of the language that the user spoke, e.g. `en`."""
     said: str = ""
-    """The user's words; empty if a timer was announced."""
+    """The user's words; empty if the turn announced a timer."""
     replied: str = ""
     """The whole reply, as far as it was written."""
     calls: tuple[KeptCall, ...] = ()
     words: int = 0
-    """Number of spoken words that were heard."""
+    """Number of words of the reply that the user heard."""
     heard: str = ""
-    """The part of the reply that was heard."""
+    """The part of the reply that the user heard."""
     kept: str = ""
-    """The part that the language model remembers."""
+    """The part of the reply that stays in the language model's history."""
     outcome: Outcome | None = None
-    """How it ended; None if the process ended before."""
+    """How the turn ended; None if the process ended before."""
 
     @property
     def cut(self) -> bool:
@@ -53,45 +53,46 @@ class KeptTurn(Struct, frozen=True, kw_only=True):
 
 
 class KeptSummary(Struct, frozen=True):
-    """What the language model is told instead of old turns."""
+    """A summary that takes the place of old turns in the prompt."""
 
     through: int
-    """Number of the last turn that it stands for."""
+    """Number of the last turn in the summary."""
     text: str
-    """The summary; empty if those turns were dropped."""
+    """The summary; empty if the turns were dropped without one."""
     at: datetime
 
 
 class KeptRecord(Struct, frozen=True, kw_only=True):
-    """A whole conversation."""
+    """The whole content of a kept conversation."""
 
     name: str
     began: datetime
     facts: tuple[Fact, ...] = ()
-    """What the user asked to be remembered."""
+    """The facts that the user asked to be remembered."""
     summaries: tuple[KeptSummary, ...] = ()
     turns: tuple[KeptTurn, ...] = ()
 
 
 class KeptOutline(Struct, frozen=True):
-    """A line of the list of conversations."""
+    """One entry in the list of conversations."""
 
     name: str
     turns: int
     facts: int
     began: datetime
     last: datetime | None
-    """When its last turn began; None if it has none."""
+    """The `at` of the conversation's newest turn; None if it has no turns."""
 
 
 class ResumedConversation(Struct, frozen=True):
-    """What a conversation goes on with."""
+    """The kept state from which a conversation continues."""
 
     turns: tuple[KeptTurn, ...] = ()
-    """The turns that no summary stands for, oldest first."""
+    """The turns that are not in a summary, oldest first."""
     facts: tuple[Fact, ...] = ()
     summary: KeptSummary | None = None
     skills: bytes = b""
-    """What the skills remember (`turn.skills.SkillsMemory`); empty if nothing was kept."""
+    """The state of the skills, a `turn.skills.SkillsMemory` as MessagePack; empty if none was
+    kept."""
     next_number: int = field(default=1)
     """Number of the next turn."""

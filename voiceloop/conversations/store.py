@@ -1,7 +1,7 @@
-"""The store of conversations: one SQLite file of the user, `conversations.sqlite3`.
+"""The store of conversations: one SQLite file for each user, `conversations.sqlite3`.
 
-A conversation is written only by the process that has its lease, through its `writer`. Anybody may
-read meanwhile.
+Only the process that has the lease of a conversation writes it, through its `writer`. Other
+processes may read meanwhile.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from voiceloop.skills.known import Fact
 
 VARIABLE = "VOICELOOP_CONVERSATIONS"
 MADE_BY, VERSION = 0x766C6376, 1
-"""The `application_id` and `user_version` of the file."""
+"""The `application_id` and the `user_version` of the file."""
 WAIT_S = 2.0
-"""Seconds for which a write waits for another process."""
+"""Maximum seconds for which a write waits for another process."""
 MOST_RESUMED = 400
-"""Maximum number of turns with which a conversation goes on."""
+"""Maximum number of turns that are read when a conversation continues."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS conversations (
@@ -64,20 +64,21 @@ CREATE TABLE IF NOT EXISTS leases (
 """
 _NAMES = {"conversations", "turns", "summaries", "facts", "leases"}
 _OF_SERVERS = {"kept"}
-"""The table of `server.store`, which may be this file too."""
+"""The table of `server.resume.sqlite`, which may be in the same file."""
 _TURN = "number, at, ended, language, said, replied, calls, words, chars, heard, kept, outcome"
 
 
 class StoreUnusable(VoiceloopError):
-    """A store that cannot be opened or written: a conversation can go on without it."""
+    """Raised if the store cannot be opened or written. A conversation can go on without it."""
 
 
 class _Damaged(Exception):
-    """A store in which something is broken."""
+    """Raised if the file lacks tables, or SQLite finds damage in it."""
 
 
 def location(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the file: $VOICELOOP_CONVERSATIONS, or one in the user's folder of data."""
+    """Return the path of the store: the value of $VOICELOOP_CONVERSATIONS, or else a file in the
+    user's data folder."""
     if named := environ.get(VARIABLE):
         return Path(named).expanduser()
     base = environ.get("XDG_DATA_HOME")
@@ -86,18 +87,20 @@ def location(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def now() -> datetime:
-    """Return the time, to the millisecond."""
+    """Return the present time in UTC, cut to milliseconds."""
     found = datetime.now(UTC)
     return found.replace(microsecond=found.microsecond // 1000 * 1000)
 
 
 class ConversationStore:
-    """The open store. Its methods block, so they are called before and after sessions."""
+    """An open store. Its methods block, so they are called only before and after sessions."""
 
     def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
-        """Open the file, or make it. A damaged one is set aside, which is told in one line.
+        """Open the file `path`, or make it. A damaged file is moved away, and `tell` gets one line
+        that says so.
 
-        Raises StoreUnusable if it cannot be opened or made, and VoiceloopError if it is not ours.
+        Raises StoreUnusable if the file cannot be opened or made, and VoiceloopError if it belongs
+        to another program or a newer voiceloop.
         """
         self.path = path.absolute()
         try:
@@ -112,7 +115,7 @@ class ConversationStore:
     # ---- reading
 
     def outlines(self) -> list[KeptOutline]:
-        """Return a line for each conversation, by name."""
+        """Return an outline of each conversation, sorted by name."""
         rows = self._rows(
             "SELECT name, (SELECT count(*) FROM turns WHERE conversation = id),"
             " (SELECT count(*) FROM facts WHERE conversation = id), began,"
@@ -123,7 +126,8 @@ class ConversationStore:
         ]
 
     def record(self, name: str) -> KeptRecord:
-        """Return all that is kept of a conversation. Raises VoiceloopError for an unknown name."""
+        """Return the whole content of the conversation `name`. Raises VoiceloopError for an unknown
+        name."""
         number, began = self._found(name)
         return KeptRecord(
             name=name,
@@ -136,14 +140,17 @@ class ConversationStore:
     # ---- changing
 
     def delete(self, name: str) -> None:
-        """Delete a conversation, and overwrite its words in the file."""
+        """Delete the conversation `name`, and overwrite its words in the file. Raises
+        VoiceloopError for an unknown name, or if a process has the conversation open."""
         number, _ = self._found(name)
         with self._changing(number, name):
             self.database.execute("DELETE FROM conversations WHERE id = ?", (number,))
         self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def forget(self, name: str, fact: int) -> str:
-        """Delete one fact that the user asked to be remembered, and return it."""
+        """Delete the fact with the number `fact` in the conversation `name`, and return its text.
+        Raises VoiceloopError if there is no such fact, or if a process has the conversation
+        open."""
         number, _ = self._found(name)
         known = {one.number: one.text for one in self._facts(number)}
         if fact not in known:
@@ -159,10 +166,10 @@ class ConversationStore:
         return known[fact]
 
     def claim(self, name: str) -> tuple[int, Holder, ResumedConversation]:
-        """Take the lease of a conversation, which is made if there is none.
+        """Take the lease of the conversation `name`; make the conversation if there is none.
 
-        Returns the conversation's number in the store, the lease, and what goes on. Raises
-        VoiceloopError if another process has the lease.
+        Returns the conversation's number in the store, the holder of the lease, and the state from
+        which the conversation continues. Raises VoiceloopError if another process has the lease.
         """
         holder = this_process()
         try:
@@ -200,13 +207,17 @@ class ConversationStore:
                     database.close()
                 if isinstance(error, sqlite3.OperationalError):
                     raise
-                if _file(self.path) == file:  # no other process has replaced it meanwhile
+                if _file(self.path) == file:  # no other process has replaced the file meanwhile
                     aside = set_aside(self.path, datetime.now())
                     tell(f"{self.path} is damaged, and was moved to {aside}; a new one is begun")
         raise sqlite3.OperationalError("it is damaged")
 
     def _prepare(self, database: sqlite3.Connection) -> None:
-        """Check a file that was opened, and make the tables of an empty one."""
+        """Check a file that was opened. If the file is empty, make the tables.
+
+        Raises _Damaged, or VoiceloopError if the file belongs to another program or a newer
+        voiceloop.
+        """
         database.execute("PRAGMA foreign_keys = ON")
         database.execute("PRAGMA secure_delete = ON")
         (made_by,), (version,) = (
@@ -243,7 +254,8 @@ class ConversationStore:
             return found.fetchall()
 
     def _found(self, name: str) -> tuple[int, str]:
-        """Return the number of a conversation, and when it began."""
+        """Return the number of the conversation `name`, and the time at which it began. Raises
+        VoiceloopError for an unknown name."""
         rows = self._rows("SELECT id, began FROM conversations WHERE name = ?", name)
         if not rows:
             raise VoiceloopError(
@@ -263,7 +275,8 @@ class ConversationStore:
 
     @contextmanager
     def _changing(self, number: int, name: str) -> Iterator[None]:
-        """Change a conversation that no process has open."""
+        """Open a transaction in which the caller may change the conversation. Raises VoiceloopError
+        if a process has the conversation open."""
         try:
             with self._transaction():
                 self._check_free(number, name)
@@ -272,7 +285,7 @@ class ConversationStore:
             raise self._unusable(error) from error
 
     def _check_free(self, number: int, name: str) -> None:
-        """Raise VoiceloopError if a living process has the lease."""
+        """Raise VoiceloopError if a running process has the lease of the conversation."""
         rows = self._rows(
             "SELECT token, place, pid, started, seen FROM leases WHERE conversation = ?", number
         )
@@ -298,7 +311,7 @@ class ConversationStore:
             return ResumedConversation(
                 turns, self._facts(number), summary, skills or b"", following
             )
-        except (ValueError, TypeError) as error:  # somebody else has written into it
+        except (ValueError, TypeError) as error:  # another program has written into the file
             raise VoiceloopError(
                 f"the conversation '{name}' in {self.path} cannot be read: {error}",
                 "delete it, or choose another name",
@@ -327,12 +340,13 @@ class ConversationStore:
 
 
 def _file(path: Path) -> int | None:
-    """Return the number of the file at `path` in its file system; None without a file."""
+    """Return the inode number of the file at `path`; None if there is no file."""
     return path.stat().st_ino if path.exists() else None
 
 
 def row_of(turn: KeptTurn, chars: int) -> tuple[object, ...]:
-    """Return a turn as a row. While its reply sounds, `chars` characters of it were heard."""
+    """Return the turn as a row of the table. `chars` is the number of characters of the reply that
+    were heard. A row has `heard` and `kept` only if the turn is over."""
     over = turn.outcome is not None
     calls = msgspec.json.encode(turn.calls).decode()
     return (
@@ -344,7 +358,8 @@ def row_of(turn: KeptTurn, chars: int) -> tuple[object, ...]:
 
 
 def turn_of(row: tuple[Any, ...]) -> KeptTurn:
-    """Return the turn of a row. Of one that never ended, the text up to `chars` was heard."""
+    """Return the turn of a row. If the turn never ended, the first `chars` characters of its reply
+    count as heard."""
     number, at, ended, language, said, replied, calls, words, chars, heard, kept, outcome = row
     if outcome is None:
         heard = kept = replied[:chars]
@@ -374,24 +389,26 @@ def _lists(rows: list[tuple[Any, ...]], kind: type[msgspec.Struct]) -> list[dict
 # ---- what a writer writes
 
 Statement = tuple[str, tuple[object, ...]]
-"""A statement of SQL with its values."""
+"""An SQL statement and its values."""
 
 
 def turn_statement(number: int, turn: KeptTurn, chars: int) -> Statement:
-    """Return the statement that writes a whole turn of the conversation `number`."""
+    """Return the statement that writes `turn` of the conversation `number`. `chars` is the number
+    of characters of the reply that were heard."""
     places = ", ".join("?" * 13)
     values = (number, *row_of(turn, chars))
     return f"INSERT OR REPLACE INTO turns (conversation, {_TURN}) VALUES ({places})", values
 
 
 def heard_statement(number: int, turn: int, words: int, chars: int) -> Statement:
-    """Return the statement that writes how much of a reply was heard."""
+    """Return the statement that writes how much of the reply of turn `turn` was heard: a number of
+    words and a number of characters."""
     statement = "UPDATE turns SET words = ?, chars = ? WHERE conversation = ? AND number = ?"
     return statement, (words, chars, number, turn)
 
 
 def skills_statement(number: int, skills: bytes) -> Statement:
-    """Return the statement that writes what the skills remember."""
+    """Return the statement that writes the state of the skills."""
     return "UPDATE conversations SET skills = ? WHERE id = ?", (skills, number)
 
 
@@ -401,7 +418,7 @@ def fact_statement(number: int, fact: Fact) -> Statement:
 
 
 def strike_statement(number: int, fact: int) -> Statement:
-    """Return the statement that deletes a fact."""
+    """Return the statement that deletes the fact with the number `fact`."""
     return "DELETE FROM facts WHERE conversation = ? AND number = ?", (number, fact)
 
 

@@ -1,4 +1,4 @@
-"""The thread that writes a conversation into the store, so that the event loop never waits for a
+"""Writes a conversation into the store on its own thread, so that the event loop never waits for a
 disk."""
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from voiceloop.conversations.lease import BEAT_S, Holder
 from voiceloop.conversations.store import Statement
 
 CALM_S = 1.0
-"""Seconds without writes after which what was written is brought to the disk for good. That may
-take a second, in which nothing else is written."""
+"""Seconds without writes after which a checkpoint makes all writes safe from a power cut. A
+checkpoint may take a second, and nothing else is written meanwhile."""
 MOST_PENDING = 5000
-"""Maximum number of statements that wait while the disk refuses them; later, the oldest are
-lost."""
+"""Maximum number of statements that wait while the disk refuses writes. If more come, the oldest
+are lost."""
 END_S = 10.0
-"""Maximum seconds that the end waits for the last writes."""
+"""Maximum seconds that `close` waits for the last writes."""
 
 
 class ConversationWriter:
-    """The one writer of a conversation. Its methods return at once."""
+    """The only writer of a conversation. `write` returns at once; `close` waits."""
 
     def __init__(self, database: sqlite3.Connection, conversation: int, holder: Holder) -> None:
-        """Write to `database`, which belongs to this thread from now on, for as long as `holder`
-        has the lease of the conversation."""
+        """Start a thread that writes to `database`. Only this thread may use `database` from now
+        on. It writes as long as `holder` has the lease of the conversation."""
         self.trouble = ""
-        """Why nothing is written any more; empty while all is well."""
+        """Why writing failed: the first error, or the loss of the lease; empty if nothing has
+        failed. It stays after later writes succeed."""
         self.lost = False
-        """Whether another process has taken the lease."""
+        """Whether another process has taken the lease. If so, nothing is written any more."""
         self._database = database
         self._conversation = conversation
         self._holder = holder
@@ -44,12 +45,13 @@ class ConversationWriter:
         self._thread.start()
 
     def write(self, *statements: Statement) -> None:
-        """Have the statements executed, soon and in order."""
+        """Queue `statements`. The writer's thread executes them soon, in order."""
         for statement in statements:
             self._queue.put(statement)
 
     def close(self) -> None:
-        """Write what is left, give the lease back and close the database."""
+        """Write the statements that are left, give the lease back and close the database. Waits for
+        `END_S` at most."""
         self._queue.put(None)
         self._thread.join(END_S)
 
@@ -62,7 +64,7 @@ class ConversationWriter:
                 if fresh:
                     fresh = not self._tried(self._checkpoint)
                 else:
-                    self._tried(self._commit)  # a sign of life, and another try
+                    self._tried(self._commit)  # gives a sign of life, and tries failed writes again
                 continue
             while item is not None:
                 self._pending.append(item)
@@ -78,7 +80,7 @@ class ConversationWriter:
             self._database.close()
 
     def _tried(self, work: object) -> bool:
-        """Do `work`. Return False if the disk refuses it."""
+        """Call `work`. Return False if SQLite raises an error, which is kept in `trouble`."""
         assert callable(work)
         try:
             work()
@@ -88,7 +90,8 @@ class ConversationWriter:
         return True
 
     def _commit(self) -> None:
-        """Write all that is pending in one transaction, if the lease is still ours."""
+        """Write all pending statements in one transaction. If another process has taken the lease,
+        write nothing and set `lost`."""
         execute, now = self._database.execute, datetime.now(UTC).timestamp()
         execute("BEGIN IMMEDIATE")
         try:
