@@ -1,7 +1,7 @@
 """Drafters make the drafts of conversations. Each kind of draft has a drafter class.
 
-A program makes one drafter for its target. The drafter holds the model of the drafts, which all
-conversations share, and makes one draft for each conversation.
+A program makes one drafter for its target. The drafter makes one draft for each conversation. All
+of its drafts share one model, if they need a model.
 """
 
 from __future__ import annotations

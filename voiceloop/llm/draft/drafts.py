@@ -172,7 +172,7 @@ class TreeDraft(ChainDraft):
         self, ids: Sequence[int], tree: Tree, noise: Tensor | None, penalties: Penalties
     ) -> Generator[None, None, DraftTokens]:
         """Propose a chain or a tree. A tree takes one pass for each level. The pass for a level
-        computes the parents of that level's nodes. At the end the rows of these passes are
+        computes the parents of that level's nodes. At the end the rows of the tree are
         forgotten."""
         if tree.is_chain:
             return (yield from super().propose(ids, tree, noise, penalties))
@@ -203,11 +203,11 @@ class TreeDraft(ChainDraft):
 
     @abstractmethod
     def _branch(self, tokens: Tensor, tree: Tree, after: Sequence[int]) -> Tensor:
-        """Compute the last `len(tokens)` nodes of `tree`; return the logits after each, [nodes,
-        vocab].
+        """Compute the last `len(tokens)` nodes of `tree`. Return the logits after each of them,
+        [nodes, vocab].
 
-        `tokens` are the tokens of these nodes. Earlier passes computed all other nodes of `tree`.
-        Row `after[i]` of the previous pass is the parent of the i-th node that is computed now.
+        `tokens` are the tokens of the computed nodes. Earlier passes computed all other nodes of
+        `tree`. Row `after[i]` of the previous pass is the parent of the i-th computed node.
         """
 
 

@@ -152,8 +152,8 @@ def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def unrounded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Undo `rounded`: return the weights without scales. Raises KeyError for a matrix without
-    scales."""
+    """Return the weights that `rounded` stored, with int8 matrices turned back into q · scale.
+    Raises KeyError for a matrix without scales."""
     return {
         name: weight * stored[name + SCALE] if weight.dtype == torch.int8 else weight
         for name, weight in stored.items()
@@ -283,8 +283,8 @@ class FeatureDraft(TreeDraft):
         return self._sure
 
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
-        """Read `ids`. Stops at the first id whose preceding feature is not yet in the target's
-        cache."""
+        """Read `ids` in order. Stop before an id if the feature before this id is not yet in the
+        target's cache."""
         self.rollback(self._sure)
         end, most = min(len(ids), self._features.length + 1), chunk(self._device)
         while self._sure < end:

@@ -75,7 +75,7 @@ class _TranslationReader:
         return own
 
     def chose(self, token: int) -> None:
-        """Append `token`, which the draft chose and will read next."""
+        """Append `token` to the translation. The draft chose this token and will read it next."""
         self._fed.append(token)
 
     def rollback(self, length: int) -> None:
@@ -91,7 +91,7 @@ class _TranslationReader:
 
 
 class _Translated:
-    """The base of drafts whose model reads a translation of the target's sequence."""
+    """The base class of drafts that read a translation of the target's sequence."""
 
     # `length` counts no token of the last proposal, because it is not known here which of them were
     # accepted.

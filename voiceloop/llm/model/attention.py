@@ -74,7 +74,7 @@ class SlotPosition:
 
 
 class Rows(Protocol):
-    """The rows of one pass, which are written to a cache and attend to it."""
+    """The rows of one pass. They are written to a cache, and attend to its rows."""
 
     @property
     def positions(self) -> Tensor | slice[int, int, None]:
@@ -153,7 +153,8 @@ class Branching:
 
 
 class Branches:
-    """Says for new rows, the last of which are nodes of a tree, where they stand and what they see.
+    """The positions of new rows, and the rows that each of them sees. The last rows are nodes of a
+    tree.
 
     Each row sees all rows before the tree. A node also sees the nodes on its path from the root,
     itself included.

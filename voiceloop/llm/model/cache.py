@@ -162,9 +162,9 @@ class CachePool:
 
     A conversation holds its group of caches while it computes. The rows of an idle conversation
     stay while all groups fit into the budget. If the groups do not fit, the pool evicts the group
-    that was used least recently. A conversation whose group was evicted computes the rows again
-    from its ids. A conversation that computes always gets buffers, even beyond the budget. The
-    group that computed last also keeps its buffers.
+    that was used least recently. The conversation of an evicted group computes its rows again when
+    it goes on. A conversation that computes always gets buffers, even beyond the budget. The group
+    that computed last also keeps its buffers.
     """
 
     def __init__(self, budget: int) -> None:

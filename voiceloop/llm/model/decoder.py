@@ -49,7 +49,7 @@ _CHUNKS = {"cuda": 512}
 
 
 class CausalModel(Protocol):
-    """A model that computes the logits of new tokens after those in a cache."""
+    """A model that computes logits for new tokens. The new tokens follow the tokens in a cache."""
 
     vocab: int
     """The length of a row of logits."""
@@ -92,7 +92,7 @@ class Decoder(CausalModel, Protocol):
 
 
 class TargetDecoder(Decoder, Protocol):
-    """A model that can be the target of a trained draft, which uses the model's embedding."""
+    """A model that can be the target of a trained draft. The draft uses its embedding."""
 
     embedding: Tensor
     """The embeddings of the tokens, [vocab or more, hidden]."""
@@ -293,14 +293,15 @@ def _rotary_table(sight: Sight, capacity: int) -> tuple[Tensor, Tensor]:
     the sines is negated."""
     assert sight.rotary is not None
     cos, sin = sight.rotary(capacity)
-    # rotate_half(x) is x rolled by half, with the first half negated. Here the sines are negated.
+    # rotate_half(x) is x rolled by half, with the first half negated. Here the first half of the
+    # sines is negated instead.
     sign = torch.ones_like(sin)
     sign[:, : sin.shape[1] // 2] = -1
     return cos.unsqueeze(1), (sin * sign).unsqueeze(1)
 
 
 def _padded(head: Tensor, vocab: int) -> Tensor:
-    """Return the first `vocab` rows of `head`. On CUDA the result is padded to a multiple of 64
+    """Return the first `vocab` rows of `head`. On CUDA more rows follow, up to a multiple of 64
     rows, which makes the product faster."""
     if head.device.type != "cuda":
         return head[:vocab]
@@ -328,7 +329,7 @@ class _LayerBuilder:
         return weight.to(self._model.dtype)
 
     def norm(self, name: str) -> Norm:
-        """Build the norm whose weight has the name `name`, and remove the weight from the model."""
+        """Build the norm with the weight called `name`, and remove the weight from the model."""
         model = self._model
         return Norm(self.wide(model.weights.pop(name)), model.eps, raised=model.raised)
 
