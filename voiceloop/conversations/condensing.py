@@ -77,7 +77,8 @@ def _old_turns(kept: KeptConversation, conversation: Conversation) -> Sequence[K
 
 
 def _tokens(text: str, conversation: Conversation) -> int:
-    """Return the number of tokens of `text`; an estimate if the engine does not know it."""
+    """Estimate the number of tokens of `text`. It is counted as a system prompt; if the engine
+    cannot count, it is a third of the characters."""
     found = conversation.opening(text, ())
     return found[0] if found else len(text) // 3
 

@@ -69,7 +69,7 @@ class KeptConversation:
         number of the conversation there. `trouble` returns why statements are not executed, or an
         empty string."""
         self.turns = deque(resumed.turns, MOST_HELD)
-        """The turns whose words the language model gets, oldest first. Older turns are in
+        """The turns that the language model gets word for word, oldest first. Older turns are in
         `summary`."""
         self.summary = resumed.summary
         self.changed = anyio.Event()
@@ -86,8 +86,8 @@ class KeptConversation:
         self._skills: Skills | None = None
         self._toolbox = NO_TOOLS
         self._open: tuple[int, KeptTurn, int] | None = None
-        """The turn whose reply sounds; None if there is none. The entries are its id, the turn as
-        it was written last, and the number of characters that were heard."""
+        """The turn that sounds now; None if there is none. The entries are its id, the turn as it
+        was written last, and the number of characters that were heard."""
 
     # ---- beginning
 

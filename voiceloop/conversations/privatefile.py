@@ -21,9 +21,9 @@ def connect(path: Path, wait_s: float) -> sqlite3.Connection:
     """Return a connection to the file `path`; make the file if there is none. Each statement is one
     transaction, unless BEGIN is executed.
 
-    If another process has locked the file, a write waits for `wait_s` seconds at most. A write is
-    safe from the end of this process at once. It is safe from a power cut after the next
-    checkpoint. Raises OSError or sqlite3.Error.
+    If another process has locked the file, a write waits for `wait_s` seconds at most. A finished
+    write survives a crash of this process. It survives a power cut only after the next checkpoint.
+    Raises OSError or sqlite3.Error.
     """
     _make(path)
     database = sqlite3.connect(path, wait_s, isolation_level=None, check_same_thread=False)

@@ -10,8 +10,8 @@ from voiceloop.skills.known import Fact
 from voiceloop.types import Past, ToolCall
 
 MOST_FACT_CHARS = 800
-"""Maximum number of characters of all facts in the system prompt. If there are more, the oldest
-facts are left out."""
+"""Maximum number of characters of all facts in the system prompt. If the facts are longer, the
+oldest ones are left out."""
 MOST_SUMMARY_CHARS = 1500
 REMEMBER = "The user asked you to remember:"
 EARLIER = "Earlier in this conversation:"

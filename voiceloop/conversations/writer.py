@@ -80,7 +80,7 @@ class ConversationWriter:
             self._database.close()
 
     def _tried(self, work: object) -> bool:
-        """Call `work`. Return False if SQLite raises an error, which is kept in `trouble`."""
+        """Call `work`. If SQLite raises an error, keep it in `trouble` and return False."""
         assert callable(work)
         try:
             work()

@@ -88,7 +88,7 @@ def suggest(machine: ExaminedMachine, configured: str, *, slow: bool) -> Preset:
 
 
 def advice(findings: Iterable[Finding], configured: str) -> list[Finding]:
-    """Return two findings: a summary of what was measured, and the preset that suits the
+    """Return two findings: a summary of the measured speeds, and the preset that suits the
     machine."""
     found = list(findings)
     machine = machine_of(found)

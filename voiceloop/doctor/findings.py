@@ -35,7 +35,7 @@ class Finding(Struct, frozen=True):
     check: str
     mark: Mark
     text: str
-    """What was found, or what is wrong."""
+    """The result in words, e.g. `2 cores, AVX2`."""
     cure: str = ""
     """What the user can do about the problem; empty if nothing needs to be done."""
     figures: Mapping[str, float] = {}

@@ -85,7 +85,7 @@ class Graphics:
     names: tuple[str, ...]
     """Names of the CUDA devices that torch sees."""
     bytes: int
-    """Memory of the largest of these devices, in bytes."""
+    """Memory of the largest CUDA device, in bytes; 0 without CUDA devices."""
     torch_for_cuda: bool
     """True if torch was built for CUDA."""
     nvidia: bool

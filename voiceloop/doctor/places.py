@@ -42,8 +42,8 @@ def disk(case: Case) -> Iterator[Finding]:
 
 
 def of_folder(what: str, folder: Path) -> Finding:
-    """Return the finding for `folder`, which holds `what`, e.g. `models`. If the folder does not
-    exist, its nearest parent that exists is tested."""
+    """Return the finding for `folder`. `what` names its contents, e.g. `models`. If the folder does
+    not exist, its nearest parent that exists is tested."""
     try:
         there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         free = shutil.disk_usage(there).free

@@ -1,4 +1,4 @@
-"""Checks of the stages. Each stage is loaded as configured and does a little work, which is timed.
+"""Checks of the stages. Each check loads a stage as configured, and times a little of its work.
 
 The stages run one after the other. Loading is not timed, and neither is the first piece of work,
 because it includes preparations. Replies of the language model are not shown: they may repeat the

@@ -175,8 +175,8 @@ def _holds(buffer: Tensor, sequences: int, rows: int) -> bool:
 
 
 class _Block:
-    """A growing block of tokens, [rows, tokens], with holes. It has the KV cache and the features
-    of these tokens."""
+    """A growing block of tokens, [rows, tokens], with holes. It also holds the KV cache and the
+    features of its tokens."""
 
     def __init__(self, model: Any, rows: int, device: torch.device) -> None:
         self._model, self._rows, self._device = model, rows, device
@@ -209,9 +209,9 @@ class _Block:
         return self._pass(ids.to(self._device), mask.to(self._device), chosen=False)
 
     def add(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """Append one token to each row. Where `rows` (bool [rows]) is True, it is the row's entry
-        of `tokens` [rows], which the target chose; elsewhere it is a hole. Return the features
-        after it, [rows, hidden]."""
+        """Append one token or one hole to each row. Rows with True in `rows`, bool [rows], get
+        their entry of `tokens` [rows]; the target chose these tokens. All other rows get a hole.
+        Return the features after the new tokens, [rows, hidden]."""
         return self._pass(tokens.unsqueeze(1), rows.long().unsqueeze(1), chosen=True)
 
     def _pass(self, ids: Tensor, mask: Tensor, *, chosen: bool) -> Tensor:
