@@ -1,4 +1,4 @@
-"""One recorded question and its answer."""
+"""Turns a recorded question into a conversation of one turn, and collects the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from voiceloop.types import AudioFrame, Notice, Pcm
 from voiceloop.view.text import TurnOver
 
 MonoSound = npt.NDArray[np.float32 | np.float64 | np.int16]
-"""One channel of sound."""
+"""Samples of one audio channel, shape [samples]: floats in [-1, 1], or 16-bit integers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,14 +39,14 @@ class AnsweredTurn(TurnOver):
 
 
 class WholeRecording(Commitment):
-    """A detector for a recording that is one turn, from its first sample to its last."""
+    """A speech detector that takes a whole recording as one turn, from first to last sample."""
 
     def __init__(self, config: TurnConfig, samples: int) -> None:
         super().__init__(replace(config, max_turn_s=config.max_turn_s + 1))
         self._samples = samples
 
     def feed(self, frame: AudioFrame, probability: float) -> list[TurnEvent]:
-        """Begin the turn with the first window, and end it with the last one of the recording."""
+        """Begin the turn at the recording's first window, and end it at the last window."""
         if self._seen >= self._samples:
             return []
         events = super().feed(frame, probability)
@@ -54,7 +54,10 @@ class WholeRecording(Commitment):
 
 
 class RecordedQuestion:
-    """A recording that is heard as one turn, and the sound of the reply."""
+    """The microphone, the speech detector and the speaker of a conversation about one recording.
+
+    The recording is heard as one turn. The speaker keeps the sound of the reply.
+    """
 
     def __init__(
         self,
@@ -64,8 +67,10 @@ class RecordedQuestion:
         pace: Pace,
         config: TurnConfig,
     ) -> None:
-        """`seconds` is the length of the recording. Replies have the sample rate `rate`, in
-        hertz."""
+        """`seconds` is the length of the recording; `rate` is the reply's sample rate in hertz.
+
+        Raises AudioError if the recording is longer than `config.max_turn_s`.
+        """
         if seconds > config.max_turn_s:
             raise AudioError(
                 f"the recording has {seconds:.0f} s, and a turn has {config.max_turn_s:g} at most",
@@ -82,7 +87,7 @@ class RecordedQuestion:
         self._played.append(pcm)
 
     def answered(self, events: Sequence[TalkEvent]) -> AnsweredTurn:
-        """Make the answered turn from all `events` of the conversation."""
+        """Return the answered turn. `events` are all events of the conversation, which is over."""
         self.speaker.finish()
         over = next(event for event in events if isinstance(event, TurnOver))
         notes = [event.text for event in events if isinstance(event, Notice)]
@@ -97,7 +102,11 @@ class RecordedQuestion:
 def question(
     sound: Path | str | MonoSound, rate: int, reply_rate: int, pace: Pace, config: TurnConfig
 ) -> Generator[RecordedQuestion]:
-    """Open a recorded question. Raises AudioError if it cannot be used."""
+    """Open the recorded question `sound`: an audio file, or samples at `rate` hertz.
+
+    For a file `rate` is ignored. The reply has the sample rate `reply_rate`, in hertz. Raises
+    AudioError if the recording cannot be used or is longer than `config.max_turn_s`.
+    """
     with ExitStack() as stack:
         if isinstance(sound, str | Path):
             file = stack.enter_context(FileMicrophone(sound, pace=pace))

@@ -1,4 +1,4 @@
-"""The events of a conversation, waiting for the program that iterates over them."""
+"""Keeps the events of a conversation until the program takes them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from voiceloop.view.text import Exchanges, TurnOver
 TalkEvent = (
     Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | FloorChange | TurnOver
 )
-"""An event of a conversation."""
+"""An event that a program gets from a conversation. Each turn ends with a `TurnOver`."""
 
 MOST = 10_000
-"""Maximum number of events that wait; there are some dozens in a turn."""
+"""Maximum number of events in the queue. A turn has some dozens of events."""
 
 
 class TalkEvents:
@@ -42,7 +42,7 @@ class TalkEvents:
         self._error: Exception | None = None
 
     def show(self, event: Event) -> None:
-        """Take an event of the session."""
+        """Add an event of the session to the queue. A `TurnTrace` becomes a `TurnOver`."""
         match event:
             case TurnTrace():
                 self._add(self._exchanges.over(event))
@@ -54,22 +54,29 @@ class TalkEvents:
         self._add(event)
 
     def note(self, text: str) -> None:
-        """Add a notice."""
+        """Add a notice with this text for the user to the queue."""
         self._add(Notice(text))
 
     def close(self, error: Exception | None = None) -> None:
-        """End the events. `error` is raised once, after the last of them."""
+        """Ignore later events. After the last event in the queue, `take` raises `error` once."""
         if not self._over:
             self._over, self._error = True, error
             self._changed.set()
 
     def failure(self) -> Exception | None:
-        """Return the error that ended the conversation, once; None without an error, and later."""
+        """Return the error that ended the conversation; None if there was none.
+
+        Each later call returns None too, so the error is raised only once.
+        """
         error, self._error = self._error, None
         return error
 
     async def take(self) -> TalkEvent | None:
-        """Return the next event; None if the conversation is over."""
+        """Wait for the next event and return it; None after the last event of the conversation.
+
+        If an error ended the conversation, it is raised once instead of the first None. If events
+        were dropped, a notice with their number comes first.
+        """
         while not self._waiting and not self._over:
             await self._changed.wait()
         if self._dropped:

@@ -1,4 +1,4 @@
-"""The loaded models, and the conversations that they hold."""
+"""Holds the conversations of a program on its loaded models, and serves clients within it."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Mounting(Protocol):
 
 
 class Loop:
-    """The loaded models. They hold any number of conversations at once."""
+    """The loaded models of a program, and its conversations; any number may run at once."""
 
     def __init__(
         self, engines: Engines, config: Config, tasks: TaskGroup, toolbox: Toolbox = NO_TOOLS
     ) -> None:
-        """Use `tasks` for work that lasts as long as the loop. The language model may call the
-        tools in `toolbox`."""
+        """Run the services of `mount` in `tasks`. The language model may call the tools in
+        `toolbox`."""
         self.config = config
         """All settings, merged."""
         self._engines = engines
@@ -70,12 +70,17 @@ class Loop:
         conversation: str | None = None,
         headphones: bool = False,
     ) -> AsyncGenerator[Talk]:
-        """Hold a conversation until it is over or the context ends, which cuts off a reply.
+        """Hold a conversation until it is over or the context ends. The end of the context cuts off
+        a reply.
 
         `microphone` and `speaker` may be names of devices, files as a `Path`, or objects of the
-        program. The default is the sound card, whose echo is removed unless the user wears
-        `headphones`. If the microphone is a file or an object and there is no speaker, replies are
-        discarded. `conversation` is the name of a kept conversation to begin or to continue.
+        program. None is the default device of the sound card. The echo of the speaker is removed
+        from the sound card's microphone unless the user wears `headphones`. If the microphone is a
+        file or an object, the speaker may not be a device; None discards the replies then.
+        `conversation` is the name of a kept conversation to begin or to continue.
+
+        Raises AudioError, ConfigError or DeviceError for a microphone or speaker that cannot be
+        used, and VoiceloopError if the loop is closed or the kept conversation is open elsewhere.
         """
         self._check_open()
         events = TalkEvents()
@@ -94,8 +99,9 @@ class Loop:
     ) -> AnsweredTurn:
         """Answer a recorded question, as one turn in a conversation of its own.
 
-        `sound` is an audio file, or mono samples at `rate` (float32 in [-1, 1], or int16). It is
-        heard as fast as possible; with pace `realtime`, latencies are those of a conversation.
+        `sound` is an audio file, or mono samples: floats in [-1, 1] or int16, at `rate` hertz. For
+        a file `rate` is ignored. With pace `max` the recording is heard as fast as possible. With
+        pace `realtime` it takes its own length, and latencies are those of a conversation.
         Raises AudioError for a recording that cannot be used or is longer than `turns.max_turn_s`.
         """
         self._check_open()
@@ -124,8 +130,9 @@ class Loop:
         """Serve the page and the Realtime protocol below `path` of a FastAPI or Starlette
         application, until the loop is closed.
 
-        `host` and `port` are those of the server that runs the application. They and the other
-        options are those of `voiceloop serve`. Raises ConfigError.
+        `host` and `port` are those of the server that runs the application. The other options are
+        those of `voiceloop serve`. Raises ConfigError for wrong options, and for a path that is
+        mounted already.
         """
         self._check_open()
         if not path.startswith("/"):
@@ -156,8 +163,8 @@ class Loop:
             ended.set()
 
     async def close(self) -> None:
-        """End all conversations: those at the sound card at once, those of clients as
-        `server.drain_s` says."""
+        """End all conversations. Those of `talk` and `ask` end at once. Clients have up to
+        `server.drain_s` seconds to finish their turns."""
         self._closing.set()
         for talk in self._talks:
             talk.end()
@@ -172,8 +179,11 @@ class Loop:
         detector: Detector | None = None,
         known: KeptConversation | None = None,
     ) -> AsyncGenerator[Talk]:
-        """Run a conversation while the context lasts. `known` is an earlier conversation to
-        continue."""
+        """Run a conversation while the context lasts.
+
+        `detector` replaces the speech detector of the settings. `known` is a kept conversation to
+        continue, None if the conversation is not kept.
+        """
         engines = of_conversation(self._engines, self.config)
         config, toolbox = self.config, self._toolbox
         microphone = SwitchedMicrophone(places.microphone)
@@ -239,8 +249,10 @@ async def running(
 
 @asynccontextmanager
 async def own_tasks() -> AsyncGenerator[TaskGroup]:
-    """Yield a task group that is cancelled at the end. An error of the context or of a task is
-    raised by itself, not in a group of exceptions."""
+    """Yield a task group, which is cancelled at the end of the context.
+
+    An error of the context or of a task is raised as it is, not within an ExceptionGroup.
+    """
     raised: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:

@@ -32,7 +32,7 @@ ENGINE_KEYS: Mapping[str, Kind] = {
 }
 """The settings that name an engine, with the engine's kind."""
 SOURCE = "voiceloop.open"
-"""The origin of settings that a program gives."""
+"""The origin that errors name for settings that a program gives."""
 
 
 @asynccontextmanager
@@ -45,17 +45,18 @@ async def open(
 ) -> AsyncGenerator[Loop]:
     """Load the models, and keep them until the context ends.
 
-    Settings are those of docs/configuration.md, as `llm={"temperature": 0.7}` or `timezone="…"`.
-    They replace those of the file `config`, which replace those of the preset. No other file is
-    read. Instead of an engine's name, its class or function may be given: `llm={"engine": Parrot}`.
-    If `config` is a `Config`, it is used unchanged. Nothing of the process is changed.
+    docs/configuration.md lists the settings. They are given as keyword arguments, e.g.
+    `llm={"temperature": 0.7}` or `timezone="Europe/Lisbon"`. A keyword argument wins over the TOML
+    file `config`, and the file wins over the preset. No other file is read. If `config` is a
+    `Config`, it is used unchanged. Instead of an engine's name, its class or function may be given:
+    `llm={"engine": Parrot}`. The thread counts of the process stay as they are.
 
     The language model may call `tools`: functions, decorated by `tool` or not. It may also call the
     tools of the MCP servers in the settings.
 
-    Models are loaded on threads of their own. If loading is cancelled, each model is closed as soon
-    as it is loaded. Raises ConfigError for wrong settings, and EngineError for models that cannot
-    be used.
+    Each model is loaded on its own thread. If loading is cancelled, the models are closed as soon
+    as they are loaded. Raises ConfigError for wrong settings, and EngineError for models that
+    cannot be used.
     """
     merged_settings, own = read_settings(preset, config, settings)
     toolbox = Toolbox(tools, most_chars=room(merged_settings.llm))
@@ -77,7 +78,8 @@ def read_settings(
 ) -> tuple[Config, Own]:
     """Merge the settings that a program gives with those of its file and its preset.
 
-    Return the settings, and the engines that are given as a class or function. Raises ConfigError.
+    Return the settings, and the engines that are given as a class or function. Raises ConfigError
+    for wrong settings, and for a `Config` with a preset or settings beside it.
     """
     if isinstance(config, Config):
         if preset is not None or settings:

@@ -1,4 +1,4 @@
-"""The microphone and the speaker of a conversation: the sound card, files, or objects of the
+"""Opens the microphone and the speaker of a conversation: the sound card, files, or objects of the
 program."""
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from voiceloop.audio.recorded import WavSpeaker
 from voiceloop.errors import ConfigError
 
 MicrophoneChoice = Microphone | Path | str | None
-"""An object, an audio file, a device by its name or number, or the default device."""
+"""A microphone of the program, the `Path` of an audio file, the name or number of a device as text,
+or None for the default device."""
 SpeakerChoice = Speaker | Path | str | None
-"""An object, a wav file to write, a device by its name or number, or the default device."""
+"""A speaker of the program, the `Path` of a wav file to write, the name or number of a device as
+text, or None for the default device."""
 
 
 class Places(NamedTuple):
@@ -30,9 +32,9 @@ class Places(NamedTuple):
     microphone: Microphone
     speaker: Speaker
     full_duplex: bool
-    """Whether the user is heard during replies. A file waits until a reply is over."""
+    """True if the user is heard during replies. False for a file: it waits for a reply's end."""
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None
-    """A task that runs beside the conversation; None if there is none."""
+    """A function whose task must run while the conversation lasts; None if there is none."""
 
 
 @asynccontextmanager
@@ -46,9 +48,13 @@ async def opened_places(
 ) -> AsyncGenerator[Places]:
     """Open the microphone and the speaker until the context ends. Objects are used as they are.
 
-    If the microphone is not the sound card and there is no speaker, replies at `rate` hertz are
-    discarded. `note` is called with texts for the user. Raises AudioError, ConfigError and
-    DeviceError.
+    `rate` is the sample rate of replies in hertz, for a file and for replies that are discarded.
+    They are discarded if the speaker is None and the microphone is a file or an object. The echo of
+    the speaker is removed from the sound card's microphone unless the user wears `headphones`.
+    `note` is called with texts for the user.
+
+    Raises AudioError for a file, and DeviceError for a device, that cannot be used. Raises
+    ConfigError if only one of the two is a device.
     """
     with ExitStack() as stack:
         if microphone is None or isinstance(microphone, str):

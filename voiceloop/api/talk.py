@@ -1,4 +1,4 @@
-"""A running conversation, for the program that holds it."""
+"""Lets a program take part in a running conversation."""
 
 from __future__ import annotations
 
@@ -18,48 +18,56 @@ from voiceloop.types import Transcript, Word
 class Talk(AsyncIterator[TalkEvent]):
     """A conversation. Iterate over it to get its events until it is over.
 
-    Call its methods on the event loop of the conversation. After the end they raise VoiceloopError.
+    Call its methods on the event loop of the conversation. After the end of the conversation `say`,
+    `write`, `cancel`, `mute` and `unmute` raise VoiceloopError.
     """
 
     def __init__(
         self, session: Session, microphone: SwitchedMicrophone, events: TalkEvents
     ) -> None:
         self.over = anyio.Event()
-        """Set when nothing of the conversation runs any more."""
+        """An event that is set once the conversation is over and its work has ended."""
         self._session = session
         self._microphone = microphone
         self._events = events
         self._scope = anyio.CancelScope()
 
     def say(self, text: str) -> int:
-        """Say `text` as it is, as soon as nothing else is being said. Returns the number of its
-        turn."""
+        """Say `text` as it is, as soon as nothing else is being said.
+
+        Returns the number of its turn. Raises VoiceloopError for an empty text.
+        """
         return self._begun(self._going().announce(_given(text)))
 
     def write(self, text: str) -> int:
-        """Take `text` as a written turn of the user, and answer it aloud. Returns the number of
-        the turn."""
+        """Take `text` as a written turn of the user, and answer it aloud.
+
+        Returns the number of the turn. Raises VoiceloopError for an empty text.
+        """
         turn = self._begun(self._going().write(_given(text)))
         words = (Word(text, 0.0, 0.0),)
         self._events.show(Transcript(turn, 1, words, final=True))
         return turn
 
     def cancel(self) -> bool:
-        """Stop the reply that is being thought or heard. Returns whether there was one."""
+        """Stop the present reply, even before it sounds. Returns whether there was such a reply."""
         return self._going().cancel() is not None
 
     def mute(self) -> None:
-        """Hear silence from now on. A turn that is being heard still ends as usual."""
+        """Hear silence instead of the microphone from now on.
+
+        A turn that the user has begun ends as usual.
+        """
         self._going()
         self._microphone.muted = True
 
     def unmute(self) -> None:
-        """Hear the microphone again."""
+        """Hear the microphone again after `mute`."""
         self._going()
         self._microphone.muted = False
 
     def end(self) -> None:
-        """End the conversation now, in mid-reply too."""
+        """End the conversation at once, even during a reply."""
         self._events.close()
         self._scope.cancel()
 
@@ -73,12 +81,17 @@ class Talk(AsyncIterator[TalkEvent]):
         return event
 
     async def take(self) -> TalkEvent | None:
-        """Return the next event; None if the conversation is over. If an error ended the
-        conversation, raise it after the last event."""
+        """Wait for the next event and return it; None after the last event of the conversation.
+
+        If an error ended the conversation, it is raised once instead of the first None.
+        """
         return await self._events.take()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Converse until the conversation is over. A failure is raised after the last event."""
+        """Run the conversation until it is over.
+
+        If it fails, `take` raises the error after the last event.
+        """
         failure: Exception | None = None
         try:
             with self._scope:
