@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from voiceloop.audio.soundcard import SoundcardSpeaker
 
 SPEAKER_RATE = 24_000
-"""Sample rate of the replies without a sound card, in hertz."""
+"""Sample rate of the replies if no sound card plays them, in hertz."""
 
 
 class Ask(Command, frozen=True, kw_only=True):
@@ -47,10 +47,10 @@ class Ask(Command, frozen=True, kw_only=True):
     json: bool = False
     """Print one JSON object on one line for each turn."""
     pace: Literal["realtime", "max"] = "realtime"
-    """In real time, or as fast as possible; with `max`, latencies are null and turns may end at
-    other places."""
+    """Hear the recording in real time, or as fast as possible; with `max`, latencies are null and
+    turns may end at other places."""
     sequential: bool = False
-    """Run the stages one after the other; a reference to measure the gain from overlap."""
+    """Run the stages one after the other; this shows what running them at once gains."""
     full_duplex: bool = False
     """Let the recording go on during replies and interrupt them."""
 
@@ -106,9 +106,9 @@ def ask(command: Ask) -> int:
 
 
 def _card(command: Ask, stack: ExitStack) -> tuple[SoundcardSpeaker | None, DeviceError | None]:
-    """Return the opened speaker, or the error that prevents opening it.
+    """Return the opened speaker and None; or None and the error, if it cannot be opened.
 
-    Both are None if replies are not to be played.
+    Return None twice if replies are not to be played. Raises ConfigError with `--pace max`.
     """
     from voiceloop.audio.soundcard import SoundcardSpeaker
 

@@ -1,4 +1,4 @@
-"""The effects of the keys of `voiceloop talk`."""
+"""Carries out the keys that are pressed in `voiceloop talk`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PRESS = "press space to talk"
 
 
 class Controls:
-    """The keyboard of a conversation, and the microphone that its keys switch on and off.
+    """The keyboard of a conversation, and the microphone that the keys switch on and off.
 
-    With `push_to_talk`, the space bar switches talking on and off. With `wake`, the microphone
-    sleeps between turns.
+    With `push_to_talk`, the space bar begins a turn of the user and ends it. With `wake`, the
+    microphone sleeps between turns. `keyboard` is None if no keys can be read.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Controls:
                 pass
 
     def _switch(self, detector: PushToTalk, session: Session) -> None:
-        """Begin to talk, or end the turn at once."""
+        """If the microphone is muted, begin a turn. Otherwise mute it and end the turn at once."""
         detector.talking = self._microphone.muted
         self._microphone.muted = not detector.talking
         if not detector.talking:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TerminalConversation:
-    """A session with loaded engines that is shown in the terminal; `traces` has its past turns."""
+    """A conversation with loaded engines, shown in the terminal. `traces` has its past turns."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class TerminalConversation:
         With `full_duplex` the user is heard during a reply. With `lasts`, a goodbye ends the
         conversation, and the language model is calibrated in idle time if it has no calibration.
         With `controls`, the keys of the terminal are read. With `record`, the conversation is
-        recorded in that folder. `beside` runs until the conversation ends. `kept` is an earlier
-        conversation to continue and to keep.
+        recorded in a new folder within that folder. `beside` runs until the conversation ends.
+        `kept` is a kept conversation to continue. Raises OSError if the output cannot be written.
         """
         import anyio
 
@@ -153,7 +153,7 @@ class TerminalConversation:
             self._view.show(event)
 
     async def _draw(self, live: LiveView, controls: Controls | None) -> None:
-        """Keep the live region up to date, until cancelled."""
+        """Redraw the live region at the bottom of the terminal every `REFRESH_S` seconds."""
         import anyio
 
         from voiceloop.view.live import REFRESH_S
@@ -168,7 +168,11 @@ class TerminalConversation:
 
     @contextmanager
     def _watched_output(self) -> Iterator[None]:
-        """End the conversation if the output fails. Its reader has gone; no turn has failed."""
+        """End the conversation if writing the output fails within the context.
+
+        The program that reads the output has ended. The error is kept for `run`, since it would
+        otherwise count as the failure of a turn.
+        """
         try:
             yield
         except OSError as error:
@@ -180,10 +184,10 @@ class TerminalConversation:
 def conversation(
     settings: Config, *, trace: Path | None, as_json: bool, timed: bool
 ) -> Iterator[TerminalConversation]:
-    """Load the engines for a conversation and prepare its view; write its trace at the end.
+    """Load the engines for a conversation and prepare its view. Write the file `trace` at the end.
 
-    The trace is also written if the conversation fails after a turn, for example because a sound
-    card was unplugged.
+    The view prints JSON if `as_json`, and shows no latencies unless `timed`. The trace is also
+    written if the conversation fails after a turn, for example because a sound card was unplugged.
     """
     from voiceloop.tools.servers import configured
     from voiceloop.trace.record import to_perfetto
@@ -216,7 +220,10 @@ def conversation(
 
 
 def report(traces: Sequence[TurnTrace]) -> None:
-    """Print the latencies: a waterfall of the median turn, and figures over several turns."""
+    """Print a waterfall of the median turn, and percentiles of the latencies of several turns.
+
+    Nothing is printed if no turn was answered.
+    """
     from voiceloop.trace.record import Mark, endpoint_to_sound_ms, percentiles, voice_to_voice_ms
     from voiceloop.trace.waterfall import waterfall
 

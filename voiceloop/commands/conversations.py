@@ -40,7 +40,7 @@ class ConversationsShow(Command, frozen=True, kw_only=True):
     docs = "docs/conversations.md"
 
     name: Annotated[str, POSITIONAL, written("NAME")]
-    """The conversation."""
+    """Name of the conversation."""
 
 
 class ConversationsExport(Command, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class ConversationsExport(Command, frozen=True, kw_only=True):
     docs = "docs/conversations.md"
 
     name: Annotated[str, POSITIONAL, written("NAME")]
-    """The conversation."""
+    """Name of the conversation."""
     out: Annotated[Path | None, written("F.json")] = None
     """A new file; without it the JSON is printed."""
 
@@ -64,7 +64,7 @@ class ConversationsDelete(Command, frozen=True, kw_only=True):
     docs = "docs/conversations.md"
 
     name: Annotated[str, POSITIONAL, written("NAME")]
-    """The conversation."""
+    """Name of the conversation."""
 
 
 class ConversationsForget(Command, frozen=True, kw_only=True):
@@ -75,9 +75,9 @@ class ConversationsForget(Command, frozen=True, kw_only=True):
     docs = "docs/conversations.md"
 
     name: Annotated[str, POSITIONAL, written("NAME")]
-    """The conversation."""
+    """Name of the conversation."""
     number: Annotated[int, POSITIONAL, written("NUMBER"), Meta(ge=1)]
-    """The number that `voiceloop conversations show` has for it."""
+    """Its number in the list of `voiceloop conversations show`."""
 
 
 def conversations_list(command: ConversationsList) -> int:
@@ -132,7 +132,7 @@ def conversations_export(command: ConversationsExport) -> int:
         print(text)
         return 0
     try:
-        # Only for its owner, as the store is.
+        # Only the owner may read the file, as only the owner may read the store.
         with os.fdopen(
             os.open(command.out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
         ) as file:
@@ -163,8 +163,10 @@ def conversations_forget(command: ConversationsForget) -> int:
 
 @contextmanager
 def opened(name: str | None) -> Iterator[KeptConversation | None]:
-    """Open the kept conversation `name` to continue it, or begin it. Yield None if `name` is
-    None."""
+    """Open the kept conversation `name` while the context lasts, and begin it if it is new.
+
+    Yield None if `name` is None.
+    """
     if name is None:
         yield None
         return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 BARS = " ▁▂▃▄▅▆▇█"
 LOWEST_DBFS = -72.0
-"""Level at which the meter is empty; it is full at 0 dBFS."""
+"""Level at which the meter of the microphone is empty. It is full at 0 dBFS."""
 
 
 class Devices(Command, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ def devices(command: Devices) -> int:
 
 
 def line(device: Device) -> str:
-    """Return a line of the list."""
+    """Return the line that describes `device` in the list; `*` marks the default device."""
     mark = "*" if device.default else " "
     low, high = (round(1000 * seconds) for seconds in device.latency_s)
     facts = f"{device.rate} Hz, {device.channels} channel{'s' * (device.channels > 1)}"

@@ -24,7 +24,7 @@ class Say(Command, frozen=True, kw_only=True):
     text: Annotated[str, POSITIONAL, written("TEXT")]
     """The text to speak."""
     out: Annotated[Path | None, written("S.wav")] = None
-    """Write this file; without it the speaker plays the text."""
+    """Write the speech into this wav file; without it the speaker plays the speech."""
     output: Annotated[str | None, written("NAME")] = None
     """The speaker, by a part of its name; without it the system's default."""
 

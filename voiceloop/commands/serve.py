@@ -9,7 +9,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.server.command import Serve, serve_at_port
 
 HARD_STOP_MARGIN_S = 100.0
-"""Seconds from the end of the longest session until Ray's proxy is ended by force."""
+"""Seconds that Ray's old proxy may run on after `server.session_s`, until it is ended by force."""
 
 
 def serve(command: Serve) -> int:

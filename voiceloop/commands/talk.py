@@ -25,11 +25,11 @@ class TalkCommand(Choosing, frozen=True, kw_only=True):
     examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
 
     input: Annotated[str | None, written("NAME")] = None
-    """The microphone, by its number or a part of its name. `voiceloop devices` lists both."""
+    """The microphone, by its number or a part of its name. `voiceloop devices` lists them."""
     output: Annotated[str | None, written("NAME")] = None
     """The speaker, by its number or a part of its name."""
     headphones: bool = False
-    """Leave out the echo canceller. It lets you interrupt a loudspeaker."""
+    """Leave out the echo canceller. Without headphones you need it to interrupt a reply."""
     push_to_talk: bool = False
     """Be heard only between two presses of the space bar; the second ends your turn."""
     conversation: Annotated[str | None, written("NAME")] = None

@@ -62,7 +62,7 @@ def transcribe(command: Transcribe) -> int:
 
 
 def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
-    """Load the recogniser and the VAD, after a first file has been opened."""
+    """Load the recogniser and the VAD, and meanwhile show their loading on stderr."""
     with loading(asr_name(settings.asr), sys.stderr):
         startup.configure(settings.threads)
         from voiceloop.loading import load_asr, load_vad

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def configured_word(settings: Config) -> Phrase | SoundedWord | None:
     """Return the configured wake word or wake phrase; None if there is none.
 
-    Raises ConfigError for a phrase that cannot be found, and the errors of `sounded_word`.
+    Raises ConfigError if both are configured, and for a phrase with too few or too many letters.
+    For a wake word, also raises the errors of `voiceloop.wake.acoustic.sounded_word`.
     """
     wake = settings.wake
     if wake.phrase and wake.model:
@@ -45,8 +46,8 @@ def prepared(
 ) -> tuple[WakeWord, Engines]:
     """Return the detector of `word` and the engines for the session.
 
-    The recogniser finds a wake phrase. The session's recogniser leaves the phrase out of the user's
-    words.
+    The recogniser of `engines` finds a wake phrase. Then the returned engines have a recogniser
+    that leaves the phrase out of the user's words. For a wake word they are `engines` unchanged.
     """
     from voiceloop.loading import load_vad
     from voiceloop.wake.addressed import AddressedAsr
@@ -67,8 +68,11 @@ def wake_microphone(
     terminal: TerminalConversation,
     settings: Config,
 ) -> WakeMicrophone:
-    """Return the microphone for the session of `terminal`: it hears nothing until the word is said.
-    Chimes tell the user."""
+    """Return a microphone that passes on the sound of `microphone` only after `word` was said.
+
+    The speaker plays a chime when the microphone wakes or falls asleep. This also replaces the
+    engines of `terminal` by those of `prepared`, and tells the user what to say.
+    """
     from voiceloop.wake.chime import chime
     from voiceloop.wake.microphone import WakeMicrophone
 
