@@ -76,7 +76,7 @@ _HOMES = {
     ),
     "view.text": ("TurnOver",),
 }
-"""The modules in which the names of `__all__` are."""
+"""The names of `__all__` that each module of the package defines, e.g. `Loop` in `api.loop`."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""The command `voiceloop`, which is also `python -m voiceloop`.
+"""Runs the command `voiceloop`; `python -m voiceloop` does the same.
 
 Ctrl-C ends the command with one line instead of a traceback, also while modules are still being
 imported. Too little memory during the import gives one line, too.
@@ -46,7 +46,8 @@ def _ends_at_once() -> None:
 def _open_closed() -> None:
     """Open each closed standard stream on the null device.
 
-    Otherwise the next file that is opened would get the stream's descriptor and its output.
+    Otherwise the next file that is opened would get the descriptor of the closed stream. Text that
+    is printed on the stream would then end up in that file.
     """
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:

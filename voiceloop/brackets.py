@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 JSON = re.compile(r"\[\s*\{\s*[\"']|\{\s*[\"']")
-"""Matches the beginning of an object that is not empty, or of a list of such objects."""
+"""Matches the beginning of an object with keys (`{"`), or of a list of these (`[{"`)."""
 JSON_MAYBE = re.compile(r"(?:\[\s*)?(?:\{\s*)?$")
-"""Finds the end of a text that may become a match of `JSON` when more text follows. It always
-matches; the match is empty if there is no such end."""
+"""Matches the unfinished beginning of JSON at the end of a text, e.g. `[ {`.
+
+More text may make it a match of `JSON`. The match is empty if there is no such beginning.
+"""
 _STEP = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[{}\[\]]', re.DOTALL)
 
 

@@ -1,6 +1,7 @@
 """Finds the files that ship with voiceloop.
 
-A wheel has them under `voiceloop/_bundled/`, a checkout (an editable install) at its root.
+In a wheel they lie under `voiceloop/_bundled/`. In a checkout (an editable install) they lie at its
+root.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ STARTER_EXAMPLES = (
     "Who wrote Hamlet?",
     "Set a timer for 5 minutes.",
 )
+"""Questions that users can try with the bundled language model."""
 EXAMPLES = (
     "What can I cook with carrots and ginger?",
     "Why is the sky blue?",
     "Suggest a name for a small grey cat.",
     "How do I fall asleep faster?",
 )
-"""Questions to try: `STARTER_EXAMPLES` with the bundled language model, these with any other."""
+"""Questions that users can try with any language model except the bundled one."""
 
 _PACKAGE = Path(__file__).resolve().parent
 

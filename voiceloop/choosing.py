@@ -1,9 +1,9 @@
 """Chooses the models of `talk` and `serve` where the user has named none.
 
-The two commands take the best preset that has been pulled. If none has, the user may pull one now.
+The two commands take the best preset that has been pulled. If none has been pulled, the user may
+pull one now.
 If `--llm-server` names a local language-model server, that server replies. All other commands take
-the settings as they are, so their results do not depend on which models happen to be on the
-machine.
+the settings as they are. So their results do not depend on which models are on the machine.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Choosing(Command, frozen=True, kw_only=True):
 
 C = TypeVar("C", bound=Choosing)
 Ask = Callable[[str], str] | None
-"""A function that shows a text to the user and returns their answer; None without a terminal."""
+"""A function that shows a text to the user and returns the answer; None without a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,13 @@ def settle(
 ) -> tuple[C, ChoiceNotice]:
     """Return the command with its final settings, and a notice of what was chosen.
 
-    With `looks`, servers that the user has not named are looked for and listed. On a terminal the
-    user may be asked which preset to pull. Raises ConfigError if the user named a server that does
-    not run here. Raises ModelNotFound if the named server runs, no preset was chosen, and the user
-    has not named both a recogniser and a voice: the starter's recogniser misunderstands people.
+    With `looks`, the notice lists the language-model servers of this machine, unless the user has
+    named one. If no preset has been pulled, `ask` asks the user which one to pull. `machine` is
+    this machine by default.
+
+    Raises ConfigError if the user named a server that does not run here. If it runs, a server needs
+    a preset, or a recogniser and a voice that the user has named. Raises ModelNotFound without
+    them, since the starter's recogniser misunderstands people.
     """
     store, machine = ModelStore(), machine or this_machine()
     given = dict(given_in_settings(command.settings, command.origins))
@@ -122,8 +125,9 @@ def best_settings(
 def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tuple[object, str]]:
     """Return `given` with the settings that let the first model of `server` reply.
 
-    `llm.draft` and `llm.options` were meant for another engine and are removed. Those from a flag
-    are kept, so that they are refused later.
+    `llm.draft` and `llm.options` in a file were meant for another engine, so they are left out. As
+    flags they are kept, so that a later check refuses them. `origin` becomes the origin of the
+    settings of the server.
     """
     found = {
         key: (value, where)
@@ -142,7 +146,10 @@ def this_machine() -> Machine:
 def _with_named_server(
     text: str, given: dict[str, tuple[object, str]]
 ) -> tuple[dict[str, tuple[object, str]], LocalServer | None]:
-    """Return `given` as `--llm-server TEXT` changes it, and the server that it names, if any."""
+    """Apply the option `--llm-server TEXT` to `given`. Return the settings and the named server.
+
+    For `none` the server is None, and a server that a file names is removed from the settings.
+    """
     choice = read_asked(text)
     if choice.id == NOWHERE:
         if given.get("llm.engine", ("", ""))[0] != ELSEWHERE:
@@ -160,7 +167,7 @@ def _choose_preset(
     machine: Machine,
     ask: Ask,
 ) -> None:
-    """Add a preset to `given` if it has none, and a line about the choice to the notice."""
+    """Choose a preset if `given` has none. Add the preset to `given` and a line to `notice`."""
     if "preset" in given:
         return
     named = named_sections(given)

@@ -39,11 +39,14 @@ from voiceloop.terminal import printable
 DESCRIPTION = "A real-time voice assistant that runs on your own machine."
 
 READER_GONE = 141
-"""The exit status if the reader of stdout has gone; shells report SIGPIPE as 128 + 13 too."""
+"""The exit status if the program that reads stdout has ended, as in `voiceloop … | head`.
+
+Shells report the same number for SIGPIPE: 128 + 13.
+"""
 
 
 class _Harmless(logging.Formatter):
-    """A formatter that escapes what could steer a terminal, in tracebacks too."""
+    """A log formatter that escapes characters that could control a terminal, in tracebacks too."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record, and escape each line of it and of its traceback."""
@@ -91,9 +94,9 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _failed(raised: Exception) -> int:
-    """Print an error that the user can act on, and return the exit status.
+    """Print the error `raised` if the user can act on it, and return the exit status.
 
-    Any other exception is raised again.
+    Otherwise raise it again.
     """
     error = first_cause(raised)
     if isinstance(error, VoiceloopError):
@@ -157,7 +160,7 @@ GROUPS: manual.Groups = {
         "replay": "",
     },
 }
-"""The titles of the overview, and the commands under each.
+"""The commands as `voiceloop --help` lists them: for each title, commands and their descriptions.
 
 Commands of two words are listed once, by their first word and with a description. The description
 of any other command is empty here: help takes it from the docstring of its class.

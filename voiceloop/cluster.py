@@ -3,12 +3,13 @@
     serve run voiceloop.cluster:app options="--preset cpu --api-key-file keys" replicas=2
 
 A replica is one process with all models, like `voiceloop serve`. Ray starts and replaces replicas,
-and its HAProxy gives each new client to the replica with the fewest clients. A client whose replica
-is gone resumes its session at another one. An actor keeps the sessions for this.
+and its HAProxy gives each new client to the replica with the fewest clients. If a replica has gone,
+its clients resume their sessions at other replicas. An actor of Ray keeps the sessions for this.
 
 Ray does not tell a replica that it must stop. It only waits until the requests of the replica end,
 and a websocket is one request as long as it lasts. So each replica looks at its own state in Ray,
-and drains when it must stop. docs/deploy.md has the settings of Ray that matter.
+and drains when it must stop: it lets each conversation end its turn, and takes no new clients.
+docs/deploy.md has the settings of Ray that matter.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from voiceloop.server.service import CLOSING_S, Service
 logger = logging.getLogger(__name__)
 
 STORE = "ray://sessions"
-"""The setting `server.store` of replicas, if their options set no other."""
+"""The value of `server.store` for replicas whose options do not set it."""
 LOOK_S = 1.0
-"""Seconds between two looks of a replica whether it must stop."""
+"""Interval at which a replica checks whether it must stop, in seconds."""
 
 
 class DrainingApplication(Application):
@@ -52,7 +53,7 @@ class DrainingApplication(Application):
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Keep the models loaded while the context lasts, and watch meanwhile whether to drain."""
+        """Keep the models loaded while the context lasts. Drain when the replica must stop."""
         async with super().open(), anyio.create_task_group() as tasks:
             assert self.service is not None, "it has just been opened"
             tasks.start_soon(self._watch, self.service)
@@ -77,7 +78,7 @@ class DrainingApplication(Application):
 
 
 application = DrainingApplication(own_service)
-"""The application of a replica's process; its options are in the environment."""
+"""The application of a replica's process. The environment variable `VARIABLE` has its options."""
 
 
 def _application() -> Application:
@@ -90,13 +91,16 @@ class VoiceReplica:
     """The replica as a deployment of Ray Serve."""
 
     def record_autoscaling_stats(self) -> dict[str, float]:
-        """Return the figures from which the number of replicas follows."""
+        """Return the load of this replica, from which Ray computes the number of replicas."""
         return stats()  # Ray copies this class and all that it uses, but not functions
 
 
 def stats() -> dict[str, float]:
-    """Return the load of the replica in this process, and how late it has answered since the last
-    call."""
+    """Return the load of the replica in this process.
+
+    `speaking` is the number of its clients that are in a turn. `sound_ms` is the 95th percentile of
+    the times from the endpoint to the sound since the last call, in ms; 0 without an answer.
+    """
     service = application.service
     if service is None:
         return {"speaking": 0.0, "sound_ms": 0.0}
@@ -121,8 +125,8 @@ def app(given: Mapping[str, str]) -> serve.Application:
     """Return the application that `serve run` and `serve deploy` run.
 
     `given` may have `options` (those of `voiceloop serve`), `replicas` (a number, or `MIN-MAX`),
-    `speakers` (sessions in a turn that a replica carries), `cpus` and `gpus` (of each replica).
-    Raises ConfigError for arguments or options that are wrong.
+    `speakers` (how many sessions of one replica may be in a turn at once), `cpus` and `gpus` (of
+    each replica). Raises ConfigError for arguments or options that are wrong.
     """
     check_names(given)
     check_closed(os.environ)
@@ -144,15 +148,18 @@ def app(given: Mapping[str, str]) -> serve.Application:
         },
         # A websocket is one request as long as it lasts; pages and probes are requests too.
         max_ongoing_requests=2 * limits.max_sessions + 16,
-        # Ray itself stays reachable for 30 s of it.
+        # Draining and closing take the first two terms; the 30 s are for Ray itself.
         graceful_shutdown_timeout_s=limits.drain_s + 2 * CLOSING_S + 30,
         **scale(given, "voiceloop.cluster:Policy"),
     ).bind()
 
 
 def run(options: list[str], host: str, port: int) -> None:
-    """Run a replica until a signal. It runs on the cluster to which this machine belongs, or else
-    on a new one. Raises ConfigError."""
+    """Run a replica until a signal ends it. Ray's proxy listens at `host` and `port`.
+
+    The replica runs on the cluster to which this machine belongs, or else on a new cluster.
+    `options` are those of `voiceloop serve`. Raises ConfigError if they are wrong.
+    """
     wanted = app({"options": shlex.join(options)})
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # otherwise Ray would just die
     try:

@@ -25,11 +25,14 @@ class Option(NamedTuple):
     flag: bool = False
     """True for an option without a value."""
     choices: tuple[str, ...] = ()
-    """The words that its value may be. Empty if any text is allowed, and for a flag."""
+    """The possible values of the option. Empty if any text is allowed, and for a flag."""
 
 
 class CompletionWord(NamedTuple):
-    """What may come after the start of the line, a first word, or a whole command."""
+    """The words that may follow one beginning of a command line.
+
+    The beginning is empty, the first word of a command of two words, or a whole command.
+    """
 
     meaning: str
     options: tuple[Option, ...]
@@ -88,7 +91,10 @@ def script(shell: str, commands: Mapping[str, type[Command]], families: Mapping[
 def words(
     commands: Mapping[str, type[Command]], families: Mapping[str, str]
 ) -> dict[str, CompletionWord]:
-    """Return what may follow each beginning of a command line; the line's start is empty."""
+    """Return the words that may follow each beginning of a command line.
+
+    The keys are the beginnings, e.g. `bench` or `bench latency`. The empty text is the start.
+    """
     firsts = tuple(dict.fromkeys(name.split()[0] for name in commands))
     found = {"": CompletionWord("", PROGRAM, firsts)}
     for first in firsts:
