@@ -1,9 +1,10 @@
 """Settings: nested structs with a default for everything, and the files that change them.
 
-Defaults < preset < user file < ./voiceloop.toml < --config FILE < flags. A wrong key or value is a
-ConfigError that names the key, its origin and what was expected. ./voiceloop.toml applies to anyone
-who starts voiceloop in its folder, so it may not set the keys in `GUARDED`. This module does not
-know what a setting does, nor how a command line is parsed.
+Each of these wins over those before it: defaults, preset, user file, ./voiceloop.toml, --config
+FILE, flags. A wrong key or value raises a ConfigError with the key, its origin and what was
+expected. ./voiceloop.toml applies to anyone who starts voiceloop in its folder, so it may not set
+the keys in `GUARDED`. This module does not know what a setting does, nor how a command line is
+parsed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from voiceloop.schema import (
 )
 
 Quantize = Literal["none", "int8", "int4"]
-"""Types to which the large matrices of a language model are rounded."""
+"""Types to which the large matrices of a language model may be rounded."""
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
@@ -61,7 +62,7 @@ class AsrConfig(Object, frozen=True):
     """`whisper`, or an engine of your own by its name (docs/engines.md)."""
     model: str = "starter"
     """The recogniser's model. `starter`, one that has been pulled (`tiny.en`; `voiceloop models
-    list`), a folder with a CTranslate2 Whisper model, or a repository of the hub."""
+    list`), a folder with a CTranslate2 Whisper model, or a repository of the Hugging Face hub."""
     language: str = "en"
     """What is spoken: a two-letter code, or `auto`. With `auto` a model of several languages
     detects it in each turn, until it is certain. In English, German and Spanish the last words can
@@ -72,15 +73,15 @@ class AsrConfig(Object, frozen=True):
     """How CTranslate2 stores and multiplies weights. On a CPU voiceloop runs its own encoder for
     Whisper, always in 32 bits."""
     beam_size: Positive = 1
-    """Beams of the final decode; partials are always greedy."""
+    """Beams of the final decode; partial decodes are always greedy."""
     pad_s: Annotated[float, Meta(ge=0, le=30)] | None = 0.5
     """Silence after the speech that Whisper's encoder computes in full on a CPU, in seconds. The
     rest of the window of 30 seconds is approximated. `none` computes the whole window, which takes
     several times as long. The starter model was trained on windows of any length and needs no such
     silence."""
     partial_every_ms: Annotated[int, Meta(ge=20)] = 240
-    """Shortest new audio between two partial decodes, in milliseconds; slow decodes are further
-    apart."""
+    """Shortest new audio from one partial decode to the next, in milliseconds. If decodes are slow,
+    there is more audio between them."""
     options: Options = field(default_factory=dict[str, object])
     """Settings of an engine's own, by name: the table `[asr.options]`, or `--asr.options.NAME`. The
     engines that come with voiceloop have none."""
@@ -94,7 +95,7 @@ class AsrConfig(Object, frozen=True):
 class LlmConfig(Object, frozen=True):
     """The language model that replies.
 
-    Its fields are settings, as in every group of them.
+    Each field is a setting.
     """
 
     engine: str = "speculative"
@@ -106,25 +107,28 @@ class LlmConfig(Object, frozen=True):
     """For `openai`: seconds without any answer from the server after which a request fails."""
     target: str = "starter"
     """The model that replies. `starter`, one that has been pulled (`smollm2-135m-instruct`;
-    `voiceloop models list`), a folder, a GGUF file, or a repository of the hub; for `openai` its
-    name there."""
+    `voiceloop models list`), a folder, a GGUF file, or a repository of the Hugging Face hub. For
+    `openai`: the model's name on the server."""
     draft: str = "auto"
     """What drafts tokens: a smaller model, given as for `llm.target`; the folder of a draft that
     was trained for the target (`voiceloop train-draft`); `ngram`, which repeats earlier text and
     needs no second model; or `none`. `auto` takes the draft that ships for the target, else
     `ngram`. Drafts ship for the starter and, in the packages, for SmolLM2-135M-Instruct."""
     draft_tokenizer: str = ""
-    """Where the draft's tokenizer is, if not in its folder: another folder, or a model by name."""
+    """Where the draft's tokenizer is, if not in the draft's folder: another folder, or the name of
+    a model."""
     num_speculative_tokens: Count | Literal["auto"] = "auto"
-    """Draft tokens in a round; `auto` follows measured step costs and acceptance."""
+    """Draft tokens in a round. `auto` chooses the number from the measured cost of steps and the
+    share of draft tokens that are accepted."""
     draft_tree: Literal["auto", "on", "off"] = "auto"
-    """Whether a draft may propose several tokens for one place, if measurements show that this is
-    faster. It needs `llm.num_speculative_tokens` at `auto`, and coupled verification. `auto` allows
-    it only to drafts that were trained for the target: if another draft has the right token, it is
-    mostly the first."""
+    """Whether a draft may propose several tokens for one position, if measurements show that this
+    is faster. This needs `llm.num_speculative_tokens` at `auto`, and coupled verification. `auto`
+    allows it only to drafts that were trained for the target. The second choices of other drafts
+    are seldom right."""
     branches: Annotated[int, Meta(ge=0, le=16)] = 0
-    """Largest number of replies that are begun at once, in idle time, to what the user is likely to
-    say next. One that begins like the real reply becomes its draft. 0 begins none."""
+    """Largest number of replies that are begun ahead at once, in idle time, to what the user is
+    likely to say next. If one of them begins like the real reply, the real reply comes sooner. 0
+    begins none."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where target and draft run; `auto` takes a CUDA GPU, else Apple's GPU, else the CPU."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
@@ -143,8 +147,8 @@ class LlmConfig(Object, frozen=True):
     """Sample among the tokens with at least this share of the likeliest one's probability; 0 keeps
     all."""
     repetition_penalty: Annotated[float, Meta(ge=0.01)] = 1.0
-    """Above 1, makes tokens less likely that are in the conversation's replies or in the user's
-    last words."""
+    """A value above 1 makes tokens less likely if they are in the conversation's replies or in the
+    user's last words."""
     presence_penalty: Penalty = 0.0
     """Subtracted from the logit of each token that the reply has used."""
     frequency_penalty: Penalty = 0.0
@@ -153,16 +157,16 @@ class LlmConfig(Object, frozen=True):
     """Texts before which a reply ends."""
     verification: Literal["coupled", "rejection"] = "coupled"
     """How draft tokens are verified when tokens are sampled; neither way changes the distribution
-    of replies. `coupled` gives the same text with any draft, except for ties; `rejection` accepts
-    more tokens."""
+    of replies. `coupled` gives the same text with any draft, unless two tokens are equally likely
+    up to rounding. `rejection` accepts more tokens."""
     seed: Count | Literal["auto"] = "auto"
     """Seed of the sampling noise; `auto` draws one for each conversation, and traces show it."""
     best_of: Annotated[int, Meta(ge=1, le=16)] = 1
     """Candidate replies for each turn, of which the best is spoken. They have seeds of their own
     and are computed together. More than one needs a temperature above 0."""
     best_of_for: Literal["clause", "reply"] = "clause"
-    """What candidates are judged by: `clause`, their first clauses, after which the best goes on
-    alone; or `reply`, whole replies, before the first word is spoken."""
+    """What candidates are judged by. `clause`: their first clauses; then only the best one is
+    continued. `reply`: whole replies; then the first word is spoken later."""
     scorer: str = "likelihood"
     """How candidates are scored: `likelihood`, the target's mean log-likelihood of a token;
     `concise`, little repetition and not too many words; or a function of your own by its name
@@ -174,16 +178,16 @@ class LlmConfig(Object, frozen=True):
     """For `openai`: `off` asks the model not to think before it replies, if the server supports
     that; `on` leaves it to the model. Models in this process never think."""
     max_thought_tokens: Positive = 1024
-    """For `openai`: longest thought before a reply, in tokens; a longer one is cut off. They do not
-    count towards `llm.max_new_tokens`."""
+    """For `openai`: longest thought before a reply, in tokens; a longer one is cut off. Tokens of
+    the thought do not count towards `llm.max_new_tokens`."""
     context: Positive = 2048
     """Tokens that the cache of each conversation holds."""
     cache_mb: Count = 2048
     """Memory for the caches of all conversations, in MiB. When it is full, idle conversations lose
     theirs, the longest unused first, and read their history again when they go on."""
     system: str = "auto"
-    """System prompt; empty: none. `auto` asks for short replies that suit speech, from models that
-    take a system prompt, except the starter."""
+    """System prompt; empty: none. `auto` asks for short replies that suit speech. With `auto`, the
+    starter and models that take no system prompt get none."""
 
     skills: Literal["rules", "tools", "none"] = "rules"
     """What is answered without the language model. `rules`: the time, timers, sums, units and
@@ -217,25 +221,25 @@ class TtsConfig(Object, frozen=True):
     `kokoro` a model that has been pulled (`kokoro-82m`) or a folder; for `coqui` a folder or one of
     its model names. Empty: the engine's default."""
     voice: str = ""
-    """Name of a voice; `voiceloop voices` lists them: of `espeak` a language such as `en-gb`, of
-    `piper` a model or a speaker in it, of `kokoro` a voice such as `af_heart`, of `coqui` a
-    speaker. Empty: the engine's first. With XTTS a language may follow (`Claribel Dervla@de`;
-    otherwise it is English), and the name may be a recording of a person who agrees to it
-    (`me.wav@de`)."""
+    """Name of a voice; `voiceloop voices` lists them. For `espeak` it is a language such as
+    `en-gb`, for `piper` a model or a speaker in it, for `kokoro` a voice such as `af_heart`, for
+    `coqui` a speaker. Empty: the engine's first voice. For XTTS, a model of `coqui`, a language may
+    follow (`Claribel Dervla@de`); without it the voice speaks English. XTTS also imitates the
+    speaker in a recording (`me.wav@de`), who must have agreed to it."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where a voice of Coqui TTS or Piper runs; `auto` takes a CUDA GPU if there is one, and for
     Piper only with onnxruntime-gpu. The other engines run on the CPU."""
     speed: Annotated[float, Meta(ge=0.5, le=2.5)] = 1.0
-    """Pace of the voice; 1 is its own."""
+    """Pace of the voice: 1 is its normal pace, 2 is twice as fast."""
     options: Options = field(default_factory=dict[str, object])
     """Settings of an engine's own, by name: the table `[tts.options]`, or `--tts.options.NAME`. The
     engines that come with voiceloop have none."""
 
 
 class TurnConfig(Object, frozen=True):
-    """When the user has begun and ended.
+    """The rules by which a turn of the user begins and ends.
 
-    Its fields are settings, as in every group of them.
+    Each field is a setting.
     """
 
     threshold: Fraction = 0.5
@@ -243,21 +247,22 @@ class TurnConfig(Object, frozen=True):
     release: Fraction = 0.35
     """Speech probability below which speech, once begun, counts as silence."""
     min_speech_ms: Count = 64
-    """Voiced audio that begins a turn."""
+    """Shortest voiced audio that begins a turn, in milliseconds."""
     pause_ms: Count = 32
-    """Silence at which the end of the turn is guessed and the final decode begins."""
+    """Silence after which the end of the turn is guessed and the final decode begins, in
+    milliseconds."""
     pause_below: Fraction = 0.95
-    """Speech probability below which a frame as quiet as the background begins a pause too: the
-    speech detector is late to notice an end, and a guess costs little. 0 leaves it to
-    `turns.release`."""
+    """Speech probability below which a frame begins a pause if it is no louder than the background.
+    The VAD notices the end of speech late, and a guess costs little. With 0 only `turns.release`
+    decides where a pause begins."""
     endpoint: Literal["auto", "p-eot", "trailing-words", "fixed"] = "auto"
     """How the end of a turn is judged: `p-eot`, the language model's end probability;
     `trailing-words`, the last word; `fixed`, silence alone. `auto` is `p-eot` once the model is
     calibrated and judges better than the last word; until then `trailing-words`."""
     sound: str = "none"
-    """A model that judges by the sound of the voice whether a turn is over, or `none`; it counts
-    wherever the language model's judgement does. `smart-turn-v3.2`, which has to be pulled, was
-    made for real voices and judges synthetic ones poorly."""
+    """A model that judges by the sound of the voice whether a turn is over, or `none`. Its
+    judgement counts wherever that of the language model does. `smart-turn-v3.2` has to be pulled.
+    It was made for real voices and judges synthetic ones poorly."""
     hangover_ms: Count = 500
     """Silence that ends a turn whose words leave open whether it is complete, in milliseconds. If
     the user goes on just after the end of a turn, the next turn waits at least as long. With a
@@ -269,7 +274,7 @@ class TurnConfig(Object, frozen=True):
     """Silence that ends a turn that is evidently incomplete, or whose words are not known yet, in
     milliseconds."""
     pre_roll_ms: Count = 300
-    """Audio before the beginning that is recognised too."""
+    """Audio before the beginning of a turn that is recognised too, in milliseconds."""
     max_turn_s: Annotated[float, Meta(ge=1)] = 60.0
     """Longest turn, in seconds; a longer one is ended."""
     max_guesses: Count | Literal["auto"] = "auto"
@@ -289,17 +294,17 @@ class WakeConfig(Object, frozen=True):
     `hey_mycroft`, `alexa`, or a file of microWakeWord (NAME.tflite beside NAME.json). It takes much
     less computing than a phrase. Empty: none."""
     open_s: Annotated[float, Meta(ge=1)] = 8.0
-    """Seconds after the last turn for which you are heard without saying it again."""
+    """Seconds after the last turn for which you are heard without the wake word or phrase."""
 
 
 class ServerConfig(Object, frozen=True):
-    """What `voiceloop serve` gives to its clients.
+    """The limits that `voiceloop serve` sets for its clients.
 
-    Its fields are settings, as in every group of them.
+    Each field is a setting.
     """
 
     max_sessions: Positive = 4
-    """Clients at once; as many sessions again may wait for their clients to come back."""
+    """Clients at once. The same number of sessions may wait for their clients to come back."""
     max_sessions_per_key: Positive = 4
     """Clients of one API key at once; without keys all clients share this number."""
     max_parked_per_key: Positive = 2
@@ -314,15 +319,15 @@ class ServerConfig(Object, frozen=True):
     idle_s: Annotated[float, Meta(ge=1)] = 600.0
     """Seconds without a message after which a client counts as gone."""
     ping_s: Annotated[float, Meta(ge=0.1)] = 20.0
-    """Seconds between two pings to a client, and seconds that it has to answer one."""
+    """Seconds between two pings to a client. It has the same time to answer a ping."""
     drain_s: Annotated[float, Meta(ge=0)] = 10.0
-    """Seconds that a server which is told to end gives each conversation to end its turn."""
+    """Seconds that each conversation has to end its turn after the server was told to end."""
     audio_ahead_s: Annotated[float, Meta(ge=1)] = 60.0
     """Audio that a client may send ahead of real time, in seconds."""
     audio_backlog_s: Annotated[float, Meta(ge=1)] = 60.0
     """Audio that may wait for recognition, in seconds."""
     messages_per_s: Positive = 200
-    """Messages a second that a client may send for long; audio in frames of 20 ms makes 50."""
+    """Messages a second that a client may send on average; audio in frames of 20 ms makes 50."""
     messages_burst: Positive = 1000
     """Messages that a client may send at once."""
     prefill_tokens_per_min: Positive = 120_000
@@ -341,14 +346,16 @@ class McpServer(Object, frozen=True, omit_defaults=True):
     args: tuple[str, ...] = ()
     """Arguments of the program."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Environment variables of the program, beside PATH, HOME and the like. The value `${NAME}`
-    stands for the variable NAME of voiceloop's own environment."""
+    """Environment variables of the program, besides PATH, HOME and similar ones. The value
+    `${NAME}` stands for the variable NAME of voiceloop's own environment."""
     url: str = ""
     """Address of a server that speaks streamable HTTP."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """HTTP headers of each request. `${NAME}` is as for `env`."""
+    """HTTP headers of each request. The value `${NAME}` stands for the variable NAME of voiceloop's
+    own environment."""
     confirm: Texts = ()
-    """Tools that run only after the user has said yes, by their names there; `*` means all."""
+    """Tools that run only after the user has said yes, by their names on the server; `*` means
+    all."""
     timeout_s: Annotated[float, Meta(ge=0.1, le=600)] = 10.0
     """Seconds after which a call is given up."""
 
@@ -361,17 +368,17 @@ class McpConfig(Object, frozen=True):
     file: str = ""
     """A JSON file with more servers under `mcpServers`, as other programs have it."""
     serve: Texts = ()
-    """Names of the servers whose tools `voiceloop serve` offers to every client; others it does
-    not start."""
+    """Names of the servers whose tools `voiceloop serve` offers to every client. It does not start
+    the other servers."""
 
 
 class Config(Object, frozen=True):
     """All settings."""
 
     preset: Literal["starter", "cpu", "laptop", "small", "best"] = "starter"
-    """The models, all at once; `voiceloop models list` says what each preset is good for and needs.
+    """A set of models; `voiceloop models list` says what each preset is good for and needs.
     `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). If none
-    is named, `talk` and `serve` take the best that has been pulled."""
+    is named, `talk` and `serve` take the best preset that has been pulled."""
     threads: Annotated[int, Meta(ge=0, le=256)] = 0
     """Threads of torch, ctranslate2 and onnxruntime each; 0 takes half of the cores that the
     process may use, and all of them for large work: Whisper's encoder, and long passes of most
@@ -467,7 +474,7 @@ protect a server. An engine's own settings may do any of this, so they are refus
 MAX_BYTES = 1 << 20
 """Largest size of a file of settings or of a scenario, in bytes."""
 DEFAULT = "default"
-"""The origin of a default."""
+"""The origin of values that are defaults."""
 LOCAL = "voiceloop.toml"
 """The file that is read from the current folder."""
 MEANT = {
@@ -477,7 +484,7 @@ MEANT = {
     "asr.voice": "tts.voice",
     "llm.voice": "tts.voice",
 }
-"""The right keys of settings, by wrong ones that users may try."""
+"""The right key of a setting, by a wrong key that users may try."""
 
 
 def of_engine(key: str) -> bool:
@@ -594,11 +601,12 @@ def given_in_settings(settings: Config, origins: Mapping[str, str]) -> Given:
 
 
 def converted(kind: Any, value: object, where: str, *, text: bool, hint: str) -> Any:
-    """Convert `value` to type `kind`; with `text`, numbers may be texts.
+    """Convert `value` to type `kind`. With `text`, numbers may be texts.
 
-    Raises ConfigError if it does not fit. The hint is the nearest choice, or else `hint`.
+    Raises ConfigError if the value does not fit. Its message begins with `where`, the name of the
+    value. It hints at the most similar choice, or else gives `hint`.
     """
-    if NoneType in members(kind) and str(value).lower() == "none":  # help prints None
+    if NoneType in members(kind) and str(value).lower() == "none":  # help shows None as `none`
         return None
     try:
         found = read(kind, value, TOML, text=text)
@@ -632,7 +640,10 @@ def toml(path: Path, hint: str = "docs/configuration.md has an example") -> dict
 
 
 def leaves(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of a file's table by dotted key."""
+    """Yield the dotted key and the value of each setting in the `table` of a file.
+
+    `within` is put before each key.
+    """
     for name, value in table.items():
         key = f"{within}{name}"
         if key in (*SECTIONS, *OPTIONS) and isinstance(value, dict):
