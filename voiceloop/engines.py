@@ -14,8 +14,8 @@ Engines register by entry point, the built-in ones too. The group is `voiceloop.
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The registered object is
 called with the matching section of the configuration, and returns the engine. A recogniser,
 language model or synthesizer may have settings of its own. Then its object has a struct `Options`,
-a subclass of `voiceloop.schema.Object`, and the user's values are the second argument. The module
-of an engine may have a function `footprint(config, device)`. It yields a
+a subclass of `voiceloop.schema.Object`. The second argument is an instance of it with the user's
+values. The module of an engine may have a function `footprint(config, device)`. It yields a
 `voiceloop.memoryplan.MemoryPart` for everything that takes memory on a device of that type, such as
 `cpu`. Engines are imported only when they are chosen.
 """
@@ -130,8 +130,8 @@ class AsrJob:
     final: bool
     """True if the user is silent and may have finished, so the words are urgent."""
     decode: Callable[[str | None], Sequence[Word]]
-    """A function that decodes `pcm` in a language; None has the meaning of
-    `AsrRequest.language`."""
+    """A function that decodes `pcm` in a language, one of `Asr.languages`. None is the configured
+    language; if that is `auto`, the language is detected."""
     accept: Callable[[Sequence[Word]], Transcript]
     """A function that takes the words, and returns the transcript of the turn."""
 
@@ -164,7 +164,7 @@ class AsrSession(Protocol):
 
     @property
     def hypothesis(self) -> str:
-        """Return all words of the turn as the newest decode has them."""
+        """Return the words of the whole turn, as the newest decode recognised them."""
         ...
 
     def feed(self, frame: AudioFrame) -> None:
@@ -195,7 +195,7 @@ class AsrSession(Protocol):
         ...
 
     def next_job(self) -> AsrJob | None:
-        """Return the job to do now, or None. Its words must be passed to its `accept`."""
+        """Return the job to do now, or None. Pass the words of the job to the job's `accept`."""
         ...
 
 
@@ -294,8 +294,9 @@ class Conversation(Protocol):
     def end_of_turn_probability(self) -> float | None:
         """Return the probability that the user's turn ends after the newest text.
 
-        That is the text of the last `prefill`. From the first step of a `reply` on it is the text
-        of that call, without its final punctuation. None if the engine does not know.
+        The newest text is the text of the last `prefill`. Once a `reply` has taken its first step,
+        it is the text of that `reply` without its final punctuation. Returns None if the engine
+        does not know.
         """
         ...
 
@@ -318,27 +319,27 @@ class Conversation(Protocol):
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
         """Begin replies to what the user may say in `turn`, if it begins with `text`.
 
-        Once a reply was heard to its end, `turn` may be the next one, not yet begun. A step
-        gives the number of tokens so far; the last steps give the begun replies, the likeliest
-        first. They do not change the real reply, which only comes sooner if it was begun here. Any
-        other call ends this work. None if the engine begins nothing ahead. This is called on the
-        event loop.
+        Once a reply was heard to its end, `turn` may be the next one, which has not begun yet. A
+        step gives the number of tokens so far; the last steps give the begun replies, the likeliest
+        first. The real reply does not change. It comes sooner if it begins like one of them. Any
+        other call ends this work. Returns None if the engine begins nothing ahead. This is called
+        on the event loop.
         """
         ...
 
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
         """Answer `text`, the user's whole turn, with `reply`, which does not come from the model.
 
-        Nothing is computed now. At its next step the model reads both, and takes the reply for its
-        own. An empty `text` means that the user has said nothing.
+        Nothing is computed now. At its next step the model reads `text` and `reply`, as if it had
+        written the reply. An empty `text` means that the user has said nothing.
         """
         ...
 
     def catch_up(self) -> Steps[None]:
         """Extend the caches to the end of a recited reply, while it sounds.
 
-        This changes nothing but the caches, and any other call ends it. If `rewrite` has put a
-        history before the reply, the next turn need not wait until that history is read.
+        This changes nothing but the caches, and any other call ends it. The model also reads a
+        history that `rewrite` has put before the reply. So the next turn need not wait for that.
         """
         ...
 
@@ -396,8 +397,8 @@ class Llm(Protocol):
 
     name: str
     fingerprint: str
-    """A key of the model that depends on its weights and not on its path; its calibration is kept
-    under it."""
+    """A key that depends on the weights of the model and not on their path. The calibration of the
+    model is stored under this key."""
     calibrations: dict[str, Calibration | None]
     """The calibration of its end probabilities, by language code. None for a language in which they
     judge ends no better than the last word does. A language without an entry is not calibrated
@@ -408,7 +409,8 @@ class Llm(Protocol):
     system: str
     """The default system prompt of conversations; empty: none."""
     metered: bool
-    """True if tokens may have to be paid for. Then no reply is begun that may not be wanted."""
+    """True if the user may have to pay for tokens. Then no reply that may be dropped is begun,
+    unless `turns.max_guesses` has a number."""
 
     def conversation(self, *, system: str | None = None, seed: int | None = None) -> Conversation:
         """Begin a conversation. `system` and `seed` replace the configured ones if given."""
@@ -437,8 +439,8 @@ class Tts(Protocol):
     def language(self, voice: str | None = None) -> str:
         """Return the code of the language that `voice` speaks, such as `en-us`.
 
-        Numbers and symbols of a clause are written out in it. Empty if the engine does not know;
-        None is the configured voice.
+        None is the configured voice. Numbers and symbols of a clause are written out in this
+        language. Returns an empty text if the engine does not know it.
         """
         ...
 
@@ -447,8 +449,8 @@ class Tts(Protocol):
     ) -> Steps[SpeechChunk]:
         """Speak a clause, in chunks; the last has `last` set.
 
-        `voice` is one that `check_voice` accepts; None is the configured one. `speed` multiplies
-        the configured pace. It is 1 unless the engine `paces`.
+        `voice` is a name that `check_voice` accepts; None is the configured voice. `speed`
+        multiplies the configured pace. It is always 1 if `paces` is False.
         """
         ...
 
@@ -468,8 +470,8 @@ FIRST, LATER, IDLE = 0, 10, 1000
 """Levels. `FIRST`: committed work and final decodes. `LATER`: guesses and partial decodes.
 `IDLE`: work in idle time.
 
-A committed reply with audio to play is between the first two: one level later for each second of
-that audio.
+The level of a committed reply rises from `FIRST` towards `LATER`: by one for each second of its
+audio that is ready to be played.
 """
 
 URGENT, GUESS, IN_IDLE_TIME = Priority(FIRST), Priority(LATER), Priority(IDLE)
@@ -557,7 +559,10 @@ def configured(config: Config) -> Iterator[tuple[Kind, str, object]]:
 
 
 NO_REPORTS = "ORT_DISABLE_TELEMETRY"
-"""The variable with which ONNX Runtime sends no reports, which it does from 1.29 on."""
+"""The environment variable that stops ONNX Runtime from reporting its use to its makers.
+
+Versions from 1.29 on report it by default.
+"""
 _importing = Lock()
 """Serialises imports, since engines are loaded on a thread each. If two threads import modules that
 import each other, Python avoids a deadlock by giving one of them a half-imported module."""
@@ -604,8 +609,7 @@ def options_of(kind: Kind, name: str) -> type[Object] | None:
 
 
 def check(kind: Kind, name: str, config: object) -> None:
-    """Raise ConfigError if no engine is called `name`, or if the settings of the engine's own are
-    wrong."""
+    """Raise ConfigError if no engine is called `name`, or if its own settings are wrong."""
     _read_options(kind, name, config, options_of(kind, name))
 
 
@@ -625,7 +629,10 @@ def name_of(make: Callable[..., object]) -> str:
 
 
 def build(kind: Kind, make: Callable[..., object], config: object) -> object:
-    """Build an engine that a program brings, as `load` builds one that is registered."""
+    """Build an engine that a program brings. `make` is its class or function.
+
+    Raises ConfigError for wrong settings of the engine's own, and any EngineError of the engine.
+    """
     options = _read_options(kind, name_of(make), config, getattr(make, "Options", None))
     return _built(make, config, options)
 

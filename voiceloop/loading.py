@@ -1,8 +1,8 @@
 """Loads the configured engines, each on a thread of its own, and warms them up.
 
-This module makes each engine do its kind of work once, since a first call is many times slower than
-the next. Loading and warming up run on the thread that the engine will use later. Libraries set up
-their state for each thread, and on a GPU for the stream of the thread.
+To warm an engine up is to make it work once, since a first call is many times slower than the next.
+Loading and warming up run on the thread that the engine will use later. Libraries set up their
+state for each thread, and on a GPU for the stream of the thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from time import perf_counter  # noqa: TID251 -- there is no loop yet, whose clock it is
+from time import perf_counter  # noqa: TID251 -- no event loop runs yet, so there is no clock of it
 from typing import Any, cast
 
 import numpy as np
@@ -46,14 +46,15 @@ from voiceloop.tts.known import check_voice
 from voiceloop.types import Clause, Pcm, Span
 
 WARM_STEPS = 8
-"""Number of steps with tokens that are taken to warm a language model up. They are some rounds, but
-no whole reply."""
+"""Number of steps with tokens that warm a language model up: several rounds of a reply."""
 WARM_WINDOWS = 8
 """Number of windows that warm the VAD up. Its cost is the time of the quickest window, since other
 engines load at the same time and slow it down."""
 AT_ONCE_S = 0.001
-"""If the VAD computes for at most this time for each window, in seconds, it runs on the event loop,
-which it blocks meanwhile."""
+"""Longest time in seconds that a VAD may need for a window if it is to run on the event loop.
+
+It blocks the event loop for that time. A slower VAD runs on its own thread.
+"""
 
 
 def load_asr(config: Config) -> Asr:
@@ -157,7 +158,7 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
 
 
 def warm_vad(vad: Vad) -> tuple[Vad, float]:
-    """Return the VAD and the seconds that one window takes."""
+    """Warm the VAD up. Return it and the time of its quickest window, in seconds."""
     taken, window = list[float](), _noise(vad.frame)
     for _ in range(WARM_WINDOWS):
         begun = perf_counter()

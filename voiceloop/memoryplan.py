@@ -1,4 +1,4 @@
-"""Adds up the memory that is needed on one device, and finds a change with which it fits."""
+"""Adds up the memory that is needed on one device, and finds a smaller choice that fits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from voiceloop.catalog.cards import size
 
 MARGIN = 0.1
-"""Share of an estimate by which it may be too high. A plan is refused only if it would not fit with
-its estimates reduced by this share."""
+"""Share of the needed memory by which its estimate may be too high. A plan is refused only if it
+does not fit even after this share is subtracted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class MemoryPart:
 
     name: str
     bytes: int
-    """Bytes of one of them."""
+    """Bytes that it takes once."""
     count: int = 1
 
     @property
@@ -33,7 +33,7 @@ class MemoryPart:
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """A change of settings, as a hint, and the parts that would be needed then."""
+    """A hint to change settings, and the parts that would be needed after that change."""
 
     hint: str
     parts: tuple[MemoryPart, ...]
@@ -48,7 +48,7 @@ class MemoryPlan:
     """Free bytes of the device; None if unknown."""
     parts: tuple[MemoryPart, ...]
     taken: int = 0
-    """Bytes of the parts that this process has taken already, so they need not be free."""
+    """Bytes of `parts` that this process has taken already. They need not be free."""
 
     @property
     def needed(self) -> int:
@@ -66,8 +66,10 @@ class MemoryPlan:
         return f"needs about {size(self.needed)} on {self.device}{free}: {parts}"
 
     def instead(self, changes: Iterable[PlanChange]) -> str:
-        """Return the hint of the first of `changes` whose parts fit, without counting on the
-        margin; empty if none does."""
+        """Return the hint of the first change whose parts fit, without subtracting the margin.
+
+        Returns an empty text if none fits, and the first hint if `free` is unknown.
+        """
         for change in changes:
             if self.free is None or total(change.parts) - self.taken <= self.free:
                 return change.hint

@@ -1,4 +1,4 @@
-"""Finds the device that a setting names or the best one, its free memory, and a stream on it.
+"""Finds the device for a model and its free memory, and gives threads streams on it.
 
 This module does not know what runs there.
 """
@@ -46,10 +46,10 @@ def torch_device(
 def own_stream(device: torch.device, priority: int = USUAL) -> None:
     """Give this thread a CUDA stream of its own for all its later work of torch on `device`.
 
-    By default torch puts all work of a process on one stream, so models wait for each other, and
-    CTranslate2's streams wait for that one too. An engine of torch calls this on the thread on
-    which it is loaded and will run, before it puts anything on the device. Other devices have no
-    streams; there this does nothing.
+    By default torch puts all work of a process on one stream, so its models wait for each other.
+    The streams of CTranslate2 wait for that default stream too. An engine of torch calls this on
+    the thread on which it is loaded and will run, before it puts anything on the device. Other
+    devices have no streams; there this does nothing.
     """
     if device.type == "cuda":
         import torch
@@ -132,7 +132,7 @@ def _text(path: Path) -> str:
 def memory_for(what: str, hint: str) -> Iterator[None]:
     """Raise OutOfMemory in place of any error within the context that means too little memory.
 
-    The message says that `what` does not fit.
+    The message says that `what` does not fit; `hint` tells the user what to do.
     """
     try:
         yield

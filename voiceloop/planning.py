@@ -33,9 +33,9 @@ def check_memory(
 ) -> MemoryPlan:
     """Return the memory plan of the language model's device, with the other engines on it.
 
-    The engines of the kinds in `own` are not counted: a program brings them.
-    Raises OutOfMemory, with a smaller choice as the hint, if the plan does not fit, and the errors
-    of `Models.of`.
+    `free_on` returns the free bytes of a device. The engines of the kinds in `own` are not counted,
+    since a program brings them. Raises OutOfMemory if the plan does not fit; the hint names a
+    smaller choice. Also raises the errors of `Models.of`.
     """
     models = Models.of(config.llm)
     device = models.device

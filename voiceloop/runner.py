@@ -2,9 +2,11 @@
 
 `ModelThread` is the Runner of production. Each model has a thread, so a long step never stops the
 event loop, and steps of one model never run in parallel. The thread loads its model too, since
-libraries set up much of their state per thread. `InlineRunner` executes the same steps on the event
-loop, and sleeps for the cost that a scripted engine states: while a thread computes, a virtual
-clock would find nothing to do and jump ahead. Neither knows what a step does.
+libraries set up much of their state per thread.
+
+`InlineRunner` is the Runner for a virtual clock, which would jump ahead while a thread computes. So
+it executes the steps on the event loop, and sleeps for the cost that a scripted engine states.
+Neither runner knows what a step does.
 """
 
 from __future__ import annotations
@@ -107,9 +109,9 @@ class _Quiet:
 class ModelThread(Generic[M]):
     """A thread that loads one model and executes its steps, by priority and order of arrival.
 
-    It starts at once, as a daemon, so an interrupted program does not wait for it. Use it as a
-    context manager once the model is loaded; leaving the context waits for the running step. Its
-    methods are called on one asyncio event loop.
+    The thread starts at once, as a daemon, so an interrupted program does not wait for it. Use this
+    object as a context manager once the model is loaded. Leaving the context waits for the running
+    step. Call the methods on one asyncio event loop.
     """
 
     def __init__(self, name: str, load: Callable[[], M]) -> None:
@@ -117,8 +119,8 @@ class ModelThread(Generic[M]):
         self.model: Future[M] = Future()
         """The result of `load`, or its error."""
         self.waited: Callable[[str, float], None] = lambda name, seconds: None
-        """A function that is called on the thread with its name and the seconds that a job waited
-        for it."""
+        """A function that the thread calls before each job. The arguments are the name of this
+        object and the seconds for which the job has waited."""
         self._quiet = _Quiet(perf_counter)
         self._jobs: list[_Job] = []
         """Waiting jobs. There are few, a handful for each busy session, so a list is searched."""
@@ -253,9 +255,9 @@ def _settle(done: asyncio.Future[Any], deliver: Callable[[Any], None], outcome: 
 async def in_background(job: Callable[[], T], unwanted: Callable[[T], None]) -> T:
     """Run `job` on a daemon thread and return its result.
 
-    If the call is cancelled, `job` runs to its end, and its result is passed to `unwanted` there. A
-    program that ends meanwhile waits `LOADING_S` seconds at most. Raises VoiceloopError if the
-    event loop is not asyncio's.
+    If the call is cancelled, `job` runs to its end. Then `unwanted` is called with its result, on a
+    daemon thread too. A program that ends meanwhile waits `LOADING_S` seconds at most. Raises
+    VoiceloopError if the event loop is not asyncio's.
     """
     try:
         loop = asyncio.get_running_loop()
@@ -320,7 +322,7 @@ class InlineRunner:
         self._busy = False
 
     async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run `job` now, or once the step that occupies the runner is over."""
+        """Run `job` on the event loop, when no other step runs and none more urgent waits."""
         await anyio.lowlevel.checkpoint()  # as on a thread, a cancelled call does not begin
         with self._quiet.until_done(priority):
             return await self._step(job, priority)

@@ -87,11 +87,13 @@ class Session:
 
         With `full_duplex` the user is heard during a reply and can interrupt it. `overlap` can
         leave out parallel and early work, for measurements. `detector` replaces the speech detector
-        of the settings. `conversation` is one to continue, with its `skills`; the caller closes it.
-        The language model may call the tools in `toolbox`. With `ends`, the session ends when a
-        goodbye has been spoken to the user. A `greeting` is spoken when the session begins. `kept`
-        is called with each exchange that is over, if the conversation is kept for later. `core` is
-        `receive`, or a function that also records its calls.
+        of the settings. `conversation` continues an earlier conversation, and `skills` are those of
+        that conversation; the caller closes it. By default a new one begins. The language model may
+        call the tools in `toolbox`. With `ends`, the session ends when a goodbye has been spoken to
+        the user. A `greeting` is spoken when the session begins. `kept` is called with each
+        exchange that is over, if the conversation is kept for later. `wall_clock` returns the
+        present date and time; by default those in `config.timezone`. `core` is `receive`, or a
+        function that also records its calls.
         """
         self._core = core
         self._wall_clock = wall_clock or partial(wall_time, config.timezone)
@@ -110,7 +112,7 @@ class Session:
         self._greeting = greeting
         self._kept = kept
         self._aside: list[StageSpan] = []
-        """Work between turns, which the record of the next turn will contain."""
+        """Work between turns. The record of the next turn to end will contain it."""
         self._history = History(self._resources)
         self._listener = Listener(microphone, self._resources, config, detector)
         guesses = config.turns.max_guesses
@@ -131,16 +133,16 @@ class Session:
         self._work: dict[int, TurnTasks] = {}
         """All work in progress, by turn."""
         self._answering: int | None = None
-        """The number of the turn that the client's last request concerns; None without a turn."""
+        """The number of the turn that the present request concerns; None if it concerns no turn."""
         self._tasks: TaskGroup | None = None
         self._lasting: TaskGroup | None = None
         """The task group of tools that outlive their reply; None before `run`."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Converse until the microphone ends or a goodbye was spoken. Then wait until all turns are
-        over, and the tools that outlive their reply.
+        """Converse until the microphone ends or a goodbye was spoken.
 
-        `task_status` is told when requests can be made.
+        Then wait until all turns are over and all tools that outlive their reply have returned.
+        `task_status` is started once requests can be made.
         """
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
@@ -185,12 +187,15 @@ class Session:
 
     @property
     def conversation(self) -> Conversation:
-        """Return the conversation with the language model."""
+        """Return the conversation of the language model: its token ids and caches."""
         return self._resources.conversation
 
     @property
     def sounding(self) -> SpokenExchange | None:
-        """Return the exchange whose reply was committed last; None once its turn is over."""
+        """Return the exchange of the present reply, as far as the user has heard it.
+
+        None if the reply is not committed, and once its turn is over.
+        """
         player = self._resources.player
         work = self._work.get(player.turn)
         if work is None or work.reply is None or not work.reply.gate.committed:
@@ -198,8 +203,11 @@ class Session:
         return sounding(work.reply, player.heard())
 
     def note_work(self, name: str, since: float, until: float, **facts: float | str) -> None:
-        """Record work of the language model that belongs to no turn. It becomes part of the next
-        turn's record."""
+        """Record work of the language model that belongs to no turn.
+
+        `since` and `until` are in seconds of the event loop's clock. The work becomes part of the
+        record of the next turn that ends.
+        """
         self._aside.append(StageSpan(Lane.DECODE, name, since, until, facts))
 
     @property
@@ -223,14 +231,14 @@ class Session:
         self._send(inputs.Forget())
 
     def end_turn(self, ended: TurnEnded) -> bool:
-        """End the turn that is being heard. Returns False if there is none."""
+        """End the turn that is being heard, as `ended` says. Returns False if there is none."""
         if self._listener.work is None:
             return False
         self._send(self._listener.note(ended, anyio.current_time()))
         return True
 
     def write(self, text: str, options: Options | None = None) -> int | None:
-        """Take `text`, which the user has written, as a turn of its own. Returns its number."""
+        """Take `text`, which the user has written, as a turn. Returns the number of the turn."""
         return self._request(inputs.Write(text, options))
 
     def answer_calls(
@@ -248,11 +256,17 @@ class Session:
         return self._request(inputs.Respond(options))
 
     def cancel(self, turn: int | None = None) -> int | None:
-        """End the current reply, or only one to `turn`. Returns the number of its turn or None."""
+        """End the current reply; with `turn`, only if it answers that turn.
+
+        Returns the number of the turn that it answered, or None if no reply was ended.
+        """
         return self._request(inputs.Cancel(turn))
 
     def announce(self, text: str) -> int | None:
-        """Say `text` as soon as nothing else is said. Returns the number of its turn."""
+        """Say `text` as soon as nothing else is being said.
+
+        Returns the number of its turn, or None if the language model is not used (`conduct`).
+        """
         return self._request(inputs.Announce(text))
 
     def repeat(self) -> None:
@@ -277,8 +291,8 @@ class Session:
     # ---- reports go to the core, and its actions are carried out
 
     def _send(self, report: inputs.Input) -> None:
-        """Pass a report to the core and carry out its actions, then do the same with every report
-        that follows from them."""
+        """Pass a report to the core and carry out the actions. Then pass on each report that
+        follows from an action, in the same way."""
         reports = deque([report])
         while reports:
             for action in self._decide(reports.popleft()):

@@ -23,7 +23,8 @@ next step may need.
 """
 
 _share, _all = 0, 0
-"""Threads for small and for large work; 0 if the user has set `OMP_NUM_THREADS`."""
+"""Threads for small work and for large work. Both are 0 before `bound_threads`, and if the user has
+set `OMP_NUM_THREADS`."""
 _working = 0
 """Number of models that compute at this moment."""
 _counting = Lock()
@@ -39,9 +40,9 @@ def available_cores() -> int:
 def bound_threads(threads: int) -> None:
     """Limit the threads of torch, ctranslate2 and onnxruntime before any of them is imported.
 
-    Each gets `threads`, or if that is 0 half of the cores. Then large work of torch and llama.cpp
-    may take all cores. By default each library would take every core. OMP_NUM_THREADS and
-    OMP_WAIT_POLICY of the user stay.
+    Each library gets `threads` threads. If `threads` is 0, each gets half of the cores, and large
+    work of torch and llama.cpp may take all cores. Without this call each library would take every
+    core. If the user has set OMP_NUM_THREADS or OMP_WAIT_POLICY, that value stays.
     """
     global _share, _all
     import numpy as np  # noqa: F401 -- loads OpenBLAS, whose pool is limited below
@@ -59,10 +60,10 @@ def bound_threads(threads: int) -> None:
 
 
 def small_work() -> None:
-    """Give torch the threads for small work on this thread from now on, if torch is imported.
+    """Let torch use only the share for small work on this thread from now on, if it is imported.
 
-    By default a new thread gets the number that any thread has set last. That would be all cores
-    while another thread is in `all_cores`.
+    By default torch on a new thread takes the number that any thread has set last. That would be
+    all cores while another thread is in `all_cores`.
     """
     if _share and "torch" in sys.modules:
         import torch

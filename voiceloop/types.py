@@ -1,7 +1,7 @@
-"""The values that flow between stages: frozen, small, and free of behaviour.
+"""Defines the values that pass between stages. They are small and frozen, and do no work.
 
-Values of a turn carry its number, and consumers drop values of other turns. So cancellation also
-covers values that are already in flight. This module imports nothing but numpy.
+A value of a turn has the number of the turn. Consumers drop values of other turns. So a cancelled
+turn has no effect even if some of its values are still queued. This module imports only numpy.
 
 Positions in audio are counted in samples of its stream. Moments and durations of work are in
 seconds of the event loop's clock.
@@ -93,7 +93,7 @@ class TokenBurst:
     """For each id, the number of characters of `text` up to the end of its token. Empty if unknown;
     then each token counts as an equal part of the text."""
     facts: Mapping[str, float] = field(default_factory=dict[str, float], repr=False, hash=False)
-    """More figures of this step for the trace, by name."""
+    """Other measurements of this step for the trace, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class SpeechChunk:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A line for the user: a warning, a fallback, why a turn failed."""
+    """A line for the user, e.g. a warning, or the reason why a turn failed."""
 
     text: str
 
@@ -215,11 +215,12 @@ class Calibration:
     incomplete_below: float
     """Probability below which the user has evidently not finished. In between, it is uncertain."""
     complete_ms: int
-    """Shortest silence that ends an evidently complete turn, in ms; longer for less certain
-    models."""
+    """Shortest silence that ends an evidently complete turn, in ms. The less certain the model, the
+    longer it is."""
     shift: float = 0.0
-    """Amount by which the log-odds of an end are higher in later turns than in the first. It is
-    subtracted from those of later turns before they are compared with the bounds above."""
+    """Amount by which the log-odds of an end are higher in later turns than in the first turn. It
+    is subtracted from the log-odds of later turns. Then these are compared with the bounds
+    above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ class StageSpan:
 
 @dataclass(frozen=True, slots=True)
 class TurnTrace:
-    """The record of one turn; every report of latency is read from it."""
+    """The record of one turn. All reports of latency come from such records."""
 
     turn: int
     marks: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -284,7 +285,7 @@ Event = Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | Floor
 
 
 def spaced(texts: Iterable[str]) -> str:
-    """Join texts. A space is put between two of them if neither has whitespace there."""
+    """Join texts. A space is put between two texts if neither has whitespace where they meet."""
     joined = ""
     for text in filter(None, texts):
         apart = not joined or joined[-1].isspace() or text[0].isspace()
