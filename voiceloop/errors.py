@@ -9,7 +9,7 @@
     │   ├── ModelNotFound      no model under that name or folder
     │   ├── ModelCorrupt       the files are there but damaged or of the wrong kind
     │   └── OutOfMemory        the model does not fit
-    └── ProtocolError          a peer said something that the wire does not allow
+    └── ProtocolError          a peer sent something that the protocol does not allow
 
 The command line prints each of these as one line and a hint, without a traceback, and exits with
 status 2. Any other exception that reaches the user is a defect of voiceloop.
@@ -45,7 +45,7 @@ Code = Literal[
     "unsupported_event",
     "unsupported_parameter",
 ]
-"""The codes of errors on the wire: OpenAI's own where its API has one."""
+"""The codes of error events: OpenAI's code where its API has one for the error."""
 
 
 class VoiceloopError(Exception):
@@ -108,8 +108,10 @@ without room for their stack.
 
 
 def first_cause(error: Exception) -> Exception:
-    """Return the first exception in nested groups of exceptions, such as anyio's task groups raise;
-    `error` itself if it is no group."""
+    """Return the first exception in the group `error`, or `error` itself if it is no group.
+
+    Task groups of anyio raise such groups, which may be nested.
+    """
     while isinstance(error, ExceptionGroup):
         error = cast("ExceptionGroup[Exception]", error).exceptions[0]
     return error
@@ -126,7 +128,7 @@ def tells_of_no_memory(error: BaseException) -> bool:
 
 
 class ProtocolError(VoiceloopError):
-    """A message of a peer that the wire does not allow."""
+    """A message of a peer that the protocol does not allow."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Parses the command line: which command, its own arguments, and its settings.
 
-The command line is split into texts. They are read in the same way as the values of a file, so
-mistakes get the same messages. Flags that name a setting (`--asr.model base.en`) are one more layer
-of the configuration. This module does not know what the commands do.
+Values on the command line are converted as the values of a file are, so mistakes get the same
+messages. Flags that name a setting (`--asr.model base.en`) win over the files. This module does not
+know what the commands do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SETTINGS = {*KEYS, "config"}
 
 
 def written(metavar: str) -> Meta:
-    """Return a mark for the type of an argument: the word for its value in help, such as FILE."""
+    """Return a mark for the type of an argument. Help shows `metavar`, e.g. FILE, for its value."""
     return Meta(extra={"metavar": metavar})
 
 
@@ -73,7 +73,7 @@ Commands = dict[str, tuple[type[Command], Callable[[Any], int]]]
 
 
 class Argument(Struct, frozen=True):
-    """An argument of a command's own."""
+    """An argument that belongs to one command, unlike settings."""
 
     field: str
     hint: Any
@@ -94,13 +94,16 @@ class Argument(Struct, frozen=True):
 
     @property
     def options(self) -> list[str]:
-        """Return the options that set it, without their dashes; empty if it is positional."""
+        """Return the options that set the argument, without dashes, e.g. `play` and `no-play`.
+
+        Empty if the argument is positional.
+        """
         name = self.field.rstrip("_").replace("_", "-")  # `from_` stands for `--from`
         return [] if self.positional else [name, f"no-{name}"] if self.is_flag else [name]
 
     @property
     def usage(self) -> str:
-        """Return the argument as help writes it."""
+        """Return the argument as help writes it, e.g. `--out R.wav`."""
         if self.positional:
             return self.metavar
         return f"--{self.options[0]}" + f" {self.metavar}" * (not self.is_flag)
@@ -157,11 +160,12 @@ def parse(
 ) -> C | Help:
     """Parse `argv` (without the program's name) as one of `commands`, or as a request for help.
 
-    A name may have two words; then the second may be written as an option: `bench --compare` is
-    `bench compare`. `files` replaces the user's file and ./voiceloop.toml. Raises ConfigError, with
-    the nearest name, for an unknown command, option or setting. Also raises it for a value that
-    does not fit, a missing argument, and one too many. With `--help` only an unknown command is an
-    error.
+    The name of a command may have two words. The second word may be written as an option, e.g.
+    `bench --compare` for `bench compare`. `files` replaces the user's file and ./voiceloop.toml.
+
+    Raises ConfigError, with the nearest name, for an unknown command, option or setting. Also
+    raises it for a value that does not fit, a missing argument, and an argument too many. With
+    `--help` only an unknown command is an error.
     """
     options = list(takewhile(lambda argument: argument != "--", argv))
     named = _named(commands, options)

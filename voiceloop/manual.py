@@ -22,14 +22,14 @@ from voiceloop.flags import PROGRAM, Command, Help, arguments, metavar
 from voiceloop.schema import Object, default_of, hints_of, is_struct
 
 LINES = 23
-"""Maximum lines of help: those of a terminal of 80 columns and 24 lines, without the prompt's."""
+"""Maximum lines of help. A terminal of 24 lines shows them all, and the next prompt."""
 OFTEN = (
     *("preset", "asr.language", "llm.target", "tts.voice", "tts.speed", "asr.model"),
     *("tts.engine", "llm.system", "server.max_sessions"),
 )
 """The settings that people change most. Help shows those that a command uses, as many as fit."""
 COLUMN = 28
-"""The last column at which the meanings may begin; a longer usage has a line of its own."""
+"""The last column at which meanings may begin. A usage that reaches it gets a line for itself."""
 
 
 class ManualEntry(NamedTuple):
@@ -42,9 +42,10 @@ class ManualEntry(NamedTuple):
 
 
 Groups = Mapping[str, Mapping[str, str]]
-"""First words of commands by title, each with a description.
+"""The list of commands: for each title, the first words of commands with their descriptions.
 
-The description is empty for a word that is a whole command; its class has it.
+If the first word is a whole command, its description is empty here. Then the docstring of the
+command's class is shown.
 """
 
 
@@ -88,7 +89,7 @@ def family(name: str, commands: Mapping[str, type[Command]], groups: Groups, wid
 
 
 def page(kind: type[Command], request: Help, width: int) -> str:
-    """Return the help of a command, with the current values of the settings."""
+    """Return the help of the command `kind`, with the current values of the settings."""
     own = _own(kind)
     usage = " ".join(argument.usage for argument in arguments(kind) if argument.required)
     head = [f"usage: {PROGRAM} {request.name} {usage}{' ' * bool(usage)}[OPTIONS]", ""]
@@ -179,7 +180,10 @@ def _setting(key: str, settings: Config) -> ManualEntry:
 
 
 def _of_engine(section: str, settings: Config) -> Iterable[ManualEntry]:
-    """Yield an entry for each setting of the engine's own, unless it is the default engine."""
+    """Yield an entry for each own setting of the engine that `section` configures.
+
+    The default engine has none.
+    """
     config = getattr(settings, section)
     usual = getattr(Config(), section)
     if f"{section}.options" not in OPTIONS or config.engine == usual.engine:

@@ -17,14 +17,14 @@ from typing import TextIO, cast
 from voiceloop.errors import VoiceloopError
 
 MAKER = "voiceloop"
-"""The name in a trace by which this module recognises its own files."""
+"""The name in a trace file by which this module recognises that voiceloop wrote the file."""
 
 
 def keep(inputs: Iterable[Path | None], outputs: Mapping[str, Path | None]) -> None:
     """Raise VoiceloopError if an output is one of the `inputs`, or two outputs are the same file.
 
-    `outputs` has each path by its option. Other spellings, symbolic links and hard links of a file
-    count as the same file.
+    `outputs` maps each option, such as `--out`, to its path. Other spellings, symbolic links and
+    hard links of a file count as the same file.
     """
     given = {option: path for option, path in outputs.items() if path is not None}
     for option, path in given.items():
@@ -82,8 +82,9 @@ def replacing(path: Path) -> Iterator[TextIO]:
 def part_beside(target: Path, buffering: int = -1) -> BufferedWriter:
     """Create a file in the folder of `target`, which can replace `target` once it is written.
 
-    Its `name` is its path. Raises OSError. No existing file is opened and no link is followed,
-    since others may have put one into a shared folder.
+    The `name` of the returned file is its path, and `buffering` is that of `open`. No existing file
+    is opened and no link is followed: in a shared folder, another user may have made a file or a
+    link with this name. Raises OSError.
     """
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     part.unlink(missing_ok=True)  # left by an earlier process with the same id

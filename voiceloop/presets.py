@@ -1,4 +1,4 @@
-"""The presets, the best first: what each is good for, and which machine it needs.
+"""Lists the presets, the best first: what each is good for, and which machine it needs.
 
 `config.PRESETS` has their models. This module measures nothing.
 """
@@ -18,7 +18,7 @@ class Preset:
     name: str
     good_for: str
     cores: int = 1
-    """Cores of the processor; with fewer it is slow."""
+    """Number of processor cores. With fewer cores the preset runs, but slowly."""
     memory: int = 0
     """Minimum memory of the machine, in bytes."""
     gpu: int = 0

@@ -55,7 +55,10 @@ async def _play(sound: Iterable[Pcm], resampler: Resampler, card: SoundcardSpeak
 
 
 def _sound(tts: Tts, text: str) -> Iterator[Pcm]:
-    """Yield the audio of `text`, chunk by chunk, cut into clauses as a reply is."""
+    """Cut `text` into clauses, as a reply is cut, and yield its audio chunk by chunk.
+
+    Raises VoiceloopError at the end if there was no audio.
+    """
     said = 0
     for clause in cut(text, language(tts.language())):
         for chunk in tts.synthesize(clause):

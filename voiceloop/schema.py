@@ -1,11 +1,11 @@
 """Converts values from outside to typed objects, or raises one clear error.
 
-Everything that is read uses this module: settings, options, events of the wire. A msgspec struct
-describes an object: a field's name is the key, its annotation the type with its bounds, its default
-the value of an absent key, its docstring the meaning. msgspec converts. If it refuses, type and
-value are walked together to find the innermost fault. The error says what was expected, what came
-instead, and what was probably meant, in the `Wording` of the reader. This module reads neither text
-nor files.
+Settings, options and events of the wire are read with this module. A msgspec struct describes an
+object: the name of a field is the key, its annotation is the type with its bounds, its default is
+the value of an absent key, and its docstring is the meaning. msgspec converts the values. If it
+refuses one, this module looks for the innermost part that does not fit its type. The error says
+what was expected, what was given, and what was probably meant. Its words are those of a `Wording`.
+This module reads neither text nor files.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ Texts = Annotated[
 ]
 
 TOLD = Meta(extra={"told": True})
-"""Marks a field that only the server sets; a peer that sends it back changes nothing."""
+"""Marks a field that only the server sets. A value that a peer sends for it is ignored."""
 LOCAL = Meta(extra={"local": True})
 """Marks a field that is not on the wire."""
 
 REFUSED = (ValidationError, UnicodeEncodeError)
-"""The errors of msgspec for a wrong value; the second for text that is not valid UTF-8."""
+"""The errors that msgspec raises for a wrong value; the second is for text with lone surrogates."""
 LONGEST_NAME = 64
-"""Maximum length of a text that is compared with keys and choices; none of these is longer."""
+"""Maximum length of a text that is compared with keys and choices. No key or choice is longer."""
 MOST_NAMED = 12
-"""Maximum number of names that a hint lists if none is similar."""
+"""Maximum number of names that a hint lists if none is similar to the wrong name."""
 
 
 def instead(hint: str) -> Meta:
-    """Return a mark for a type: the hint to give if a value is not supported."""
+    """Return a mark for a type. Errors for a value that is not supported give this `hint`."""
     return Meta(extra={"instead": hint})
 
 
@@ -75,7 +75,7 @@ class Mistake(ValueError):
     def __init__(
         self, problem: str, hint: str = "", *, code: Code = "invalid_value", path: Path = ()
     ) -> None:
-        super().__init__(problem)  # in the message the value's name comes first
+        super().__init__(problem)  # the reader puts the name of the value before it
         self.hint = hint
         self.code: Code = code
         self.path = path
@@ -83,7 +83,7 @@ class Mistake(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a reader's error messages."""
+    """The words of error messages about one kind of source, such as JSON or TOML."""
 
     shown: Callable[[object], str]
     """A function that writes a value on one line."""
@@ -129,10 +129,10 @@ TOML = Wording(
 
 
 def read(kind: Any, value: object, words: Wording, *, text: bool = False) -> Any:
-    """Convert `value` to type `kind`; with `text`, numbers may be texts.
+    """Convert `value` to type `kind`. With `text`, numbers may be texts.
 
-    Raises Mistake if the value does not fit. A class that msgspec does not know is called with the
-    value, and may raise Mistake too.
+    Raises Mistake, in the given `words`, if the value does not fit. A class that msgspec does not
+    know is called with the value, and may raise Mistake too.
     """
     try:
         return msgspec.convert(value, kind, strict=not text, dec_hook=_made)
@@ -141,10 +141,10 @@ def read(kind: Any, value: object, words: Wording, *, text: bool = False) -> Any
 
 
 def tidied(hint: Any, value: Any) -> Any:
-    """Return `value`, which will be read as type `hint`, without entries that have no effect.
+    """Return `value` without entries that have no effect when it is read as type `hint`.
 
-    These are nulls under optional keys whose type has no null, and the keys that an object's class
-    lists in `tunes`, which are ignored.
+    A null has no effect for an optional key whose type has no null: the key counts as absent. Keys
+    that the class of an object lists in `tunes` are ignored.
     """
     if isinstance(value, list):
         inner = {step: kind for one in members(hint) for kind, _, step in _entries(one, value)}
@@ -194,7 +194,10 @@ def _fits(hint: Any, value: object) -> bool:
 
 
 def explained(hint: Any, value: object, words: Wording, path: Path = ()) -> Mistake:
-    """Find the innermost fault of `value`, which does not fit type `hint`."""
+    """Return the mistake of the innermost part of `value` that does not fit type `hint`.
+
+    `path` leads to `value`.
+    """
     whole = any(mark.description for mark in marks(hint))
     for member in () if whole else members(hint):
         if is_struct(member) and isinstance(value, dict):
@@ -242,7 +245,7 @@ def _in_object(hint: Any, entries: dict[str, object], words: Wording, path: Path
 
 
 def mismatch(hint: Any, value: object, words: Wording, path: Path = ()) -> Mistake:
-    """Return the mistake of a `value` that as a whole does not fit type `hint`."""
+    """Return the mistake for a `value` that does not fit type `hint`, without looking into it."""
     for member in members(hint):
         if isinstance(value, str) and hasattr(member, "described"):
             try:
@@ -270,7 +273,7 @@ def mismatch(hint: Any, value: object, words: Wording, path: Path = ()) -> Mista
 
 
 def missing(path: Path) -> Mistake:
-    """Return the mistake of a required key that is absent."""
+    """Return the mistake for a required key that is absent; `path` leads to the key."""
     return Mistake("is missing", code="missing_required_parameter", path=path)
 
 
@@ -414,8 +417,10 @@ class Settings(Object, frozen=True):
     """An object whose keys can be updated one by one, also in `Settings` nested within it."""
 
     def updated(self: S, update: S) -> S:
-        """Return a copy with the values that `update` gives. The class of `update` is one that
-        `changes` has made, in which absent keys are UNSET."""
+        """Return a copy with the values that `update` gives.
+
+        The class of `update` comes from `changes`; its fields are UNSET for keys that are absent.
+        """
         given: dict[str, Any] = {}
         for name, hint in hints_of(type(self)).items():
             value = getattr(update, name)
@@ -430,7 +435,7 @@ class Settings(Object, frozen=True):
 
 
 def is_given(value: object) -> bool:
-    """Return whether `value`, of a field of an update, was given: absent keys are UNSET."""
+    """Return whether a field of an update was given. A field whose key is absent has UNSET."""
     return value is not UNSET
 
 

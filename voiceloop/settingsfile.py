@@ -25,8 +25,8 @@ WIDTH = 78
 
 
 def settings_file(settings: Config, origins: Mapping[str, str]) -> str:
-    """Return the text of the file. Settings with a default or a value of the preset are
-    comments."""
+    """Return the text of the file. A setting whose value is the default, or comes from the preset,
+    is commented out."""
     lines, section = [HEAD], ""
     for key, value in flatten(settings).items():
         owner, _, name = key.rpartition(".")

@@ -21,7 +21,7 @@ ENDING = tuple(
 )
 
 AGAIN_S = 0.01
-"""Seconds after which an interruption is raised again, if it came where none can be raised."""
+"""Seconds after which a KeyboardInterrupt is raised again, if Python dropped it in a `__del__`."""
 INTERRUPTED = "voiceloop: interrupted"
 """The message of an interrupted command."""
 
@@ -94,8 +94,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _unraised(what: sys.UnraisableHookArgs) -> None:
-    """Raise an interruption again after `AGAIN_S` if it came where none can be raised, as in a
-    `__del__`."""
+    """Handle an exception that Python cannot raise, e.g. in a `__del__`, as `sys.unraisablehook`.
+
+    If it is a KeyboardInterrupt, its signal is sent again after `AGAIN_S` seconds.
+    """
     if isinstance(what.exc_value, KeyboardInterrupt):
         threading.Timer(AGAIN_S, os.kill, (os.getpid(), _came[-1])).start()
     else:
@@ -103,7 +105,10 @@ def _unraised(what: sys.UnraisableHookArgs) -> None:
 
 
 def _let_go_of_terminal() -> None:
-    """Redirect the standard streams of a closed terminal to the null device: writing would fail."""
+    """Redirect the standard streams of a closed terminal to the null device.
+
+    Otherwise writing to them would fail.
+    """
     for descriptor in (0, 1, 2):
         if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
             os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)

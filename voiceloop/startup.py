@@ -1,7 +1,7 @@
 """Sets up the process of a command, once, when it starts.
 
-Only commands do this. A program that embeds voiceloop decides for itself. For the same setup it
-calls `configure` before it imports torch or onnxruntime.
+Only commands do this. A program that uses voiceloop as a library sets up its process itself. To get
+the same setup, it calls `configure` before it imports torch or onnxruntime.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def configure(threads: int) -> None:
 def settled(opened: AbstractContextManager[T]) -> Iterator[T]:
     """Enter `opened`, and exclude all objects that exist then from garbage collection.
 
-    They are many and long-lived. Scanning them would stop all threads for 0.1 s and more.
+    These objects are many, and they live long. Scanning them would stop all threads for 0.1 s or
+    more. After the end of the context they may be collected again.
     """
     with opened as made:
         gc.collect()

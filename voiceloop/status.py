@@ -1,6 +1,6 @@
 """Messages of a command on stderr: what it is loading, questions, and errors.
 
-They are shown before heavy modules are imported, so this module imports none of these.
+They are shown before heavy modules are imported, so this module imports no heavy one.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ def engine_names(config: Config) -> str:
 
 
 def llm_name(config: LlmConfig) -> str:
-    """Return the name of the target. If none is set for another engine than the default, return
-    the engine's name."""
+    """Return the name of the target, e.g. `qwen3-0.6b`.
+
+    Return the engine's name instead if `llm.engine` is not the default and `llm.target` is.
+    """
     usual = LlmConfig()
     unnamed = config.engine != usual.engine and config.target == usual.target
     return config.engine if unnamed else _last(config.target)
@@ -113,7 +115,7 @@ def loading(what: str, stream: TextIO) -> Iterator[None]:
 def ask(question: str) -> bool | None:
     """Ask a question in place of the status line, and return whether the user says yes.
 
-    Blocks until they answer. None without a terminal.
+    Blocks until the user answers. Returns None without a terminal.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
@@ -135,7 +137,7 @@ def _last(name: str) -> str:
 
 
 def _columns(stream: TextIO) -> int:
-    """Return the columns of a terminal without the last, since some terminals wrap a full line."""
+    """Return the number of columns of a terminal minus 1: some terminals wrap a full line."""
     try:
         columns = os.get_terminal_size(stream.fileno()).columns
     except OSError:

@@ -22,7 +22,8 @@ def keep(values: Mapping[str, str], file: Path) -> None:
     """Set `values`, texts by dotted key (`llm.target`), in `file`: all of them or none.
 
     The old value of a key is noted in a comment, if it has one line. Raises ConfigError if `file`
-    is no valid TOML, cannot be written, or cannot be changed in these keys alone.
+    is no valid TOML or cannot be written. Also raises it if the file is written in a way in which
+    these keys cannot be set without changing others.
     """
     target = file.resolve()  # replaces the target of a link, so the link stays a link
     expected = toml(target) if target.exists() else {}
@@ -82,7 +83,10 @@ def _above_what_ends(table: object) -> Iterator[None]:
 
 
 def _write(text: str, target: Path, file: Path) -> None:
-    """Replace the file by the whole text, or leave it unchanged if that fails."""
+    """Replace `target` by a file with `text`. If that fails, `target` is unchanged.
+
+    Raises ConfigError, which names `file`.
+    """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         opened = part_beside(target)

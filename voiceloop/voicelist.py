@@ -51,7 +51,7 @@ class Listed:
 
 
 def listed(config: TtsConfig, tts: Tts | None, store: ModelStore | None = None) -> list[Listed]:
-    """Return all voices, by state, language and name.
+    """Return all voices, sorted by state, then by language and name.
 
     `tts` is the configured engine, or None if its model has to be pulled.
     """
@@ -113,7 +113,7 @@ def _kokoro(files: Iterable[str]) -> list[str]:
 
 
 def _order(one: Listed) -> tuple[bool, str, str, str]:
-    """Return the sort key: by language, unknown ones last, then by model and name."""
+    """Return the sort key: language (unknown languages last), then model, then name."""
     language = one.voice.language_name
     return not language, language, one.model, one.voice.name
 
@@ -123,7 +123,10 @@ def _engine(one: Listed) -> str:
 
 
 def _flags(config: TtsConfig, engine: str) -> str:
-    """Return the flags that choose a voice of `engine`, and its model if another is configured."""
+    """Return flags that choose a voice of `engine`, e.g. `--tts.engine kokoro --tts.voice NAME`.
+
+    They also choose a model if `config` names one, since it may be that of another engine.
+    """
     if engine == "piper":
         return f"--tts.engine piper {'--tts.model' if config.model else '--tts.voice'} NAME"
     model = f" --tts.model {VOICES[engine][1]}" if config.model else ""

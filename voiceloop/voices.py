@@ -60,7 +60,7 @@ PEOPLE = {
     "pt": "Portuguese",
     "pt-br": "Brazilian",
 }
-"""Adjectives for the speakers of a language, by its code with or without a region."""
+"""Adjectives for speakers, by the code of their language, with or without a region: `en-gb`."""
 KOKORO_LANGUAGES = {
     "a": "en-us",
     "b": "en-gb",
@@ -70,9 +70,9 @@ KOKORO_LANGUAGES = {
     "i": "it",
     "p": "pt-br",
 }
-"""Languages of Kokoro's voices, as codes of espeak-ng, by the first letter of the voice's name.
+"""The espeak-ng codes of the languages of Kokoro's voices, by the first letter of a voice's name.
 
-Japanese and Chinese are missing: these voices were trained with other phonemes than espeak-ng's.
+Japanese and Chinese are missing: their voices were trained with other phonemes than espeak-ng's.
 """
 PIPER_PEOPLE = {
     "alba": "woman",
@@ -99,11 +99,11 @@ class VoiceInfo:
     label: str
     """A description such as `Heart, American woman`, or the name if nothing is known."""
     language: str
-    """Code of its language, such as `en-us`; empty if unknown."""
+    """Code of the voice's language, such as `en-us`; empty if unknown."""
 
     @property
     def language_name(self) -> str:
-        """Return the name of its language without the region: `English`; empty if unknown."""
+        """Return the name of the language without the region: `English`; empty if unknown."""
         return LANGUAGES.get(self.language.partition("-")[0], "")
 
 
@@ -126,7 +126,7 @@ def piper_name(name: str) -> PiperName | None:
 
 
 def described(name: str, language: str) -> VoiceInfo:
-    """Describe the voice `name`. `language` is used if the name does not tell it."""
+    """Describe the voice `name`. `language` is a code, for names that do not show the language."""
     if parts := _KOKORO_NAME.fullmatch(name):
         letter, sex, title = parts.groups()
         code = KOKORO_LANGUAGES.get(letter, language)
