@@ -22,8 +22,8 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """End the turn that is being heard at the silence that was reported last, and report its
-    `TurnEnded` with the words known so far."""
+    """End the turn that is being heard, because the present silence is long enough. Report its
+    `TurnEnded`, with the words known so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class ReadOpening:
     number: int
     """Number of the next turn."""
     rewrite: int | None
-    """Number of another history that the model must take first; None to keep its own."""
+    """Number of the new history that replaces the model's before it reads; None if the history has
+    not been replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +78,17 @@ class StartReply:
     text: str
     options: Options
     revises: bool = False
-    """Whether an earlier reply, to fewer words, is the draft of this one."""
+    """Whether the turn's earlier reply, which was dropped, becomes the draft of this one."""
     returned: Sequence[Returned] = ()
     language: str = ""
     """Code of the language that the user speaks."""
     announces: Announcement | None = None
-    """What is said instead of a reply; None for a reply."""
+    """Text to say instead of a reply from the model; None if the model replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallTool:
-    """Run a tool of voiceloop's or of the user's own."""
+    """Run a tool, either one of voiceloop's or one of the user's."""
 
     turn: int
     call: ToolCall
@@ -135,7 +136,7 @@ class PauseReply:
 
 @dataclass(frozen=True, slots=True)
 class ResumeReply:
-    """Resume the reply at the sample at which it was paused, because the sound was no
+    """Resume the reply at the sample at which it was paused, because the user's sound was no
     interruption."""
 
     turn: int
@@ -157,7 +158,7 @@ class Finish:
     turn: int
     outcome: Outcome
     forgotten: bool = False
-    """Whether nothing of the reply stays in the history, because it answered only a part of what
+    """Whether the whole reply is removed from the history, because it answered only a part of what
     the user said."""
 
 
@@ -170,8 +171,8 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class RecordDecision:
-    """Record a decision in the trace of a turn: its name, the time since which it was open, and the
-    facts on which it was based."""
+    """Record a decision in the trace of a turn, with its name and the facts on which it was based.
+    It is recorded as a span from the time `since` until now."""
 
     turn: int
     name: str
@@ -189,7 +190,8 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Tell a client the number of the turn whose reply it has requested or stopped."""
+    """Tell a client the number of a turn. The client has begun the turn, or it has requested or
+    stopped the reply to the turn."""
 
     number: int
 

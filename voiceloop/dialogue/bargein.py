@@ -18,18 +18,19 @@ DECIDE_MS = 480.0
 """Maximum time in milliseconds from the sound to the decision, unless recognition takes longer. It
 is half a second minus the frame in which the sound is noticed."""
 CLEAR = 2
-"""Number of words from which a sound is an interruption at once. Backchannels are not counted."""
+"""A sound with at least this many words is an interruption at once. Backchannels are not
+counted."""
 ECHO = 2
-"""Minimum number of words that are an echo of the reply if they occur in it in a row. Fewer may be
-equal by chance."""
+"""A sound during the reply may be an echo if it has at least this many words and the reply contains
+them in a row. Fewer words may be equal by chance."""
 WHOLE_ECHO = 3
-"""Minimum number of words in a row that make a whole turn an echo. A user who answers at once may
-well repeat two words of the reply."""
+"""A whole turn is an echo if it has at least this many words and the reply contains them in a row.
+A user who answers at once may repeat two words of the reply."""
 MISHEARD = 6
-"""Minimum number of words in a turn that counts as an echo although some words were misheard."""
+"""A turn with at least this many words may be an echo even if some words were misheard."""
 ALIKE = 0.8
-"""In a turn of `MISHEARD` words or more, the minimum share of words that occur in the reply in the
-same order, if the turn is an echo."""
+"""A turn of `MISHEARD` words or more is an echo if an equally long part of the reply contains at
+least this share of the turn's words, in the same order."""
 
 
 class Verdict(Enum):

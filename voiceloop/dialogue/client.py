@@ -1,5 +1,5 @@
-"""Handles what clients, the page and timers request: a text, tool results, a reply, its end, other
-settings."""
+"""Handles requests of clients, the page and timers, e.g. to say a text, to reply, to stop a reply,
+or to change settings."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _ring(state: ConversationState, text: str) -> None:
 
 
 def _announce(state: ConversationState, announcement: Announcement) -> int:
-    """Begin a turn in which nobody asks anything, and return its number."""
+    """Begin a turn in which `announcement` is said, and return the turn's number."""
     number = state.next_number()
     nothing = TurnWords(Transcript(number, 1, (), final=True))
     turn = state.add(
@@ -97,8 +97,8 @@ def _respond(state: ConversationState, options: Options | None) -> None:
 
 
 def _cancel(state: ConversationState, number: int | None) -> None:
-    """Stop the reply that was begun last, if it may be seen or heard. With `number`, only a reply
-    to that turn."""
+    """Stop the reply that was begun last, if it may be seen or heard. If `number` is given, stop it
+    only if it answers the turn of that number."""
     turn = state.turn(state.last_answered)
     if turn is None or number not in (None, turn.number):
         return
@@ -108,7 +108,7 @@ def _cancel(state: ConversationState, number: int | None) -> None:
 
 
 def _conduct(state: ConversationState, request: inputs.SettingsChanged) -> None:
-    """Apply the settings that are given."""
+    """Replace the settings that `request` gives. Those that are None stay as they are."""
     given = {field.name: getattr(request, field.name) for field in fields(request)}
     changed = {name: value for name, value in given.items() if value is not None}
     if request.language is not None:

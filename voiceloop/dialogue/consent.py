@@ -14,8 +14,8 @@ from voiceloop.types import ToolCall
 
 
 def take_consent(state: ConversationState, turn_id: int) -> None:
-    """Take the words of a turn as the user's answer to the last request for consent. It is called
-    when the reply to that turn is let out."""
+    """Take the words of a turn as the user's answer to the last request for consent. Call this when
+    the reply to the turn is committed."""
     turn = state.turn(turn_id)
     assert turn is not None, "it is being answered"
     if turn.asks:

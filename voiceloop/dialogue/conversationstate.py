@@ -19,7 +19,7 @@ ToolAndArguments = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a session can do, and what it leaves out."""
+    """The abilities of a session: what its models can do, and which work it does early."""
 
     prefills: bool = True
     """Whether the language model reads the user's words while they speak."""
@@ -49,9 +49,10 @@ class ConversationState:
     turns: tuple[Turn, ...] = ()
     """Turns that are not over. The language model works on them in this order."""
     begun: int = 0
-    """Number of turns so far, which is the id of the newest."""
+    """Number of turns so far, continuations of earlier turns included. It is the id of the newest
+    turn."""
     numbered: int = 0
-    """Number of turns of the user so far."""
+    """Number of turns so far, without continuations. It is the number of the newest turn."""
     last_answered: int | None = None
     """Id of the turn to which a reply was begun last; None if there was no reply."""
 
@@ -67,27 +68,27 @@ class ConversationState:
     judging: JudgeSound | None = None
     """Silence that the turn model is judging; None if it judges none."""
     fell_silent: float | None = None
-    """When the user last fell silent at the end of a turn with words; None before the first such
-    turn."""
+    """When the user last fell silent at the end of a turn with words, in seconds of the loop's
+    clock. None before the end of the first turn with words."""
 
     model: ModelWork | None = None
     """What the language model is doing; None if it is idle."""
     unread: bool = field(init=False)
     """Whether the model has yet to read the history before the next turn."""
     rewrite: int | None = None
-    """Number of another history that the model must take before it reads anything else; None if
-    there is none."""
+    """Number of the new history that the model must take before it reads anything else; None if the
+    history has not been replaced."""
     settled: bool = False
     """Whether the session runs and all turns that are over have been closed, so that the language
     model may begin something."""
     played: ReplyProgress = field(default_factory=ReplyProgress)
     asked: frozenset[ToolAndArguments] = frozenset()
-    """Tool calls that need the user's consent, for which the user is being asked."""
+    """Tool calls to which the user is being asked to consent."""
     agreed: frozenset[ToolAndArguments] = frozenset()
-    """Calls to which the user has agreed in the turn that is being answered."""
+    """Tool calls to which the user has consented in the turn that is being answered."""
 
     now: float = 0.0
-    """When the newest report came."""
+    """When the newest report came, in seconds of the loop's clock."""
     requested: list[Action] = field(default_factory=list[Action])
     """Actions requested since the newest report, in order."""
 
@@ -96,8 +97,8 @@ class ConversationState:
 
     @property
     def contested(self) -> bool:
-        """Whether a contest is not over. Its result depends on how much of the reply has been
-        played."""
+        """Whether the contest of any turn is not over. While there is one, decisions depend on how
+        much of the reply has been played."""
         contests = (turn.contest for turn in self.turns)
         return any(contest and not contest.over for contest in contests)
 
@@ -112,18 +113,21 @@ class ConversationState:
         return turn.request.options or self.settings.reply
 
     def add(self, number: int, language: Language, **known: Any) -> Turn:
-        """Begin a turn, and put it after all others. But if the user says nothing in it, it goes
-        before the turns whose answer nobody has requested, so that it need not wait for them."""
+        """Begin a turn, with the fields `known`, and return it.
+
+        The new turn goes after all others. But a turn in which the user says nothing goes before
+        the first turn that nobody has requested to answer, because it must not wait for that turn.
+        """
         turn, turns = Turn(self.begun + 1, number, language, **known), self.turns
         waiting = [at for at, other in enumerate(turns) if not other.request.made]
         at = waiting[0] if waiting and not turn.asks else len(turns)
         self.turns = (*turns[:at], turn, *turns[at:])
         self.begun = turn.id
-        self.unread = False  # after the turn the model will have seen all that was before it
+        self.unread = False  # the model reads the whole history with the turn's words
         return turn
 
     def next_number(self) -> int:
-        """Count another turn of the user, and return its number."""
+        """Count a new turn, and return its number. A continuation is not counted."""
         self.numbered += 1
         return self.numbered
 

@@ -29,7 +29,7 @@ def receive(state: ConversationState, report: inputs.Input, now: float) -> list[
     state.now, state.requested = now, []
     if isinstance(report, ReplyProgress):
         state.played = report
-        return []  # nothing follows from it alone
+        return []  # it is only used to judge the next report
     if isinstance(report, inputs.Settled):
         state.settled = True
     elif isinstance(report, inputs.FromUser):

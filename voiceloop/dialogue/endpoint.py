@@ -18,10 +18,12 @@ from voiceloop.languages import Language
 from voiceloop.types import Calibration
 
 EVIDENT = 4.0
-"""Odds of an end, by words and sound together, from which the shortest silence ends a turn. Between
-even odds and these, the silence falls from `TurnConfig.hangover_ms` to the shortest one in
-proportion to the logarithm of the odds. Values from 3 to 10 give nearly equal results for pauses
-put into recordings of people, and for the ends of these recordings."""
+"""Odds of an end, by words and sound together, from which the shortest silence ends a turn.
+
+At even odds, `TurnConfig.hangover_ms` of silence end it. In between, the silence falls linearly
+with the logarithm of the odds. Values from 3 to 10 gave nearly equal results on recordings of
+people, both at their ends and at pauses that had been put into them.
+"""
 
 
 def asks_model(config: TurnConfig, calibration: Calibration | None) -> bool:
@@ -48,10 +50,10 @@ def hangover_ms(
     `language`.
 
     `probability` is the language model's probability that a turn ends after `text` without its
-    final punctuation, made `comparable`. It is None while it is not known. `calibration` says what
-    the probability means; without one it is not used. `sound` is the turn model's probability that
-    the turn is over, or None if it has not judged that. With `sound`, the odds of both are
-    multiplied.
+    final punctuation, converted by `comparable`; None while it is not known. `calibration` says
+    what the probability means; if it is None, the probability is not used. `sound` is the turn
+    model's probability that the turn is over; None if the turn model has not judged that. With
+    `sound`, the odds of both probabilities are multiplied.
     """
     match config.endpoint:
         case "fixed":
@@ -97,8 +99,8 @@ def _by_probability(
 
 
 def _favour(probability: float, threshold: float, sound: float) -> float:
-    """Return the odds of an end by words and sound. They are even, 1, if `probability` equals
-    `threshold` and `sound` is one half.
+    """Return the odds of an end by words and sound. They are 1 if `probability` equals `threshold`
+    and `sound` is one half.
 
     Words and sound are different evidence, so their odds are multiplied.
     """
@@ -111,9 +113,10 @@ def with_eagerness(
     """Return `config` with the silences for a user who wants to be answered with `eagerness`.
 
     `medium` and `auto` change nothing. `low` waits at least 400 ms after words that are evidently
-    complete, 1000 ms if that is not known, and 1200 ms after words that ask for more, which is the
-    longest silence allowed within a turn. `high` waits at most 300 ms if it is not known, and 600
-    ms after words that ask for more.
+    complete, 1000 ms after words that leave this open, and 1200 ms after words that are evidently
+    incomplete. No silence within a turn may be longer than 1200 ms. `high` waits at most 300 ms
+    after words that leave it open whether they are complete, and 600 ms after words that are
+    evidently incomplete.
     """
     match eagerness:
         case "low":

@@ -15,11 +15,11 @@ from voiceloop.dialogue.state import Contest, Phase, ReplyProgress, Standing, Tu
 from voiceloop.types import FloorChange, Outcome, TurnHeard
 
 QUIET_S = 0.12
-"""Seconds of silence after which the last word is over. "Uh-huh" has a shorter silence in its
-middle, and half of it may sound like a word."""
+"""Seconds of silence after which the user's last word counts as over. "Uh-huh" has a shorter
+silence in its middle, and its first half alone may be recognised as a word."""
 CUT_OFF_S = 0.5
-"""A user who goes on within this many seconds of the reply's first sound had not finished: their
-turn was cut off."""
+"""If the user interrupts within this many seconds of the reply's first sound, they had not
+finished. Their turn was cut off."""
 
 
 def contest(state: ConversationState, turn: Turn, rival: Turn) -> None:
@@ -53,9 +53,9 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
     found = _verdict(turn, contested, state.played, state.now)
     if rival is not None and rival.phase is not Phase.STOPPING:
         _decide(state, turn, contested, rival, found)
-    elif contested.undecided:  # there is nothing to interrupt any more
+    elif contested.undecided:  # the reply is over, so nothing can be interrupted
         _conclude(state, turn.id, contested, Standing.OVER)
-    elif found is Verdict.INTERRUPT:  # the reply is gone, but what was a cough is now speech
+    elif found is Verdict.INTERRUPT:  # the reply is over, but the sound has proved to be speech
         _conclude(state, turn.id, contested, Standing.OVER)
         _show_again(state, turn, state.heard_to)
     if (turn := state.turn(turn_id)) and turn.dismissed and turn.ended:
@@ -114,15 +114,15 @@ def _interrupt(state: ConversationState, turn: Turn, rival: Turn, since: float) 
     if _cuts_off(rival, state.played, since):
         state.change(rival.id, cut_off=True)
         state.ask(actions.Count(rival.id, "false_cutoffs"))
-    for later, one in _contests(state, rival):  # what follows an interruption belongs to it
+    for later, one in _contests(state, rival):  # the interruption decides them too
         _conclude(state, later, one, Standing.OVER)
     stop(state, rival, "interrupted", audible=True)
     state.ask(actions.Show(FloorChange(turn.number, rival.number, "interrupted")))
 
 
 def _cuts_off(rival: Turn, played: ReplyProgress, since: float) -> bool:
-    """Return whether an interruption at time `since` shows that the turn that the reply answers had
-    been cut off."""
+    """Return whether the turn `rival` was cut off. It was if the user interrupts its reply, at time
+    `since`, less than `CUT_OFF_S` after the first sound and before the first clause is over."""
     if played.turn != rival.id or played.first_sound is None or played.said_a_clause:
         return False
     return since - played.first_sound < CUT_OFF_S
@@ -161,7 +161,7 @@ def _show_again(state: ConversationState, turn: Turn, sample: int) -> None:
 
 
 def stop(state: ConversationState, turn: Turn, outcome: Outcome, *, audible: bool = False) -> None:
-    """Stop all work of a turn. `Stopped` reports when nothing of it runs any more."""
+    """Stop all work of a turn. The report `Stopped` comes when all of it has ended."""
     if turn.phase is not Phase.STOPPING:
         _let_go(state, turn)
         state.change(turn.id, phase=Phase.STOPPING, outcome=outcome)

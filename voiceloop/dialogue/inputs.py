@@ -16,7 +16,8 @@ from voiceloop.types import ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """The detector has found that the user begins, pauses, is silent, goes on or has ended."""
+    """The speech detector has found that the user begins, pauses, is silent, goes on or has
+    finished."""
 
     event: TurnEvent
     at: float
@@ -64,15 +65,15 @@ class SoundJudged:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The language model has read `text`, either on request or for a reply whose first output is
-    there."""
+    """The language model has read `text`, the user's words so far. This is reported after a
+    `ReadWords`, and when the first output of a reply is there."""
 
     turn: int
     text: str
     probability: float | None
     """Probability that the turn ends after `text`; None if the model cannot tell."""
     begun: float
-    """When the reading began."""
+    """When the reading began, in seconds of the loop's clock."""
     exchanges: int = 0
     """Number of exchanges before this turn."""
 
@@ -82,8 +83,8 @@ class OpeningRead:
     """The language model has read the history before the next turn, or has stopped reading it."""
 
     rewritten: int | None = None
-    """Number of the new history that the model has read. None if there is none, or the reading has
-    stopped."""
+    """Number of the new history that the model has read. None if the history was not replaced, or
+    if the reading was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +174,8 @@ class Rang:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """A text is to be said that answers no question: one that the user wants to hear again, or one
-    from a program."""
+    """A text is to be said that is no answer. It comes from a program, or the user wants to hear
+    the last reply again."""
 
     text: str
 
@@ -199,7 +200,7 @@ class Rewrite:
     """A client replaces the history. The language model takes it before it reads anything else."""
 
     rewrite: int
-    """Number of the new history; those of earlier ones are smaller."""
+    """Number of the new history. A later history has a higher number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def step(state: ConversationState) -> bool:
         _read(state, turn.id, bare(turn.text))
     elif state.rewrite is not None:
         state.change(turn.id, read="")
-        state.unread = False  # it will be read with the turn's words
+        state.unread = False  # the history is read with the turn's words
         _work(state, actions.RewriteHistory(turn.id, state.rewrite))
     elif turn.words.final and _is_void(state, turn):
         _abandon(state, turn)
@@ -85,7 +85,7 @@ def _may_reply(turn: Turn) -> bool:
 
 
 def _expects_no_more(state: ConversationState, turn_id: int, words: str) -> bool:
-    """Return whether a reply may begin because `words`, while the user still speaks, are probably
+    """Return whether a reply may begin while the user still speaks, because `words` are probably
     the whole turn."""
     turn = state.turn(turn_id)
     assert turn is not None, "it is not over"
@@ -94,7 +94,7 @@ def _expects_no_more(state: ConversationState, turn_id: int, words: str) -> bool
 
 def _reads_to_judge(state: ConversationState, turn: Turn) -> bool:
     """Return whether the model must read the words only to judge whether the turn is over. If a
-    reply may begin, it need not, because a reply also gives that judgement."""
+    reply may begin, this is not needed, because the reply also gives the end probability."""
     silent = turn.words.whole is not None and not turn.ended
     unread = policy_for(state, turn).unread(turn, bare(turn.text))
     return silent and unread and not _may_reply(turn)

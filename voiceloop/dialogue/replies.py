@@ -1,5 +1,5 @@
-"""Handles what a reply reports: it sounds, calls tools, was heard to its end, was stopped, or
-failed."""
+"""Handles the reports of a reply: that it sounds, has called tools, has been said to its end, was
+stopped, or has failed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def take(state: ConversationState, report: inputs.FromReply) -> None:
 
 
 def _call(state: ConversationState, report: inputs.ToolsCalled) -> None:
-    """Request the called tools, except those that a client runs."""
+    """Request that the called tools run, except those that a client runs."""
     for call in report.calls:
         if not call.client:
             state.ask(actions.CallTool(report.turn, call, may_run(state, call)))

@@ -1,8 +1,8 @@
 """The state of a turn: values that are replaced, never changed.
 
-The state of the user and that of the answer are kept apart. The user speaks, is silent, or has
-ended. Meanwhile the answer goes through the phases of `Phase`; docs/architecture.md has their
-table. The core refers to a turn by its id. Users and clients know it by its number.
+The state of the user and the state of the answer are kept apart. The user speaks, is silent, or has
+finished. Meanwhile the answer goes through the phases of `Phase`; docs/architecture.md has their
+table. The core refers to a turn by its id. Users and clients know the turn by its number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Returned = tuple[ToolCall, str]
 
 
 class Phase(Enum):
-    """How far the answer to a turn is. A turn that is done is not kept."""
+    """The progress of the answer to a turn. A turn that is over has no phase, because it is removed
+    from the state."""
 
     HEARING = "hearing"
     """No reply runs yet."""
@@ -58,7 +59,7 @@ class TurnWords:
     """Transcript for the case that the turn ends in the present silence; a last sound may still be
     missing. None while the user speaks, and until it is known."""
     hypothesis: str = ""
-    """All words so far, settled or not."""
+    """All words of the newest decode, also those that may still change."""
 
     @property
     def final(self) -> Transcript | None:
@@ -67,7 +68,8 @@ class TurnWords:
 
     @property
     def whole(self) -> Transcript | None:
-        """The transcript of what may be all that the user says; None if there is none."""
+        """The final transcript or else `guess`: what may be all that the user says. None if neither
+        is known."""
         return self.final or self.guess
 
 
@@ -106,7 +108,8 @@ class Options:
     client_tools: frozenset[str] = frozenset()
     """Names of the tools that a client runs, and whose results it brings."""
     skills: bool = False
-    """Whether rules answer what they understand for sure, and timers are announced."""
+    """Whether skills answer the questions that they understand in full, and timers are
+    announced."""
     own_tools: bool = True
     """Whether the model may call the tools of the user's own."""
 
@@ -129,7 +132,7 @@ class Announcement:
 
     text: str
     insists: bool
-    """Whether it is said again if it was interrupted before any of it was heard."""
+    """Whether the text is said again if it was interrupted before any of it was heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +158,13 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """The contest of a turn that began while a reply could be heard, and may interrupt it."""
+    """The contest between a turn and the reply that could be heard when the turn began. The turn
+    may interrupt the reply."""
 
     rival: int
     """Id of the turn whose reply is contested."""
     since: float
-    """When the reply was paused."""
+    """When the reply was paused, in seconds of the loop's clock."""
     standing: Standing = Standing.UNDECIDED
 
     @property
@@ -231,14 +235,16 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """The words of `carried`, then what the user has said, as far as it is settled."""
+        """The words of `carried`, then what the user has said: the words of `words.whole`, or only
+        the committed ones while that is None."""
         whole = self.words.whole
         newest = self.words.newest.committed_text if self.words.newest else ""
         return f"{self.carried} {whole.text if whole else newest}".strip()
 
     @property
     def hypothesis(self) -> str:
-        """The words of `carried`, then what the user seems to have said, settled or not."""
+        """The words of `carried`, then all words of the newest decode, also those that may still
+        change."""
         return f"{self.carried} {self.words.hypothesis}".strip()
 
     @property
@@ -270,11 +276,13 @@ class ReplyProgress:
     words: Sequence[str] = ()
     """Words that have sounded to their end."""
     first_sound: float | None = None
-    """When the first audible sample of the reply sounded; None before that."""
+    """When the first audible sample of the reply sounded, in seconds of the loop's clock; None
+    before that."""
     said_a_clause: bool = False
     """Whether the first clause of the reply has sounded to its end."""
     until: float = 0.0
-    """When everything that the speaker was given has sounded."""
+    """When the audio that was handed to the speaker so far will have sounded, in seconds of the
+    loop's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +294,7 @@ class DialogueSettings:
     language: Language
     """Language that the user speaks; `AUTO` until one of their turns has shown it."""
     answers: bool = True
-    """Whether a turn is answered when it ends; otherwise only at a request."""
+    """Whether a turn is answered when it ends; otherwise only if a client requests it."""
     interruptible: bool = True
     """Whether a sound of the user pauses the reply, and may end it."""
     thinks: bool = True

@@ -1,8 +1,8 @@
 """Decides when the user's turn is over: when a silence has lasted long enough.
 
-The rules of `endpoint` say how long that is. They depend on the words, the language model's
-judgement of the words, and the sound of the voice. This module applies the rules to a turn whenever
-more of this is known.
+The rules of `endpoint` give the length of that silence. They depend on the words, the language
+model's judgement of the words, and the sound of the voice. This module applies the rules again
+whenever one of the three has changed.
 """
 
 from __future__ import annotations
@@ -129,8 +129,12 @@ def _hangover_ms(state: ConversationState) -> int:
 def judge_end(
     state: ConversationState, turn_id: int | None, requested_at: float | None = None
 ) -> None:
-    """Update the length of silence that ends the turn, as far as it is known. `requested_at` is
-    when the language model's judgement was requested."""
+    """Update the length of silence that ends the turn. If the turn model is needed for that,
+    request its judgement.
+
+    `requested_at` is when the language model's judgement was requested, for the trace; None means
+    now.
+    """
     turn = state.turn(turn_id)
     if turn is None:
         return
@@ -143,7 +147,8 @@ def judge_end(
 
 
 def take_probability(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
-    """Take the end probability of words that may be all that the user says."""
+    """Store the end probability that `report` gives for the words so far, and update the silence
+    that ends the turn. Do nothing if there are no words or the probability is not used."""
     policy = policy_for(state, turn)
     if report.text and policy.asks_model:
         state.change(turn.id, end_probability=policy.judged(report))

@@ -1,4 +1,5 @@
-"""Handles what the user does: they begin to speak, are understood, fall silent, go on and end."""
+"""Handles what the user does: they begin to speak, are recognised, fall silent, go on and
+finish."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ ECHO_S = 0.25
 """Seconds after a reply in which a sound may still be the echo of the reply."""
 RESUMED_S = 1.5
 """A user who goes on within this many seconds of falling silent cannot have listened to an answer.
-They had only paused, and may pause again however complete their next words are."""
+They had only paused. They may pause again, even if their next words seem complete."""
 
 
 def take(state: ConversationState, report: inputs.FromUser) -> None:
@@ -53,7 +54,8 @@ def _judge(state: ConversationState, turn_id: int | None) -> None:
 
 
 def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
-    """Begin a turn of the user, perhaps during a reply. They have spoken since the time `at`."""
+    """Begin a turn of the user, perhaps during a reply. `at` is when they began to speak, in
+    seconds of the loop's clock."""
     rival = next((turn for turn in state.turns if turn.committed), None)
     spoken, paused = state.settings.language, state.fell_silent
     turn = state.add(
@@ -73,7 +75,7 @@ def _begin(state: ConversationState, event: SpeechStarted, at: float) -> None:
 
 
 def _go_on(state: ConversationState, report: inputs.Detected) -> None:
-    """Note that the user pauses, goes on, or has ended."""
+    """Note that the user pauses, goes on, or has finished."""
     event, turn = report.event, state.turn(state.listening)
     if isinstance(event, TurnEnded):
         state.listening, state.ending = None, False
@@ -108,7 +110,8 @@ def _end(state: ConversationState, turn: Turn, event: TurnEnded, report: inputs.
 
 
 def _understand(state: ConversationState, report: inputs.Recognised) -> None:
-    """Take the words of a decode."""
+    """Take the words of a decode. If the decode is sure of the language, keep the language for
+    later turns."""
     turn = state.turn(report.turn)
     if turn is None:
         return
