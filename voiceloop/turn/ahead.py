@@ -1,7 +1,8 @@
 """Work for the next turn, done before that turn begins.
 
 `look_ahead` begins replies to what the user may say next, while all models are idle. `catch_up` has
-the language model read the history while a recited reply sounds.
+the language model read the history while a recited reply sounds. A recited reply is one that the
+model did not generate, e.g. the answer of a skill.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ LOOK_S = 0.01
 async def look_ahead(
     resources: Resources, recorder: Recorder, text: str, turn: int, options: Options
 ) -> None:
-    """Begin replies to what the user may say in `turn`, which begins with `text`, and synthesise
-    their first clauses.
+    """Begin replies to what the user may say in `turn`, if their words begin with `text`, and
+    synthesise the first clause of each.
 
     No step begins while any model has other work. A failure is only logged, because nobody waits
     for the result.
@@ -61,7 +62,8 @@ async def catch_up(resources: Resources, recorder: Recorder) -> None:
 
 
 async def _begin(resources: Resources, recorder: Recorder, text: str, turn: int) -> list[Begun]:
-    """Begin replies, and return their beginnings, in order of likelihood."""
+    """Begin replies to what the user may say in `turn`, and return their beginnings, the likeliest
+    first. The list is empty if the engine begins nothing ahead."""
     steps, begun = resources.conversation.ahead(text, turn), list[Begun]()
     if steps is None:
         return begun

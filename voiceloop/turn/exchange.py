@@ -12,7 +12,7 @@ from voiceloop.types import Outcome, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class SpokenExchange:
-    """What the user said in a turn, and the reply that was let out, as far as it is known."""
+    """What the user said in a turn, and the committed reply to it, as far as both are known."""
 
     turn: int
     """Id of the turn."""
@@ -29,8 +29,8 @@ class SpokenExchange:
     heard: str
     """The part of the reply that was heard."""
     kept: str
-    """The part that the language model's history keeps. Text that the model did not write, such as
-    an apology, was heard and is not kept."""
+    """The part of the reply that the language model's history keeps. It lacks text that was heard
+    but not written by the model, e.g. an apology."""
     outcome: Outcome | None = None
     """How the turn ended; None while its reply sounds."""
 
@@ -42,9 +42,10 @@ def sounding(reply: Reply, heard: Heard) -> SpokenExchange:
 
 
 def finished(reply: Reply, words: int, heard: str, outcome: Outcome) -> SpokenExchange | None:
-    """Return the exchange of a reply that is over.
+    """Return the exchange of a reply that is over. `words` is the number of spoken words that were
+    heard, and `heard` the part of the reply that was heard.
 
-    Returns None if the reply was never let out, was abandoned, or was meant to be silent.
+    Returns None if the reply was never committed, was abandoned, or was meant to be silent.
     """
     thinking = reply.thinking
     silent = thinking.answer is not None and not thinking.answer.text

@@ -42,8 +42,8 @@ class Gate:
         self._rank()
 
     def has_audio(self, seconds: float) -> None:
-        """Note how many seconds of audio wait to be played. With each whole second, the reply is
-        less urgent."""
+        """Note how many seconds of audio wait to be played. Each whole second lowers the priority
+        of a committed reply."""
         self._ahead_s = seconds
         self._rank()
 

@@ -1,5 +1,5 @@
-"""The history of a conversation between two turns: replies are cut to what the user has heard, and
-the language model reads what is new to it."""
+"""Keeps the history of a conversation: cuts replies to what the user has heard, puts other
+histories in place, and has the language model read the history before the next turn."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class History:
         self._called: Sequence[tuple[ToolCall, str | None]] = ()
         """Tool calls with which the last reply ended, each with its result or None."""
         self._called_after = 0
-        """Number of tokens of the last reply. If a reply continues it after a tool's results, these
-        tokens count as heard together with those of the continuation."""
+        """Number of tokens of the last reply. If the next reply continues it after a tool's
+        results, this number is added to the heard tokens of the next reply."""
 
     def replace(self, rewritten: Any) -> inputs.Rewrite:
         """Keep `rewritten`, a function that puts another history in place. Return the report that
-        requests that history."""
+        asks the core for that history."""
         number = next(self._numbers)
         self._rewrites[number] = rewritten
         return inputs.Rewrite(number)
 
     async def rewrite(self, request: actions.RewriteHistory) -> Reports:
-        """Put another history in place."""
+        """Put the requested history in place, and report it."""
         await self._runner.call(self._rewrites[request.rewrite])
         self._discard(request.rewrite)
         yield inputs.Rewritten(request.rewrite)
@@ -125,8 +125,8 @@ class History:
         return outcome, heard
 
     def completed(self, returned: Sequence[Returned]) -> Sequence[Returned]:
-        """Return the results that a client brings, together with those of our own tools that the
-        same reply called. All are in the order of the calls."""
+        """Return the results `returned` by a client, together with the known results of the other
+        tools that the same reply called. All are in the order of the calls."""
         given = {call.call_id: result for call, result in returned}
         if not given.keys() <= {call.call_id for call, _ in self._called}:
             return tuple(returned)

@@ -18,7 +18,7 @@ from voiceloop.turn.work import TurnTasks
 from voiceloop.types import Pcm
 
 SURE_OF_LANGUAGE = 0.8
-"""Probability from which the language of a turn is used for all later turns too. Whisper base
+"""Minimum probability of a detected language for which later turns keep it too. Whisper base
 mistook German and Spanish for other languages with probabilities of up to 0.64."""
 
 
@@ -69,8 +69,8 @@ async def judge_sound(work: TurnTasks, resources: Resources, since: int, pcm: Pc
 
 
 async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords) -> Reports:
-    """Have the language model read the user's words, and report that they are read. Then, except in
-    the first turn, begin replies to what the user may say next."""
+    """Have the language model read the user's words, and report the end probability. Then, except
+    in the first turn, begin replies to what the user may say next."""
     conversation, text, begun = resources.conversation, request.text, anyio.current_time()
     if text:
         work.recorder.mark(Mark.PREFILL_START, begun)
@@ -87,7 +87,7 @@ async def read(work: TurnTasks, resources: Resources, request: actions.ReadWords
 
 
 async def call_tool(resources: Resources, action: actions.CallTool) -> Reports:
-    """Run a tool of the user's own, and report its result."""
+    """Run one of the user's own tools, and report its result."""
     result = await resources.toolbox.call(action.call)
     yield inputs.ToolReturned(action.turn, action.call, result)
 

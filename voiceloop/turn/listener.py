@@ -45,8 +45,8 @@ class Listener:
         config: Config,
         detector: Detector | None,
     ) -> None:
-        """Listen to `microphone`. A `detector` that is given replaces the configured speech
-        detector."""
+        """Listen to `microphone`. If `detector` is None, use a speech detector with the configured
+        settings."""
         self.microphone = microphone
         self.work: TurnTasks | None = None
         """Tasks of the turn that is being heard; None between turns."""
@@ -90,8 +90,7 @@ class Listener:
         self.work = work
 
     def end_turn(self) -> inputs.Detected:
-        """End the turn that is being heard at the silence that was found last, and return the
-        report."""
+        """End the turn that is being heard, in the present silence, and return the report."""
         return self.note(self._hearing.end(), anyio.current_time())
 
     def judge(self, work: TurnTasks, since: int) -> Reports:
@@ -106,7 +105,7 @@ class Listener:
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Use another detector and other settings from now on. A turn that is being heard is
-        dropped."""
+        discarded."""
         self.work = None
         self._hearing.listen(detector, policy)
 
@@ -116,7 +115,8 @@ class Listener:
         self._hearing.forget()
 
     def note(self, event: TurnEvent, now: float) -> inputs.Detected:
-        """Pass an event of the detector to the recogniser, and return the report of it."""
+        """Pass an event of the detector to the recogniser, and return the report of the event.
+        `now` is the present time in seconds of the loop's clock."""
         if isinstance(event, SpeechStarted):
             return inputs.Detected(event, self._hearing.when(event.speech_start))
         work = self.work

@@ -1,4 +1,4 @@
-"""An observer that reads a conversation on its model's thread, for the event loop."""
+"""Observes a conversation on its model's thread, and keeps what the event loop needs to know."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from voiceloop.engines import Conversation, Steps, T
 
 @dataclass(frozen=True, slots=True)
 class ConversationStanding:
-    """The state of a conversation after one of its steps. The fields hold values of `Conversation`
-    as they were then."""
+    """The state of a conversation after one of its steps. Each field is a copy of the value of that
+    name in `Conversation`; `end_probability` comes from `end_of_turn_probability`."""
 
     exchanges: int
     tokens_read: int

@@ -1,5 +1,5 @@
-"""The work that a session does at the same time and ahead of time. Each name in `OVERLAPS` says
-which parts of it are left out."""
+"""Says which work a session does at the same time and ahead of time. `OVERLAPS` names the possible
+choices."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, replace
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Which work is done at the same time and ahead of time. Each part can be left out, to measure
-    what it is worth."""
+    """A choice of the work that is done at the same time and ahead of time. Each part can be left
+    out, to measure how much faster it makes replies."""
 
     stages: bool = True
     """Recognition, thinking, synthesis and playback run at the same time. Otherwise each runs after
@@ -40,4 +40,4 @@ OVERLAPS: Mapping[str, Overlap] = {
     for part in fields(Overlap)
     if part.name != "stages"
 }
-"""Overlaps, each by the name of its mode, or by `no-` and the name of the part that is left out."""
+"""Overlaps by name. A name is a mode, or `no-` and the part that is left out: `no-prefill`."""

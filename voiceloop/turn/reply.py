@@ -54,8 +54,8 @@ class Reply:
         gate: Gate,
         answer: Answer | None = None,
     ) -> None:
-        """Prepare the reply that is requested. `answer` is one that is known without the language
-        model."""
+        """Prepare the reply that is requested. `answer` is the text of a skill or an announcement
+        that is said instead; None if the language model replies."""
         self.asked = request
         self.gate = gate
         self.thinking = Thinking(request, recorder, resources, gate, answer)
@@ -132,7 +132,7 @@ class Reply:
                     stages.start_soon(self._play, spoken)
                     # No wait before the yield: a reply may be cancelled before its first step.
                     yield self._think(to_speak, speech.begun)
-                await self.gate.opened()  # a written or empty reply may be over before that
+                await self.gate.opened()  # a written or empty reply may be complete before it opens
                 recorder, options = self._recorder, self.asked.options
                 async with anyio.create_task_group() as meanwhile:
                     meanwhile.start_soon(self._work_ahead, recorder, options)
@@ -175,7 +175,7 @@ class Reply:
                 with anyio.move_on_after(self._head_start_s):
                     await begun.wait()
             if text := thinking.instead:
-                # This text is normalised alone, as markup left open before it would swallow it.
+                # This text is normalised alone. Otherwise open markup in the reply would hide it.
                 said = normalize(text, thinking.language)
                 spans = tuple(Span(word.start, word.end, 0) for word in said.words)
                 last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)
@@ -232,7 +232,8 @@ class Reply:
             self._withheld.append(event)
 
     def _account(self, begun: float) -> None:
-        """Record what the reply, which ran from `begun` to now, has done."""
+        """Record the reply in the trace: its span, from `begun` until now, and its counts. If it
+        was dropped, take its marks back."""
         recorder, thinking, now = self._recorder, self.thinking, anyio.current_time()
         about: dict[str, float | str] = {"generated": thinking.tokens}
         if thinking.answer is not None:

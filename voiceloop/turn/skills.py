@@ -26,7 +26,7 @@ from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.types import Tool, ToolCall
 
 REMEMBERED = 20
-"""Number of the user's utterances that are kept."""
+"""Maximum number of the user's utterances that are kept."""
 
 
 def wall_time(timezone: str) -> datetime:
@@ -76,8 +76,7 @@ def unusable(conversation: Conversation, config: Config, toolbox: Toolbox) -> st
 
 
 class SkillsMemory(Struct, frozen=True):
-    """The state of the skills of a conversation, from which a later session of a server
-    continues."""
+    """The state of a conversation's skills. A later session of a server continues from it."""
 
     voice: VoiceAdjustment
     timers: tuple[Timer, ...]
@@ -91,9 +90,9 @@ class SkillsMemory(Struct, frozen=True):
 
 
 class Skills:
-    """The skills of one conversation, and their state, which is kept when a client connects again.
+    """The skills of one conversation. The attributes are their state, e.g. the timers.
 
-    Its attributes are that state.
+    The state is kept when a client connects again.
     """
 
     def __init__(self, *, paced: bool = True, keeps: bool = False) -> None:
@@ -143,7 +142,7 @@ class Skills:
         return done.text
 
     def do(self, known: Answer) -> None:
-        """Carry out the effects of an answer."""
+        """Carry out the effects of an answer: change the voice, the facts and the timers."""
         if known.voice is not None:
             self.voice = known.voice
         if known.cancels:
@@ -162,7 +161,8 @@ class Skills:
         self._changed = anyio.Event()
 
     def note(self, said: str, heard: str, known: Answer | None) -> None:
-        """Remember what the user said, and the answer that they heard."""
+        """Remember what the user said, and what they heard of the reply. `known` is the answer if a
+        skill gave it; None if the language model replied."""
         if said.strip() and not (known and known.aside):
             self._said.append(said)
         self._heard = heard or self._heard
@@ -171,7 +171,7 @@ class Skills:
             self._just_set = self._just_kept = None
 
     def memory(self) -> SkillsMemory:
-        """Return what the skills remember."""
+        """Return the present state of the skills."""
         return SkillsMemory(
             self.voice,
             tuple(self.timers),

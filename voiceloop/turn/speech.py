@@ -30,7 +30,7 @@ class Speech:
     """Audio of earlier attempts. Clauses in it are reused, and new ones are added."""
     speed: float
     begun: anyio.Event = field(default_factory=anyio.Event)
-    """Event that is set once there is sound, or the first clause has turned out to have none."""
+    """Event that is set once the first clause has made a sound, or is over without one."""
 
     async def run(
         self, cut: MemoryObjectReceiveStream[Clause], to_play: ObjectSendStream[SpeechChunk]

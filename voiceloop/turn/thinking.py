@@ -24,8 +24,8 @@ from voiceloop.turn.resources import Resources
 from voiceloop.types import TokenBurst, ToolCall
 
 TOOL_ROUNDS = 4
-"""Maximum number of rounds of output in one reply; tool calls end a round. A model that wants more
-repeats itself."""
+"""Maximum number of times that the model generates output in one reply. It does so once at the
+beginning, and again after each set of tool calls. A model that wants more repeats itself."""
 
 
 Thought = TokenBurst | ToolCall | inputs.ToolsCalled
@@ -50,8 +50,8 @@ class Thinking:
         self.said = ""
         """Text of the reply so far, as written."""
         self.instead: str | None = None
-        """Text that is said in place of a reply that says nothing; empty if that reply is only
-        written. None until the reply is over, and if it says something."""
+        """Text that is said because the reply says nothing; empty if the reply is only written.
+        None while the reply is not over, and for a reply that says something."""
         self.apology = ""
         """Text that is said at the end because the language model failed; empty if it did not."""
         self.failure: VoiceloopError | None = None
@@ -63,13 +63,14 @@ class Thinking:
         """Newest tool calls, each with its result. The result is None if it is not known yet, or if
         a client runs the tool."""
         self.results: list[tuple[ToolCall, str]] = []
-        """All tool calls that have returned, in this order, with their results."""
+        """All tool calls that have returned, each with its result, in the order in which they
+        returned."""
         self._called_at = 0.0
         self._returned = anyio.Event()
         """Event that is set, and replaced by a new one, when a tool returns its result."""
         self.counts: Counter[str] = Counter()
         self.until: float | None = None
-        """Moment at which the model's work ended; None until then."""
+        """When the model's work ended, in seconds of the loop's clock; None until then."""
         self.answer = answer
         self._request = request
         self._recorder = recorder
@@ -100,11 +101,11 @@ class Thinking:
             self._recorder.span(Lane.REPLY, f"{TOOL} {call.name}", self._called_at, now, **about)
 
     async def run(self) -> AsyncGenerator[Thought, None]:
-        """Yield the model's text and tool calls, and `ToolsCalled` after all calls of a round. The
-        model goes on once `returned` was given the results of all tools that no client runs.
+        """Yield the model's text and tool calls. After tool calls, yield `ToolsCalled`; the model
+        goes on once `returned` was called with the result of each tool that voiceloop runs.
 
         If the model fails, the last burst is an apology, which is no part of the conversation. For
-        a guess, the apology waits until the guess has proved right.
+        a guess, the apology waits until the guess is committed.
         """
         try:
             try:
@@ -199,7 +200,8 @@ class Thinking:
                 begun = anyio.current_time()
 
     def _take(self, burst: TokenBurst) -> None:
-        """Add the text of a burst. Without exact ends, its tokens are equal parts of the text."""
+        """Add the text of a burst. If the burst gives no ends of its tokens, each token counts as
+        an equal part of the text."""
         before, count = len(self.said), len(burst.ids)
         ends = burst.ends or [len(burst.text) * n // count for n in range(1, count + 1)]
         self._ends += [before + end for end in ends]

@@ -30,7 +30,7 @@ Job = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(slots=True, eq=False)
 class TurnTasks:
-    """Everything that runs for one turn."""
+    """Everything that runs for one turn: its recogniser, its record, its jobs and its reply."""
 
     turn: int
     """Id of the turn."""
@@ -62,7 +62,7 @@ class TurnTasks:
                     while self._jobs:
                         tasks.start_soon(self._jobs.popleft())
                     await changed.wait()
-                tasks.cancel_scope.cancel()  # the turn model may still run, for nothing
+                tasks.cancel_scope.cancel()  # the turn model may still run, but is not needed
 
     def begin(self, job: Job) -> None:
         """Queue a job, which `run` starts."""
@@ -91,8 +91,8 @@ class TurnTasks:
         return TurnWords(self.newest, self.transcriber.guess, self.transcriber.hypothesis)
 
     def hear(self, event: TurnEvent, at: float, now: float) -> None:
-        """Take an event: the user pauses, goes on or has ended. `now` is the present time and `at`
-        the time when the speech ended, in seconds of the loop's clock."""
+        """Take an event: the user pauses, goes on or has finished. `now` is the present time, and
+        `at` is when the speech ended, both in seconds of the loop's clock."""
         transcriber, recorder, known = self.transcriber, self.recorder, self.known
         assert transcriber is not None and known is not None, "it is heard"
         match event:
