@@ -1,11 +1,11 @@
 """Computes when the words of a clause sound, from the durations that a model gives to its symbols.
 
-Symbols are letters or phonemes, with spaces between groups of them. Mostly a group is one spoken
+Symbols are letters or phonemes, and spaces divide them into groups. Mostly a group is one spoken
 word. But a phonemizer says some phrases as one group ("of the"), and a text cleaner splits some
-words (at a hyphen). So words and groups are aligned first. Words that share a group share its time
-in proportion to their letters. Where words and groups cannot be aligned, as in a script without
-spaces, all words share the time of the whole clause in proportion to their letters. For a model
-that gives no durations, the times are estimated. This module knows neither audio nor models.
+words (at a hyphen). So words and groups are aligned first. Words in one group share the group's
+time in proportion to their letters. Where words and groups cannot be aligned, as in a script
+without spaces, all words share the time of the whole clause in proportion to their letters. For a
+model that gives no durations, the times are estimated. This module knows neither audio nor models.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from voiceloop.types import Span, SpokenWord
 MOST = 4
 """Maximum number of words in one group, and of groups for one word."""
 UNEQUAL = 3.0
-"""Cost of an alignment, in symbols, for each word or group after the first in a block. It was found
-by trial: with it, 99 in 100 words of English prose get the group in which espeak-ng says them."""
+"""Cost of each word or group after the first in a block of an alignment, in symbols. The value was
+found by trial. With it, 99 in 100 words of English prose get the group in which espeak-ng says
+them."""
 
 LETTERS_PER_S = 12.0
 """Estimated pace of speech, in letters per second. It is rather slow, so that no word counts as
@@ -49,7 +50,8 @@ def groups_of(symbols: Sequence[str]) -> list[Group]:
     """Return the groups in `symbols`, where an empty string stands for a symbol without a
     character.
 
-    A group includes the marks inside it, such as an apostrophe, and empty symbols at its edges.
+    A group includes the punctuation marks inside it, e.g. an apostrophe, and the empty symbols next
+    to it.
     """
     found, begin = list[Group](), 0
     for end in [i for i, symbol in enumerate(symbols) if symbol.isspace()] + [len(symbols)]:
@@ -122,7 +124,8 @@ def _origins(i: int, j: int) -> Iterator[tuple[int, int]]:
 def word_times(
     spoken: str, spans: Sequence[Span], symbols: Sequence[str], ends: Sequence[float]
 ) -> tuple[SpokenWord, ...]:
-    """Return when each span of `spoken` sounds; `ends` holds the sample at which each symbol ends.
+    """Return when each of `spans` in the text `spoken` sounds. `ends` holds the sample at which
+    each of `symbols` ends.
 
     The words are in order and do not overlap. Without spans or groups the result is empty.
     """
@@ -188,7 +191,7 @@ class PacedWords:
         waiting = self._letters[self._returned :]
         base, pace = self._end, self._pace
         if last:
-            base = max(base, self._sounded)  # what remains had not ended at the last call
+            base = max(base, self._sounded)  # no remaining word had ended at the last call
             pace = (sounded - base) / max(1, sum(waiting))
         ends = [base + round(pace * letters) for letters in accumulate(waiting)]
         words = list[SpokenWord]()

@@ -42,11 +42,11 @@ YOUNG_CHARS, YOUNGEST = 50, 0.25
 `LONGEST_CHARS` shrink in proportion, but not below the share `YOUNGEST`. Otherwise a first clause
 like "Dear Grandmother," would be over before the long sentence behind it is written."""
 CONTEXT = 200
-"""Maximum number of characters that are kept from earlier clauses: of the same sentence for the
-sentence splitter, of any sentence for the spoken form of the next clause."""
+"""Maximum number of characters of earlier clauses that are kept. The sentence splitter gets those
+of the same sentence. The spoken form of the next clause depends on those of any sentence."""
 PROBES = ("The ", "the ", "Qx ", "5 ")
-"""Words that are tried after a possible end of a sentence: the beginning of another one, a
-continuation, a name, a number."""
+"""Words that are tried after a possible end of a sentence: the beginning of another sentence, a
+continuation of the same sentence, a name, a number."""
 
 _CLOSERS = r"[\"'”’»)\]}*_`]*"  # noqa: RUF001
 _SENTENCE_END = re.compile(rf"[.!?…]({_CLOSERS})$")
@@ -91,7 +91,7 @@ class ClauseCutter:
         self._runs_on = language.spoken and _never_ending(language.spoken)
         self._index = 0
         self._code_said = False
-        """True once a clause has said that there is code; once in a reply is enough."""
+        """True once a clause of this reply has mentioned code. Later code is not mentioned."""
         self._piece = ""
         self._before = ""
         """The part of the current sentence that is in earlier clauses."""
@@ -145,8 +145,9 @@ class ClauseCutter:
             self._piece += char
 
     def _at_space(self) -> Iterator[Clause]:
-        """A space follows the piece. Cut it after its mark; without one, cut a long first clause
-        before its last word. If the sentence may end or go on, let the next word decide."""
+        """Handle a space after the piece. If the piece ends with a mark, cut it after the mark. A
+        long first clause without a mark is cut before its last word. If the sentence may either end
+        or go on here, the next word decides."""
         end = len(self._piece)
         if not self._may_cut(self._piece):
             return

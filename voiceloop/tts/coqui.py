@@ -35,8 +35,8 @@ SINGLE = "default"
 
 
 class _Tap(torch.nn.Module):
-    """A module in place of the decoder, which runs later, in windows. It keeps the speaker
-    condition and returns the latent."""
+    """A stand-in for the decoder inside the model, because the decoder runs later, in windows. It
+    keeps the speaker condition and returns the latent unchanged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Coqui:
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
-        """Use `model`, a `Vits`, which is changed. `voice` is a speaker; empty means the first.
+        """Use `model`, a `Vits`, and change it. `voice` is a speaker; empty means the first one.
 
         Raises ConfigError for a speaker that does not exist.
         """

@@ -1,4 +1,4 @@
-"""Turning the samples of a clause into chunks, for engines that make the samples piece by piece.
+"""Turns the samples of a clause into chunks, for engines that make the samples piece by piece.
 
 The silence around the clause is trimmed, the pause after it is added, and each word is reported
 with the piece in which it ends. This module does not know how samples are made.
@@ -30,14 +30,14 @@ def deliver(
     rate: int,
     speed: float,
 ) -> Steps[SpeechChunk]:
-    """Yield the chunks of a clause. Each of `pieces` takes one step; its flag is true for the last
-    one. A step that completes no sound yields None."""
+    """Yield the chunks of a clause. Each of `pieces` takes one step, and has a flag that is true
+    for the last piece. A step that completes no sound yields None."""
     trimmer, sounded = Trimmer(rate), 0
     for made, last in pieces:
         pcm = trimmer.feed(made)
         if last:
             pcm = np.concatenate((pcm, trimmer.finish()))
-        if not (last or len(pcm)):  # its words come with the next piece
+        if not (last or len(pcm)):  # its words are reported with the next piece
             yield None
             continue
         first, sounded = sounded, sounded + len(pcm)

@@ -1,8 +1,8 @@
-"""The edges of a clause's sound: trimming silence, fading the ends, and the pause after its mark.
+"""Trims the silence around the sound of a clause, fades the ends, and gives the pause that follows.
 
 Synthesizers add some silence at the beginning and the end of a clause. It is cut to a few
-milliseconds here, so that a reply sounds at once and the pauses between clauses depend on their
-marks alone. This module does not know what is said.
+milliseconds here, so that a reply sounds at once. The pause between two clauses depends only on the
+mark between them. This module does not know what is said.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PAUSE_MS = {",": 150, ";": 200, ":": 200, ".": 300, "!": 300, "?": 300}
 
 
 class Trimmer:
-    """A trimmer of one clause while it is synthesised: `feed` it pieces in order, then `finish` it
-    once.
+    """A trimmer of one clause while it is synthesised. Call `feed` with the pieces in order, then
+    `finish` once.
 
-    Its joined output does not depend on how the audio is divided into pieces. It holds back the
-    quiet audio at the end, because the clause may end there. It also holds back the audio before
-    that for the length of the fade-out.
+    The joined output does not depend on how the audio is divided into pieces. The trimmer holds
+    back the quiet audio at the end so far, because the clause may end there. It also holds back the
+    last `FADE_OUT_MS` of the sound before that, because the fade-out may change it.
     """
 
     def __init__(self, rate: int) -> None:

@@ -23,7 +23,7 @@ from voiceloop.tts.text import sayable
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 WORDS_PER_MINUTE = 175
-"""The library's default pace."""
+"""The library's default pace, in words per minute."""
 VOICE = "en-us"
 """The voice that speaks if none is configured."""
 
@@ -84,9 +84,9 @@ def _word_times(
     """Return when each span sounds in `pcm`.
 
     `starts` holds the indexes of the first character and the first sample of each word that the
-    library reports. It may report several words for one span (with a hyphen), or one word for
-    several spans (a set phrase). Spans that share a word share its time in proportion to their
-    length. A word ends with its last audible sample, before the pause that follows it.
+    library reports. The library may report several words for one span (with a hyphen), or one word
+    for several spans (a set phrase). Spans in one word share the time of the word in proportion to
+    their length. A span ends with its last audible sample, before the pause that follows it.
     """
     if not spans:
         return ()

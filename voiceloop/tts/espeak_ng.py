@@ -24,7 +24,8 @@ _SYNCHRONOUS, _DO_NOT_EXIT, _UTF8, _IPA, _POSITION_IS_CHARACTER = 2, 0x8000, 1, 
 _LIST_ENDS, _WORD = 0, 1
 _RATE, _PITCH, _RANGE = 1, 3, 4
 _OWN = 50
-"""The value that makes the library use a voice's own pitch, or its own range of pitch."""
+"""The value of `_PITCH` and `_RANGE` for which the library uses the pitch of the voice, and its
+range of pitch."""
 _SWITCH = re.compile(r"\([^()]*\)")
 """Pattern of the marks, such as (en), that the library puts around phonemes of another language."""
 
@@ -189,7 +190,8 @@ class EspeakNg:
 
 
 def _languages(address: int) -> list[tuple[int, str]]:
-    """Read (priority, name) pairs: a byte and a zero-terminated name each, up to a zero byte."""
+    """Read the pairs (priority, name) at a memory address. Each is a byte and a zero-terminated
+    name; a zero byte ends the list."""
     languages = list[tuple[int, str]]()
     while priority := ctypes.string_at(address, 1)[0]:
         name = ctypes.string_at(address + 1)

@@ -1,9 +1,9 @@
 """The rules for text with digits, in the order in which they are tried.
 
 They cover telephone numbers and codes, dates, money, measures, ranges, arithmetic, and at the end
-any other number. Whether a number is a telephone number or a code is decided by its form and the
-words before it. Of the text after it only the next word counts, because the rest may not be written
-yet.
+any other number. The form of a number and the words before it decide whether it is a telephone
+number or a code. Of the text after the number, only the next word counts, because the rest may not
+be written yet.
 """
 
 # ruff: noqa: RUF001 - the look-alikes among the signs are meant
@@ -24,7 +24,7 @@ FIGURES = Shared()
 """Rules that are tried after a language's own rules."""
 
 NEAR = 100
-"""Number of characters before a number that are searched for words that show what it is."""
+"""Number of characters before a number that are searched for words that show its kind: `PIN`."""
 _SHARES = "|".join(f"{share}/{100 - share}" for share in range(10, 91))
 
 
@@ -79,8 +79,8 @@ def _telephone(spoken: SpeakingRules, match: Match) -> str:
     rf"|{_ALONE}\d+(?:-\d+){{2,}}(?![\w-])"
 )
 def _grouped(spoken: SpeakingRules, match: Match) -> str:
-    """Put groups of digits that are not one number into words: as a list of numbers if all are
-    short or years, else digit by digit."""
+    """Put groups of digits that are not one number into words. If all groups are years or have at
+    most two digits, they become a list of numbers; otherwise they are said digit by digit."""
     groups = re.findall(r"\d+", match[0])
     if all(len(group) < 3 or YEAR.fullmatch(group) for group in groups):
         return ", ".join(spoken.numbers.standing(group, "", "") for group in groups)
@@ -259,8 +259,9 @@ def _calendar(spoken: SpeakingRules, match: Match) -> str:
     r"|(?<=\d)\s?[-–]\s?(?=(?:{CALENDAR})\.?\s\d)|(?=\s[-–]\s\d){NAMED}\s[-–]\s"
 )
 def _span(spoken: SpeakingRules, match: Match) -> str:
-    """Return the word for a dash between two amounts. It is a minus if an equals sign follows, or
-    if the second amount is not larger and the first is no time; otherwise it marks a range."""
+    """Return the word for a dash between two amounts. The dash is a minus if an equals sign
+    follows, or if the second amount is not larger than the first. But after a time (`10:30`), and
+    in all other cases, it marks a range."""
     before, after = match.string[: match.start()], match.string[match.end() :]
     if " - " in match[0] and re.match(r"[^,;.!?\n]{0,40}=", after):
         return spoken.minus
@@ -303,7 +304,7 @@ def _times(spoken: SpeakingRules, match: Match) -> str:
 
 @FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*/^×÷(]|\s-)")
 def _fold(spoken: SpeakingRules, match: Match) -> str:
-    """Put the x of `10x faster` into words. In an equation it is a letter."""
+    """Put the x of `10x faster` into words. In an equation the x stays a letter."""
     return "x" if "=" in match.string[: match.start()] else spoken.fold
 
 
@@ -335,8 +336,8 @@ def _power(spoken: SpeakingRules, match: Match) -> str:
     r"|(?<=[\w)%°²³])\s?([<>])\s?(?=[-+]?{CURRENCY}?[\w(.])"
 )
 def _comparison(spoken: SpeakingRules, match: Match) -> str:
-    """Return the words for `<` or `>`: a comparison of two things, or a limit as in `takes <5
-    minutes`."""
+    """Return the words for `<` or `>`. The sign compares two things, or it gives a limit, as in
+    `takes <5 minutes`."""
     below, limit = "<" in match[0], match[1] or match[2]
     if limit:
         return spoken.below if below else spoken.above
@@ -388,9 +389,9 @@ def _coded(spoken: SpeakingRules, number: str, before: str, after: str) -> bool:
 
 @cache
 def _contexts(spoken: SpeakingRules) -> tuple[re.Pattern[str], ...]:
-    """Compile four patterns for the text before a number: two for numbers that people dial (after
-    "call" and after "my number is"), two for numbers that they type (after "PIN" and after "the
-    code is")."""
+    """Compile four patterns for the text before a number. The first two are for numbers that people
+    dial, after "call" and after "my number is". The last two are for numbers that people type,
+    after "PIN" and after "the code is"."""
     tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
     return (
         re.compile(rf"\b(?:{spoken.dials})\b(?:[\s:,]+(?:{spoken.links})\b)*{tail}"),

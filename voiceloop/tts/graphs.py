@@ -1,7 +1,7 @@
 """Opens the graphs of voices in onnxruntime, on the CPU or a CUDA GPU.
 
-A GPU needs the build `onnxruntime-gpu`, which runs each session in its own CUDA stream. This stream
-waits for no other.
+A GPU needs the package `onnxruntime-gpu`. It runs each session in a CUDA stream that waits for no
+other stream.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from voiceloop.threads import VARIABLE
 logger = logging.getLogger(__name__)
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
-# The default tries all ways of computing a convolution for every new length.
+# By default, cuDNN tries all ways of computing a convolution for every new length.
 _CUDA_OPTIONS = {"cudnn_conv_algo_search": "HEURISTIC"}
 INSTALL = "install onnxruntime-gpu in place of onnxruntime"
 SYNTHESIS = 60_000_000
-"""Bytes of memory that a voice needs to compute a clause, as measured, without its weights."""
+"""Measured memory in bytes that a voice needs to compute a clause, without its weights."""
 
 
 def session(file: Path, provider: str = CPU) -> onnxruntime.InferenceSession:

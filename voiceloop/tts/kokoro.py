@@ -1,8 +1,8 @@
 """Speech by Kokoro-82M on the CPU: a small model, and one of the best of its size.
 
-It makes the sound of a whole text at once. So a clause is one step and one chunk, unless it is too
-long for the model. A voice is a table of style vectors, one for each number of tokens. This module
-does not know how text becomes phonemes.
+The model makes the sound of a whole text at once. So a clause is one step and one chunk, unless the
+clause is too long for the model. A voice is a table of style vectors, one for each possible number
+of tokens in a text. This module does not know how text becomes phonemes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ SYMBOLS = {
     171: "→↗↘",
     177: "ᵻ",
 }
-"""The model's symbols. A key is the token id of its string's first symbol; the others follow."""
+"""The model's symbols. Each key is the token id of the first symbol in its string. The symbols
+after it have the next ids."""
 TOKENS = {char: first + i for first, chars in SYMBOLS.items() for i, char in enumerate(chars)}
 _NEAREST = str.maketrans({"r": "ɹ", "ɬ": "l", "\N{COMBINING DOUBLE INVERTED BREVE}": None})
 """IPA letters that the model does not know, mapped to the nearest letter that it knows, or to None
@@ -77,8 +78,8 @@ Style = npt.NDArray[np.float32]
 
 
 class Kokoro:
-    """Kokoro as an `engines.Tts`. In each step the model speaks a clause, or a part of one that is
-    too long for the model."""
+    """Kokoro as an `engines.Tts`. In each step the model speaks a clause, or a part of a clause
+    that is too long for the model."""
 
     rate = RATE
     paces = True

@@ -1,10 +1,10 @@
 # pyright: reportMissingImports=false
 """Loads a Coqui TTS voice from a folder or by its name, with errors that say what is missing.
 
-Voices of XTTS can be used, and voices of VITS that have one language, and one speaker or speakers
-by name. The files must be complete, and the licence accepted. This module does not know how voices
-speak. Coqui TTS is imported where it is used, because that takes seconds and it may not be
-installed.
+Two kinds of voices can be used: XTTS, and VITS with one language. A VITS voice must have a single
+speaker, or speakers with names. The files must be complete, and the licence accepted. This module
+does not know how voices speak. Coqui TTS is imported where it is used, because the import takes
+seconds, and the package may not be installed.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def load_voice(name: str) -> Any:
     """Load a `Vits` or `Xtts` on the CPU. `name` is a folder, or the name of a voice in Coqui TTS.
 
     Raises MissingExtra, ModelNotFound, ModelCorrupt and OutOfMemory. Raises EngineError for a voice
-    that cannot be used here, for a licence that nobody has accepted, and if something else that the
-    voice needs is not installed.
+    of another kind, for a licence that the user has not accepted, and if a package or program that
+    the voice needs is not installed.
     """
     _import_library()
     path = Path(name).expanduser()
@@ -133,8 +133,8 @@ def _fetch(name: str) -> tuple[Path, Path]:
 
 
 def _agree(name: str, licence: str, url: str, folder: Path) -> None:
-    """Ask the user to accept the licence of a voice. If they do, write the file in which the
-    library looks for that.
+    """Ask the user to accept the licence of a voice. If they do, write the file that tells Coqui
+    TTS so.
 
     Raises EngineError if the user does not accept it, or if nobody can be asked.
     """

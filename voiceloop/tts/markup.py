@@ -51,8 +51,8 @@ _TAG = r"(?:(?<![\w)])</?{name}\b[^<>\n]*>|</?{name}(?:\s[^<>\n]*=[^<>\n]*|\s*/?
 """Pattern of a tag. Right after a word, attributes must have values: `x<y and z>3` contains no
 tag."""
 _MATH_CHARS = 60
-"""Maximum number of characters in a formula between dollar signs. A longer text may be about
-money."""
+"""Maximum number of characters in a formula between dollar signs. Two dollar signs that are further
+apart may belong to two prices."""
 
 _LINK = (
     r"!?\[(?P<keep>[^\[\]\n]*)\]"
@@ -180,8 +180,8 @@ def blocks(written: str) -> Iterator[SkippedText]:
 
 
 def behind_blocks(head: str) -> str | None:
-    """Return the part of `head` after its last block; None if a block is open or may just have
-    begun at its end."""
+    """Return the part of `head` after its last block. None if a block is open at the end of `head`,
+    or may have begun there."""
     if (maybe := JSON_MAYBE.search(head)) and maybe[0]:
         return None
     end: int | None = 0

@@ -1,10 +1,10 @@
 """Text normalisation: puts numbers, signs, abbreviations, addresses, units and times into words.
 
-There is one pass over the plain text, so nothing is expanded twice. At each place the first of the
-`rules` that matches replaces a piece of the text. Every spoken word records how much of the written
-text has been said once the word has been said. A piece that becomes several words counts as said
-after the last of them. `clauses` never cuts inside a piece, so a clause is said as it would be
-within the whole reply. This module knows nothing of tokens and synthesizers.
+The plain text is read once, so nothing is expanded twice. At each place the first of the `rules`
+that matches replaces a piece of the text. Every spoken word records how much of the written text
+has been said once the word has been said. A piece that becomes several words counts as said after
+the last of them. `clauses` never cuts inside a piece, so a clause has the same spoken form alone
+and within the whole reply. This module knows nothing of tokens and synthesizers.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def normalize(
     """Return the spoken form of `written`, a clause of a reply in `language`; empty if nothing can
     be said.
 
-    The text `before` the clause helps to interpret it. The first code in the clause is replaced by
-    a sentence that mentions it, and all other code is left out. With `code_said`, all code is left
-    out.
+    `before` is the text before the clause; some rules depend on it. The first code in the clause is
+    replaced by a sentence that mentions the code, and all other code is left out. With `code_said`,
+    all code is left out.
     """
     return _join(plain(before).text, plain(written), _compiled(language), code_said)
 

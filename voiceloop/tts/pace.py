@@ -42,7 +42,7 @@ class Pace:
 
     @property
     def lead_s(self) -> float:
-        """Seconds of audio to queue before playback begins, so that it does not run dry.
+        """Seconds of audio to queue before playback begins, so that playback does not stop midway.
 
         The lead is REPLY_S (1 - COMFORTABLE / factor), or 0 for an engine that is fast enough.
         """

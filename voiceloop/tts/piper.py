@@ -57,8 +57,8 @@ class Piper:
         self._loaded: dict[str, PiperVoice] = {own.name: PiperVoice(own, opened)}
 
     def voices(self) -> Sequence[str]:
-        """Return the names of all voices: of each model, or of each speaker if a model has
-        several."""
+        """Return the names of all voices. A voice is a model with one speaker (`en_US-joe-medium`),
+        or one speaker of a model (`model/speaker`)."""
         return sorted(self._models)
 
     def check_voice(self, name: str) -> None:

@@ -30,8 +30,8 @@ from voiceloop.types import Clause, Pcm, SpokenWord
 BEGIN, END, PAD = "^", "$", "_"
 """Symbols that stand at the beginning of a text, at its end, and between its other symbols."""
 NOISE_FRAMES = 1024
-"""Frames of noise that are drawn once for a voice. Each clause reads them as a ring buffer, from an
-offset that its text decides."""
+"""Frames of noise that are drawn once for a voice. Each clause reads them as a ring buffer, and the
+text of the clause decides where the reading begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,8 @@ class PiperVoice:
         self._noise = draw.standard_normal((1, channels, NOISE_FRAMES), np.float32)
 
     def encode(self, clause: Clause, text: str, speaker: str, speed: float) -> Encoded | None:
-        """Return the vocoder's input for `text`, from `sayable`; None if nothing can be said.
+        """Return the vocoder's input for `text`, the result of `sayable`. None if nothing can be
+        said.
 
         Raises ModelCorrupt.
         """

@@ -21,8 +21,8 @@ class PlainText(NamedTuple):
 
     text: str
     at: list[int]
-    """For each character of `text`, the end of the written characters that it replaces. It is an
-    exclusive index in the written text."""
+    """For each character of `text`, the index in the written text after the characters that it
+    replaces."""
 
 
 _UNIFIED = {
@@ -101,8 +101,9 @@ def _unify(source: PlainText) -> PlainText:
 
 
 def _plain_form(char: str, after_digit: bool) -> str:
-    """Return the plain form of a character: empty if it only changes how others look, a space if
-    there is nothing to say."""
+    """Return the plain form of a character. It is empty for a character that only changes how other
+    characters look, and a space for a character that is not said. `after_digit` says whether the
+    character follows a digit."""
     if " " <= char <= "~" or char in KNOWN or char == CODE:
         return char
     if char in _UNIFIED:

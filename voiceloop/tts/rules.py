@@ -83,8 +83,8 @@ def _link(spoken: SpeakingRules, match: Match) -> str:
 
 
 def _place(match: Match) -> str:
-    """Return the part of a web address that is said: its host, and its path too if it begins with
-    neither a scheme such as `https://` nor `www.`."""
+    """Return the part of a web address that is said. If the address begins with `www.` or a scheme
+    such as `https://`, only its host is said; otherwise host and path."""
     scheme, _, address = match[0].rpartition("://")
     whole = not scheme and not address.startswith("www.")
     address = re.sub(r"^[^/?#]*@|^www\.|[?#].*$|/+$", "", address, flags=re.DOTALL)

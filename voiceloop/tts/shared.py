@@ -72,8 +72,8 @@ def _symbols(spoken: SpeakingRules, noun: Noun) -> str:
 
 
 def _signs(signs: Iterable[str]) -> str:
-    """Return a pattern of any of `signs`. If a sign begins or ends with a letter, no other letter
-    may stand next to it there."""
+    """Return a pattern of any of `signs`. A sign that begins with a letter must not follow another
+    letter, and no letter may follow a sign that ends with a letter."""
     longest_first = sorted(signs, key=len, reverse=True)
     return (
         "(?:"
@@ -88,8 +88,8 @@ def _signs(signs: Iterable[str]) -> str:
 
 
 def _behind_number(words: Iterable[str]) -> str:
-    """Return a pattern that matches at the end of a number and its unit, which is one of
-    `words`."""
+    """Return a pattern that matches at the end of a number and its unit, e.g. after `5 km`. `words`
+    are the units."""
     return (
         "(?:"
         + "|".join(rf"(?<=\d{space}{re.escape(word)})" for word in words for space in ("", " "))

@@ -17,9 +17,12 @@ from voiceloop.types import Clause, TokenBurst
 async def clauses(
     bursts: AsyncIterator[TokenBurst | T], language: Language
 ) -> AsyncGenerator[Clause | T, None]:
-    """Yield the clauses of one reply, to be spoken in `language`, each as soon as it is safe to
-    cut. The last one has `last` set. Items that are not bursts pass through; all text before them
-    comes first, since more text may be long in coming."""
+    """Yield the clauses of one reply, to be spoken in `language`. Each comes when it can safely be
+    cut. The last one has `last` set.
+
+    Items that are not bursts are passed on. All text before such an item is cut off first, because
+    the next text may take long to come.
+    """
     cutter: ClauseCutter | None = None
     async for burst in bursts:
         if not isinstance(burst, TokenBurst):

@@ -50,7 +50,8 @@ class Geometry:
         return prod(upsampling.stride for upsampling in self.upsamplings)
 
     def context(self) -> tuple[int, int]:
-        """Return on how many frames before it, and after it, the samples of a frame depend."""
+        """Return (before, after): the samples of a frame depend on the frame, on `before` frames
+        before it, and on `after` frames after it."""
         first, last = -self.after, self.hop - 1 + self.after
         for up in reversed(self.upsamplings):
             # Sample n of a transposed convolution is made of the inputs m for which
@@ -94,10 +95,11 @@ fit the windows of the module `windows`."""
 def padding(given: int, lengths: Sequence[int], *, first: bool, last: bool) -> tuple[int, int]:
     """Return how many frames to add before and after `given` frames to reach one of the `lengths`.
 
-    `first` and `last` tell whether the given frames begin and end the latent. At such an end none
-    may be added, because there the decoder's own zero padding counts. So frames are added after the
-    given ones if these do not end the latent, else before them if these do not begin it. None are
-    added if no length is large enough.
+    `first` says whether the given frames begin the latent, and `last` whether they end it. At the
+    beginning and the end of the latent no frames may be added, because the decoder's own zero
+    padding is needed there. So frames are added after the given frames if these do not end the
+    latent, and otherwise before them if they do not begin it. No frames are added if no length is
+    large enough.
     """
     more = next((length for length in lengths if length >= given), given) - given
     if not last:
@@ -137,7 +139,7 @@ class Vocoder:
             last=end == frames or after > frames,
         )
         pcm = self._decoder(F.pad(given, (left, right)), g=condition)[0, 0]
-        # A decoder may give a sample or so beyond its last frame; it belongs to the end.
+        # A decoder may give a few samples after its last frame. The last window includes them.
         stop = None if end == frames else (end - begin + left) * self.hop
         return pcm[(start - begin + left) * self.hop : stop].float().cpu().numpy()
 

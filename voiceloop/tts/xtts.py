@@ -1,11 +1,11 @@
 """Speech by XTTS of Coqui TTS: the first samples come before the later tokens are generated.
 
 A GPT generates the tokens of a clause's sound, several in each step. Its hidden states at the
-tokens are stretched to frames, which a HiFi-GAN decodes to samples, in growing windows. A window
-waits for the tokens on which its last samples depend. So the joined windows equal one decode of the
-whole, including its last sample. The tokens are drawn with a seed from the text, so the same clause
-always sounds the same. This module knows neither how a decoder is divided into windows nor how a
-voice is loaded.
+tokens are stretched to frames. A HiFi-GAN decodes the frames to samples, in growing windows. A
+window waits for the tokens on which its last samples depend. So the joined windows have the same
+samples as one decode of the whole. The tokens are drawn with a seed from the text, so the same
+clause always sounds the same. This module knows neither how a decoder is divided into windows nor
+how a voice is loaded.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from voiceloop.types import Clause, Pcm, SpeechChunk
 STEP = 10
 """Maximum number of tokens that one step generates. A token stands for about 46 ms of sound."""
 FIRST, LARGEST = 10, 40
-"""Tokens in the first window, and in the largest. Each window has twice as many as the one
-before."""
+"""Number of tokens after which the first window is decoded, and the maximum for later windows. The
+number doubles with each window."""
 LANGUAGE = "en"
-"""Language of a voice whose name has none."""
+"""Language of a voice whose name gives no language."""
 LEAST_S, MOST_S = 3.0, 30.0
 """Minimum length of a recording from which a voice is made, and maximum length that is used of it,
 in seconds."""
@@ -61,8 +61,8 @@ class SpeakerLatents:
 
 
 class Xtts:
-    """XTTS as an `engines.Tts`. A step generates ten tokens, and decodes the window that they
-    complete, if there is one.
+    """XTTS as an `engines.Tts`. A step generates up to `STEP` tokens. If they complete a window,
+    the step decodes it.
 
     A voice is a speaker of the model, and may have a language after it: `Claribel Dervla@de`.
     """
@@ -72,8 +72,8 @@ class Xtts:
     def __init__(
         self, name: str, model: Any, device: torch.device, voice: str = "", speed: float = 1.0
     ) -> None:
-        """Use `model`, an `Xtts`, which is changed. `voice` is a speaker or the path of a
-        recording; empty means the first speaker.
+        """Use `model`, an `Xtts`, and change it. `voice` is a speaker or the path of a recording,
+        with or without `@` and a language; empty means the first speaker.
 
         Raises ConfigError for a voice that does not exist, AudioError for a recording that is of no
         use, and EngineError for a language that needs another package.
@@ -109,7 +109,8 @@ class Xtts:
         self.check_voice(self.voice)
 
     def voices(self) -> Sequence[str]:
-        """Return the model's speakers, and the recorded one. Each speaks every language."""
+        """Return the model's speakers, and the name of the recording if the configured voice is
+        one. Each of them speaks every language."""
         return sorted(self._speakers)
 
     def check_voice(self, name: str) -> None:
@@ -241,7 +242,7 @@ class _Stretch:
             if frames.shape[-1] * scale < 1:  # a single token at a high speed gives no frame
                 continue
             frames = interpolate(frames, scale_factor=[scale], mode="linear")
-            # Frame i is interpolated between the two around (i + 1/2) / scale - 1/2.
+            # Frame i is interpolated from the two inputs next to (i + 1/2) / scale - 1/2.
             certain = max(0, floor((certain - 1) * scale))
         return frames, certain
 
