@@ -85,7 +85,7 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A model from one source. Its fields are what users are told about it."""
+    """The description of a model as one source offers it."""
 
     name: str
     title: str
@@ -93,7 +93,7 @@ class Card:
     origin: Origin
     publisher: str
     languages: tuple[str, ...]
-    """Two-letter codes; `*` stands for many."""
+    """Two-letter codes, e.g. `en`; `*` stands for many languages."""
     precision: str
     memory: int
     """Bytes that the weights take at 16 bits."""
@@ -111,7 +111,8 @@ class Card:
 
     @property
     def download(self) -> int:
-        """Bytes to fetch, as far as the card knows."""
+        """Number of bytes to fetch, or an estimate from `memory` if the card lacks sizes of
+        files."""
         if self.wheels:
             return sum(wheel.bytes for wheel in self.wheels)
         return max(sum(file.bytes or 0 for file in self.files), self.memory)
@@ -127,9 +128,10 @@ def parse(text: str) -> tuple[Card, ...]:
 
 
 def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list[Card]:
-    """Return the cards called `name`, and of `kind` if that is given. The hub's card comes first.
+    """Return the cards called `name`, the hub's card first. If `kind` is given, return only cards
+    of this kind.
 
-    If no card of that name exists and it is the name of a Piper voice, a card is made from it.
+    If no card has that name but a Piper voice has it, a card for the voice is made.
     """
     found = [card for card in cards if card.name == name] or _piper(name)
     return sorted(
@@ -138,7 +140,7 @@ def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list
 
 
 def preset_models(preset: str) -> dict[str, str]:
-    """Return the models that a preset names, by setting."""
+    """Return the names of a preset's models by setting, e.g. `asr.model`."""
     return {
         key: str(value)
         for key, value in PRESETS.get(preset, {}).items()

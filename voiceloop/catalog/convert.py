@@ -1,8 +1,9 @@
-"""Convert fetched files, once, into files that engines can load.
+"""Converts fetched files, once, into files that engines can load.
 
-A GGUF file gets a folder with configuration, tokenizer and chat template in the format of
-transformers, and with the file itself, which llama.cpp runs. `widen` adds 16-bit weights if torch
-is to run the model. A Piper voice becomes two graphs, so that its vocoder can run in windows.
+A GGUF file is moved into a folder of its own, so that llama.cpp can run it from there. The folder
+also gets configuration, tokenizer and chat template in the format of transformers. `widen` adds
+16-bit weights if torch is to run the model. A Piper voice becomes two graphs, so that its vocoder
+can run in windows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ NEEDS = {"gguf": ("gguf", "accelerate"), "piper": ("onnx",)}
 GGUF, WEIGHTS = "model.gguf", "model.safetensors"
 """File names of a model's weights: as published, and for torch."""
 FIRST_HALF, VOCODER, VOICE = "voice.onnx", "vocoder.onnx", "voice.json"
-"""File names of a Piper voice."""
+"""File names of a converted Piper voice: the graph up to the vocoder's input, the vocoder, and the
+description."""
 
 
 def require(conversion: Conversion) -> None:
@@ -40,9 +42,9 @@ def require(conversion: Conversion) -> None:
 def convert(conversion: Conversion, source: Path, target: Path) -> None:
     """Convert the files in `source` into those of the new folder `target`.
 
-    Raises MissingExtra, ModelCorrupt for files that cannot be read, ModelNotFound if a second file
-    that is needed is missing, EngineError for unknown models, OutOfMemory, and VoiceloopError if
-    the disk is full.
+    Raises MissingExtra, ModelCorrupt for files that cannot be read, ModelNotFound if a Piper voice
+    lacks its JSON file, EngineError for unknown models, OutOfMemory, and VoiceloopError if the disk
+    is full.
     """
     require(conversion)
     with explained(target.parent):
@@ -81,8 +83,8 @@ def convert_gguf(file: Path, target: Path) -> None:
 
 
 def _ends(ids: int | list[int] | None, settings: Mapping[str, Setting]) -> int | list[int] | None:
-    """Return the end tokens `ids`, together with those in `settings` that end a text, a turn or a
-    message."""
+    """Return the end tokens: `ids`, and the tokens that end a text, a turn or a message by the
+    `settings` of a GGUF file. None if there are none."""
     found = ids if isinstance(ids, list) else [] if ids is None else [ids]
     for kind in ("eos", "eot", "eom"):
         index = settings.get(f"tokenizer.ggml.{kind}_token_id")
@@ -142,8 +144,8 @@ def split_piper(file: Path, target: Path) -> None:
 def _split(file: Path, settings: Mapping[str, Setting]) -> TextSplit | None:
     """Return how the tokenizer of a GGUF file splits text; None if it has no such step.
 
-    transformers knows fewer splits, and would use that of GPT-2 in place of others. Raises
-    EngineError for a model or a split that is not known.
+    transformers knows fewer splits, and would use GPT-2's split for those that it does not know.
+    Raises EngineError for a model or a split that is unknown here.
     """
     architecture = str(settings.get("general.architecture", ""))
     if not _knows(architecture):

@@ -1,4 +1,4 @@
-"""Fetching of one file: it is resumed where it broke off, and checked before it is used.
+"""Fetches one file. A download that broke off is continued, and the whole file is checked.
 
 This module knows URLs, byte ranges and checksums, and nothing of models.
 """
@@ -21,12 +21,12 @@ from voiceloop.errors import EngineError, ModelCorrupt
 T = TypeVar("T")
 
 ANSWER_S = 4.5
-"""Seconds without a connection or a first answer after which a server counts as unreachable."""
+"""Seconds after which a server counts as unreachable if no connection, or no answer, has come."""
 SILENCE_S = 30.0
 """Seconds without data after which a download is broken off and tried again."""
 TRIES = 5
-"""Failed attempts in a row after which a download is given up. An attempt that has received data
-resets the count to 1."""
+"""Number of failed attempts in a row after which a download is given up. If a failed attempt has
+received data, the count begins again at 1."""
 
 
 class Unreachable(EngineError):
@@ -59,7 +59,7 @@ class Wanted:
     url: str
     bytes: int
     digest: str
-    """`sha256:` or `git:` (the id of a git blob), followed by hexadecimal digits."""
+    """`sha256:` and a SHA-256, or `git:` and the id of a git blob, in hexadecimal digits."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def matches(self, path: Path) -> bool:
@@ -78,8 +78,9 @@ class Wanted:
 def fetch(wanted: Wanted, folder: Path, bar: ProgressBar) -> Path:
     """Fetch a file into `folder`, or continue an earlier attempt. Returns its path.
 
-    A file that arrives damaged is reported and fetched once more. Raises Unreachable,
-    VoiceloopError if the disk is full, and ModelCorrupt for a file that arrives damaged twice.
+    A file that arrives damaged is reported and fetched once more. Raises Unreachable, EngineError
+    if the server answers with an error, VoiceloopError if the disk is full, and ModelCorrupt for a
+    file that arrives damaged twice.
     """
     path = folder / wanted.name
     with explained(folder):
@@ -149,8 +150,9 @@ def _complete(wanted: Wanted, path: Path, bar: ProgressBar) -> None:
 
 
 def _append_once(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> None:
-    """Append the bytes that one connection gives. Raises ConnectionError if it breaks off, and
-    Unreachable if none can be made."""
+    """Append the bytes that one connection gives, from byte `start` on. Raises ConnectionError if
+    the connection breaks off, Unreachable if no connection can be made, and EngineError if the
+    server answers with an error."""
     import httpx2
 
     headers = {**wanted.headers, "Accept-Encoding": "identity"}
@@ -189,5 +191,5 @@ def _append_once(wanted: Wanted, path: Path, start: int, bar: ProgressBar) -> No
 
 
 def host_of(url: str) -> str:
-    """Return the server of a URL, without user and password."""
+    """Return the host of a URL and its port, if it gives one, without user and password."""
     return urlsplit(url).netloc.rpartition("@")[2]

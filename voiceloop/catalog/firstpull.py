@@ -23,9 +23,11 @@ def choose(
         ModelsPull(names=(preset,)), agreed=True
     ),
 ) -> str | None:
-    """Let the user choose a preset, pull it, and return its name; None for the starter.
+    """Let the user choose a preset, pull it, and return its name. None if they choose the starter,
+    or if no other preset runs well on this machine.
 
-    `ask` shows a text and returns a line. Raises what pulling raises.
+    `ask` shows a text and returns the user's line. `pull` pulls the models of a preset. Raises what
+    pulling raises.
     """
     presets = [one for one in machine.recommended() if one is not STARTER]
     if not presets:
@@ -45,7 +47,8 @@ def choose(
 
 
 def ask_terminal(question: str) -> str:
-    """Return the user's line. Raises KeyboardInterrupt if the input ends, as for Ctrl-C."""
+    """Show `question` and return the line that the user types. Raises KeyboardInterrupt for Ctrl-C,
+    and if the input ends."""
     sys.stderr.write(question)
     sys.stderr.flush()
     try:

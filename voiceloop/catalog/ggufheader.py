@@ -1,4 +1,4 @@
-"""The settings at the beginning of a GGUF file, read within the bounds of the file.
+"""Reads the settings at the beginning of a GGUF file, within the bounds of the file.
 
 Other readers trust the length that a file gives for an array, and would work for days on an array
 of 2**60 entries. So this module reads the file first. The format is that of ggml's docs/gguf.md.
@@ -14,8 +14,7 @@ _NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=
 """Formats of `struct` for the types of settings that are numbers."""
 _TEXT, _ARRAY = 8, 9
 MOST_SETTINGS, MOST_TENSORS, MOST_ENTRIES = 1 << 16, 1 << 17, 1 << 21
-"""Maximum number of settings, of tensors, and of entries in an array; far beyond those of any
-model."""
+"""Maximum number of settings, of tensors, and of entries in an array. No model comes near them."""
 
 Setting = str | int | float
 

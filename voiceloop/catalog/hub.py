@@ -1,4 +1,4 @@
-"""The files of a repository on the hub at a commit, with the checksums that the hub gives.
+"""Lists the files of a repository on the hub at a commit, with the checksums that the hub gives.
 
 This module knows huggingface_hub. It does not know how files are fetched or kept.
 """
@@ -62,7 +62,7 @@ def list_card(card: Card) -> Listing:
 
 
 def list_repo(repo: str, kind: Kind) -> Listing:
-    """List the files of a model of this kind in a repository, as its main branch has them now.
+    """List the files of a model of this `kind` in the newest commit of a repository's main branch.
 
     Raises Unreachable, and ModelNotFound for a repository that does not exist or has no such model.
     """
@@ -95,7 +95,8 @@ def cached(repo: str, kind: Kind) -> Path | None:
 
 
 def _files(repo: str, revision: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the commit, and the hub's description of each file, by path."""
+    """Return the commit that `revision` means (None means the newest), and the hub's description of
+    each file in it, by path."""
     import httpx2
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled

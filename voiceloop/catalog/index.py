@@ -1,7 +1,7 @@
-"""The place of a wheel in the package index that pip is configured with.
+"""Finds the URL of a wheel in the package index that pip is configured with.
 
-pip is asked only for its configuration: some of its versions download a whole wheel, without a
-progress bar and from the beginning, before they report its URL.
+pip is asked only for its configuration. Some versions of pip would download the whole wheel before
+they report its URL, without a progress bar, and from the beginning each time.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def _find(wheel: Wheel, sources: Sources) -> str:
 
 
 def _links(page: str) -> Iterator[str]:
-    """Yield the files that a page or a folder links to, with the checksums that it gives."""
+    """Yield the URLs of the files that a page links to, or that a folder contains. A checksum that
+    the page gives is the fragment of the URL: `#sha256=...`."""
     import httpx2
 
     if urlsplit(page).scheme not in ("http", "https"):
@@ -126,7 +127,8 @@ def _links(page: str) -> Iterator[str]:
 
 
 def _with_password(link: str, page: str) -> str:
-    """Return a link with the password of its page, if both are on one server."""
+    """Return `link` with the user and password of the URL `page`, if both are on the same
+    server."""
     to, of = urlsplit(link), urlsplit(page)
     password = of.netloc.rpartition("@")[0]
     if password and to.netloc == of.netloc.rpartition("@")[2]:

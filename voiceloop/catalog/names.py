@@ -1,4 +1,4 @@
-"""The folder of a model, from its name. Only this module knows what a name may be.
+"""Finds the folder of a model by its name. Only this module knows what a name may be.
 
 A name is looked up in this order: a model that has been pulled, a folder, a GGUF or ONNX file, a
 card (which says how to pull the model), a repository of the hub.
@@ -34,7 +34,7 @@ FILES: Mapping[str, tuple[Kind, Conversion]] = {
     ".gguf": ("llm", "gguf"),
     ".onnx": ("piper", "piper"),
 }
-"""Kind and conversion of files that are converted when they are used, by suffix."""
+"""Kind and conversion of files that are converted when they are first used, by suffix."""
 PIPER = "en_US-joe-medium"
 """The voice of Piper that speaks unless another is configured."""
 KOKORO = "kokoro-82m"
@@ -57,15 +57,16 @@ HEADINGS: Mapping[Kind, str] = {
 }
 """Headings of lists of models, by kind."""
 NO_MODEL = ("starter", "auto", "ngram", "none")
-"""Words that may stand in place of a model's name but name no model to fetch."""
+"""Values of settings that stand in place of a model's name but name no model to fetch."""
 
 
 def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool = True) -> Path:
     """Return the folder of the model called `name`. Fetch or convert it first, if that is needed.
 
-    Only repositories are fetched, and only files are converted. With `make` False neither is done.
-    Raises ModelNotFound, with a hint, if the folder does not exist and is not made. Raises
-    Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError if the disk is full.
+    Only repositories of the hub are fetched, and only GGUF and ONNX files are converted. If `make`
+    is False, nothing is fetched or converted. Raises ModelNotFound, with a hint, if the folder does
+    not exist and is not made. Raises Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError if
+    the disk is full.
     """
     store = store or ModelStore()
     of_kind = variants(cards(), name, kind)
@@ -110,7 +111,8 @@ def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool =
 
 
 def named(config: Config) -> dict[str, tuple[Kind, str]]:
-    """Return the models that `config` names, by setting."""
+    """Return the kind and the name of each model that `config` names, by setting, e.g.
+    `asr.model`."""
     found: dict[str, tuple[Kind, str]] = {}
     if config.asr.engine == "whisper":
         found["asr.model"] = "asr", config.asr.model
@@ -154,17 +156,18 @@ def prepare(config: Config, store: ModelStore | None = None) -> None:
 
 
 def voice_model(config: TtsConfig) -> str:
-    """Return the name or path of the model that speaks with `config`, for an engine of `VOICES`.
+    """Return the name or path of the model that speaks with `config`. Its engine is one of
+    `VOICES`.
 
-    For Piper, the name of a voice contains the name of its model.
+    Without `config.model`, the model of Piper comes from the voice's name: `model/speaker`.
     """
     named = config.voice.partition("/")[0] if config.engine == "piper" else ""
     return config.model or named or VOICES[config.engine][1]
 
 
 def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFound:
-    """Return the error for models, given by their cards, that are damaged or not pulled. The hint
-    says to pull `word`."""
+    """Return the error for models that are damaged or not pulled. `absent` has their cards. The
+    hint is the command that pulls `word`, a preset or names."""
     damaged = [
         card.title
         for card in absent
@@ -201,8 +204,8 @@ def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
 def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool) -> Path:
     """Return the folder of a model file, and convert the file if that has not been done.
 
-    A converted file is recognised by path, size and time, or by checksum. A JSON file of the same
-    name beside it is part of the model.
+    A file that has been converted is recognised by path, size and time, or else by checksum. The
+    JSON file beside it, e.g. `voice.onnx.json`, is part of the model.
     """
     parts = [path for path in (file, file.with_name(f"{file.name}.json")) if path.is_file()]
     stats = [path.stat() for path in parts]
@@ -233,7 +236,7 @@ def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool
                     (alone / part.name).symlink_to(part)
             try:
                 convert(conversion, alone, shop / "made")
-            except ModelCorrupt:  # nothing of it is useful in another try
+            except ModelCorrupt:  # another try cannot use anything in the workshop
                 shutil.rmtree(shop)
                 raise
         with explained(shop):

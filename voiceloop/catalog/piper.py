@@ -1,10 +1,10 @@
-"""Splitting of the graph of a Piper voice, so that it can speak in windows and with a seed.
+"""Splits the graph of a Piper voice, so that the voice can speak in windows and with a seed.
 
 A voice is a VITS model (Kim et al. 2021) that was exported as one graph: phonemes in, samples out,
-with noise drawn inside. It becomes two graphs. The first goes up to the vocoder's input; its noise
-becomes an input, and the duration of each phoneme an output. The second is the vocoder. Its
-metadata give the number of frames before and after a sample's own frame on which the sample
-depends. This module runs no graph.
+with noise drawn inside. It becomes two graphs. The first graph goes up to the vocoder's input. Its
+noise becomes an input, and the duration of each phoneme becomes an output. The second graph is the
+vocoder. A sample depends on its own frame and on some frames before and after it; the vocoder's
+metadata give their numbers. This module runs no graph.
 """
 
 from __future__ import annotations
@@ -22,15 +22,20 @@ SEAM_WEIGHT = "dec.conv_pre.weight"
 SPEAKER = "sid"
 """The input that selects the speaker, if there are several."""
 TEXT_NOISE, NOISE, DURATIONS, LATENT = "text_noise", "noise", "durations", "latent"
-"""Names in the two graphs: the noise of the durations [1, 2, phonemes]; the noise of the sound [1,
-channels, any length], repeated if it is too short; the frames of each phoneme [1, 1, phonemes]; the
-vocoder's input [1, channels, frames]."""
+"""Names of inputs and outputs of the two graphs, which have these values:
+
+- `TEXT_NOISE`: the noise of the durations, [1, 2, phonemes]
+- `NOISE`: the noise of the sound, [1, channels, any length], repeated if it is too short
+- `DURATIONS`: the number of frames of each phoneme, [1, 1, phonemes]
+- `LATENT`: the vocoder's input, [1, channels, frames]
+"""
 SAME_SIZE = {"Add", "Div", "Mul", "LeakyRelu", "Tanh", "Unsqueeze", "Squeeze", "Identity", "Cast"}
 """Operators, besides convolutions, that keep positions in time."""
 
 
 def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """Split a voice into its two graphs. Raises ValueError for a graph of another kind."""
+    """Split the graph of a voice into two: up to the vocoder's input, and the vocoder. Raises
+    ValueError for a graph that is no Piper voice."""
     graph = model.graph
     inputs = [entry.name for entry in graph.input]
     (output,) = (entry.name for entry in graph.output)

@@ -45,7 +45,8 @@ class Logged:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[TerminalBar | Logged]:
-    """Show a bar of `total` bytes on stderr while the context lasts."""
+    """Show a bar of `total` bytes on stderr while the context lasts. If stderr is no terminal, only
+    log `title` and notes."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

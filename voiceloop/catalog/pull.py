@@ -1,7 +1,7 @@
-"""Pulling of a model from its source into the store, completely or not at all.
+"""Pulls a model from its source into the store, completely or not at all.
 
-The model is put together in a workshop of the store. If a pull breaks off, the next one continues
-it.
+The model is put together in a workshop: a folder of the store for unfinished models. If a pull
+breaks off, the next pull continues from there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Order:
     source: dict[str, Any]
     conversion: Conversion = ""
     card: Card | None = None
-    """The model's card. For packages it says which members become which files."""
+    """The model's card; None for a repository without a card. For packages, the card says which
+    members of the wheels make up each file."""
 
     @property
     def download(self) -> int:
@@ -38,7 +39,7 @@ class Order:
 
     @property
     def room(self) -> int:
-        """Maximum number of bytes on the disk while the model is put together."""
+        """Maximum number of bytes that the model takes on the disk while it is put together."""
         packed = self.card.files if self.card and self.origin == "packages" else ()
         unpacked = sum(file.bytes or 0 for file in packed)
         converted = self.card.memory if self.card and self.conversion else 0
@@ -87,7 +88,8 @@ def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
 
 
 def _reuse(model: Model | None, order: Order, fetched: Path, bar: ProgressBar) -> None:
-    """Move the intact files of a damaged model back into the workshop."""
+    """Move the intact files of a damaged `model` into the folder `fetched` of the workshop. Do this
+    only for files of the hub that need no conversion."""
     if model is None or order.conversion or order.origin != "hub":
         return
     for name in model.damaged():

@@ -1,6 +1,6 @@
-"""The default preset of `talk` and `serve`: the best one whose models have all been pulled.
+"""Chooses the default preset of `talk` and `serve`: the best preset whose models are all pulled.
 
-Models that the user has named are kept. This module fetches nothing.
+It does not replace models that the user has named. This module fetches nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from voiceloop.config import Config, Given, merged
 from voiceloop.presets import BEST_FIRST, STARTER, Machine, Preset
 
 BEST_PULLED = "best pulled, for talk and serve"
-"""Origin of the setting `preset` if `best_pulled` chose it."""
+"""Origin of the setting `preset`, as shown to users, if `best_pulled` chose it."""
 NAMING = frozenset(
     {
         *("asr.engine", "asr.model", "llm.engine", "llm.base_url", "llm.target"),
@@ -29,15 +29,16 @@ def named_sections(given: Mapping[str, object]) -> set[str]:
 
 
 def wanted(preset: Preset, given: Given) -> list[str]:
-    """Return the models of a preset, each once. Sections in which the user named a model are left
-    out."""
+    """Return the names of a preset's models, each once. `given` are the user's settings. A section
+    in which the user named a model or an engine, e.g. `tts`, is left out."""
     named = named_sections(given)
     models = preset_models(preset.name)
     return list(dict.fromkeys(models[key] for key in models if key.partition(".")[0] not in named))
 
 
 def absent(preset: Preset, given: Given, store: ModelStore) -> list[Card]:
-    """Return the cards of `wanted` models that are not pulled, each from its first source."""
+    """Return a card for each of the `wanted` models that is not pulled, the hub's card if there is
+    one."""
     return [
         variants(cards(), name)[0] for name in wanted(preset, given) if store.find(name) is None
     ]

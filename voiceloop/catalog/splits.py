@@ -1,4 +1,4 @@
-"""Ways in which byte-pair tokenizers split text before they merge, by their names in GGUF files.
+"""Lists the ways in which byte-pair tokenizers split text before they merge, by their GGUF names.
 
 A GGUF file has a tokenizer's vocabulary and merges, but only a name for the split:
 `tokenizer.ggml.pre`. Each split is written here as in the tokenizer.json of the original model.
@@ -39,13 +39,13 @@ class TextSplit:
     """How a text is split before its pieces are merged."""
 
     steps: tuple[str, ...]
-    """Steps, each of which splits the pieces of the step before it."""
+    """Regular expressions, or `DIGITS`. Each step splits the pieces of the step before it."""
     own_words: bool = True
     """True if there are no further steps; False if GPT-2's split follows."""
     composed: bool = False
     """True if letters and their accents first become one character (NFC)."""
     whole: bool = False
-    """True if a piece that is a token becomes that token, whatever the merges would give."""
+    """True if a piece that is in the vocabulary becomes one token, without merges."""
 
 
 _LLAMA_3 = TextSplit(
@@ -117,8 +117,8 @@ of Llama do not."""
 
 
 def split_of(name: str, architecture: str) -> TextSplit | None:
-    """Return the split that a GGUF file calls `name`, or that of its architecture if the name is
-    missing; None if the split is unknown."""
+    """Return the split that a GGUF file calls `name`. If the name is missing, return the usual
+    split of the architecture. None if the split is unknown."""
     return SPLITS.get(_USUAL.get(architecture, "") if name in _UNNAMED else name)
 
 

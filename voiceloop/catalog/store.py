@@ -39,7 +39,8 @@ def cards() -> tuple[Card, ...]:
 
 
 def sha256(path: Path, tick: Callable[[int], object] = lambda count: None) -> str:
-    """Return the SHA-256 of a file. `tick` is called with the number of bytes of each block."""
+    """Return the SHA-256 of a file in hexadecimal digits. `tick` is called with the number of bytes
+    of each block that is read."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -81,8 +82,8 @@ class Model:
         return sum(file.bytes for file in self.files.values())
 
     def damaged(self, tick: Callable[[int], object] = lambda count: None) -> list[str]:
-        """Return the names of files that are missing or changed. `tick` gets the number of
-        bytes of each block that is read."""
+        """Return the names of files that are missing or changed. `tick` is called with the number
+        of bytes of each block that is read."""
         return [name for name, stored in self.files.items() if not self._intact(name, stored, tick)]
 
     def _intact(self, name: str, stored: Stored, tick: Callable[[int], object]) -> bool:
@@ -111,7 +112,8 @@ class ModelStore:
         return [model for model in found if model is not None]
 
     def unreadable(self) -> list[str]:
-        """Return the folders that have a model's name but no readable record."""
+        """Return the names of the folders that look like models (`name@origin`) but have no
+        readable record."""
         if not self.root.is_dir():
             return []
         called = [path for path in sorted(self.root.glob("[!.]*@*")) if path.is_dir()]
@@ -145,8 +147,8 @@ class ModelStore:
 
     @contextmanager
     def workshop(self, name: str, origin: str) -> Iterator[Path]:
-        """Yield a folder in which a model is put together. After a failure it stays for the next
-        try.
+        """Yield a folder in which a model is put together. After success the folder is deleted.
+        After a failure it stays for the next try.
 
         Raises VoiceloopError if another process works in it; on Windows this is not noticed.
         """
@@ -158,7 +160,8 @@ class ModelStore:
             shutil.rmtree(folder)
 
     def fetched(self, name: str, origin: str) -> int:
-        """Return the bytes of a model that have arrived, if its download broke off."""
+        """Return the number of bytes that have arrived of a model whose download broke off; 0 for
+        any other model."""
         with explained(self.root):
             fetched = files_in(self._workshop(name, origin) / "fetched")
             return sum(path.stat().st_size for path in fetched.values())
@@ -184,7 +187,7 @@ class ModelStore:
         }
         (made / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
         for path in files_in(made).values():
-            if not path.is_symlink():  # a link leads to a file of the user's own
+            if not path.is_symlink():  # a link leads to one of the user's own files
                 path.chmod(made.stat().st_mode & 0o666)  # some writers exclude other users
             _sync(path)
         for inner in (path for path in made.rglob("*") if path.is_dir()):
