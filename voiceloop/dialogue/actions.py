@@ -1,4 +1,4 @@
-"""The actions that the core requests, which the session carries out."""
+"""The actions that the core requests and the session carries out."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.languages import Language
 
 DECIDE_MS = 480.0
-"""Maximum time in milliseconds from the sound to the decision, unless recognition takes longer. It
-is half a second minus the frame in which the sound is noticed."""
+"""Maximum time in milliseconds from the beginning of the sound to the decision, while the user's
+voice goes on. It is half a second minus the frame in which the sound is noticed."""
 CLEAR = 2
 """A sound with at least this many words is an interruption at once. Backchannels are not
 counted."""

@@ -1,7 +1,7 @@
-"""Decides who may be heard: a sound of the user pauses a reply, which then goes on or is stopped.
+"""Decides who may be heard. A sound of the user pauses a reply; then the reply goes on or is ended.
 
-`bargein` judges what the sound was. A turn that is over gives the floor back, so turns are also
-stopped and finished here.
+`bargein` judges what the sound was. This module also stops and finishes turns, because a turn that
+is over gives the floor back.
 """
 
 from __future__ import annotations

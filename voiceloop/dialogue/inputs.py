@@ -149,7 +149,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """The user has written `text`, which becomes a turn of its own."""
+    """The user has written `text`. It becomes a new turn."""
 
     text: str
     options: Options | None = None
@@ -157,8 +157,8 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class BringResults:
-    """A client has brought the results of the tools that one reply called. The reply's turn goes on
-    with them."""
+    """A client has brought the results of tools that a reply called. A continuation of the reply's
+    turn begins with them."""
 
     returned: Sequence[Returned]
     options: Options | None = None
@@ -192,7 +192,7 @@ class Cancel:
     """A client ends the reply that is being thought or heard."""
 
     number: int | None = None
-    """Number of the turn whose reply is meant; None for any turn."""
+    """Number of the turn whose reply is ended; None to end the reply to any turn."""
 
 
 @dataclass(frozen=True, slots=True)

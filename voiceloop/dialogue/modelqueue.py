@@ -1,5 +1,5 @@
-"""Decides what the language model does next. It does one thing at a time, for the first turn that
-is not over."""
+"""Decides what the language model does next. The model does one thing at a time, for the first turn
+that is not over."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _read_opening(state: ConversationState) -> bool:
 
 def _end_with_words(state: ConversationState, turn: Turn) -> bool:
     """Finish a turn whose final words are known, because the language model is not to reply.
-    Returns False if they are not known, or if a reply already runs."""
+    Returns False if the words are not final, or if a reply already runs."""
     if turn.words.final is None or turn.phase is not Phase.HEARING:
         return False
     finish(state, turn, "abandoned")
@@ -103,7 +103,8 @@ def _reads_to_judge(state: ConversationState, turn: Turn) -> bool:
 def _is_void(state: ConversationState, turn: Turn) -> bool:
     """Return whether a turn has nothing to answer, or the user has gone on in another turn.
 
-    A turn whose answer nobody has requested waits until the answer to a later turn is requested.
+    If nobody has requested an answer to the turn, it waits until an answer to a later turn is
+    requested.
     """
     later = _gone_on_in(state)
     waits = not turn.request.made and not any(other.request.made for other in later)

@@ -206,7 +206,8 @@ class Turn:
     ended: bool = False
     """Whether the user has finished: the endpoint has been decided."""
     resumes: bool = False
-    """Whether this turn began so soon after the last one that the user had only paused."""
+    """Whether the turn began very soon after the user fell silent in an earlier turn. Then they had
+    only paused."""
     beside: bool = False
     """Whether the turn began while a reply sounded or shortly after it, so that its sound may be an
     echo of the reply."""

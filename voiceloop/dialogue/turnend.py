@@ -69,8 +69,8 @@ class EndpointPolicy:
         return turn.silence is not None and _sound_of(turn) is None
 
     def judged(self, report: inputs.Read) -> EndProbability:
-        """Return the reported end probability, converted by `comparable` into that of a first
-        turn."""
+        """Return the reported end probability. If there is a calibration, `comparable` converts the
+        probability to the scale of a first turn."""
         probability = report.probability
         if probability is not None and self.calibration is not None:
             probability = comparable(probability, self.calibration, report.exchanges)
