@@ -90,7 +90,7 @@ class History:
 
     def begin(self) -> Priority:
         """Begin the next turn, and return its priority. If the history is still being read, the
-        reading gets the same priority and is no longer idle."""
+        reading gets the same priority, instead of the idle priority."""
         priority, self._next = self._next, Priority(LATER)
         priority.level = LATER
         return priority

@@ -22,9 +22,9 @@ class ConversationStanding:
 class Observer:
     """An observer of one conversation.
 
-    Steps change a conversation on the thread of its model, so the event loop must not read it. It
-    reads `standing` instead, which is replaced after each step, before the step's item reaches the
-    loop.
+    Steps change a conversation on the thread of its model, so the event loop must not read the
+    conversation. The loop reads `standing` instead. `standing` is replaced after each step, before
+    the item of the step reaches the loop.
     """
 
     def __init__(self, conversation: Conversation) -> None:

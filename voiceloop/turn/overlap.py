@@ -20,8 +20,8 @@ class Overlap:
     early_reply: bool = True
     """The reply begins in the first silence; otherwise at the endpoint."""
     carry_over: bool = True
-    """A reply that began too early becomes the draft of the next one; otherwise the next one starts
-    afresh."""
+    """A reply that began too early becomes the draft of the next reply; otherwise the next reply
+    has no such draft."""
     held_audio: bool = True
     """The first clause of an early reply is synthesised before the endpoint."""
 

@@ -37,8 +37,8 @@ from voiceloop.turn.thinking import Thinking
 from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
 HEAD_START_S = 0.2
-"""Maximum seconds for which thinking pauses while the voice makes its first sound. With more, a
-short first clause would be over before the next clause is ready."""
+"""Maximum seconds for which thinking pauses while the voice makes its first sound. After a longer
+pause, a short first clause would be over before the next clause is ready."""
 CLAUSES, CHUNKS = 8, 8
 """Items that the streams between the stages hold before they block their producer."""
 
@@ -68,7 +68,7 @@ class Reply:
         a lead."""
 
     def begin(self) -> None:
-        """Make this reply the current one of the player. It sounds once the gate opens."""
+        """Make this reply the player's current reply. It sounds once the gate opens."""
         lead_s = self._resources.pace.lead_s
         at_once = self._resources.overlap.stages and not lead_s
         self._head_start_s = HEAD_START_S if at_once else 0.0

@@ -45,8 +45,8 @@ def begun(llm: Llm, config: Config, now: datetime, toolbox: Toolbox = NO_TOOLS) 
 
 
 def prompt(system: str, now: datetime, config: Config, toolbox: Toolbox = NO_TOOLS) -> str:
-    """Return the system prompt of a conversation that begins at `now`, in which the language model
-    is told about the tools in `toolbox`."""
+    """Return the system prompt of a conversation that begins at `now`. If `toolbox` has tools, the
+    prompt says how to use them."""
     whole = told(system, now, config.place)
     return f"{whole} {DATA_ONLY} {IF_ASKED}" if whole and toolbox else whole
 

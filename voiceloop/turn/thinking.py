@@ -208,8 +208,8 @@ class Thinking:
         self.said += burst.text
 
     def _has_done(self, call: ToolCall) -> bool:
-        """Return whether this reply has already carried out the same call. A small model may repeat
-        a call instead of telling its result."""
+        """Return whether an earlier call of this reply, with the same tool and arguments, has
+        returned without an error. A small model may repeat a call instead of telling its result."""
         meant = call.name, call.arguments
         return any(
             (one.name, one.arguments) == meant and not is_error(result)
