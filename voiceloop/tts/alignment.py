@@ -18,7 +18,7 @@ from typing import NamedTuple
 from voiceloop.types import Span, SpokenWord
 
 MOST = 4
-"""Maximum number of words in one group, and of groups for one word."""
+"""Maximum number of words in one group, and maximum number of groups for one word."""
 UNEQUAL = 3.0
 """Cost of each word or group after the first in a block of an alignment, in symbols. The value was
 found by trial. With it, 99 in 100 words of English prose get the group in which espeak-ng says
@@ -146,7 +146,7 @@ def word_times(
 
 
 class TimedWords:
-    """A list of words whose times are known. It reports each word once it has sounded."""
+    """A list of words with known times. It reports each word once, when the word has sounded."""
 
     def __init__(self, words: Sequence[SpokenWord]) -> None:
         """Take words whose times count samples from the start of the untrimmed audio."""
@@ -171,8 +171,8 @@ class TimedWords:
 class PacedWords:
     """A list of words whose times are estimated from a pace in letters per second.
 
-    While a clause is synthesised, its length is not known, so the times are a guess. At its end the
-    remaining words share the remaining sound in proportion to their letters.
+    The length of a clause is not known while it is synthesised, so the times are a guess. At the
+    end of the clause, the remaining words share the remaining sound in proportion to their letters.
     """
 
     def __init__(self, spoken: str, spans: Sequence[Span], rate: int, speed: float) -> None:
@@ -185,8 +185,8 @@ class PacedWords:
 
     def ended_words(self, cut: int, sounded: int, *, last: bool) -> tuple[SpokenWord, ...]:
         """Return the words that have probably ended by sample `sounded`, without those of earlier
-        calls; with `last`, all that remain. Times count from the trimmed start, so `cut` is not
-        used."""
+        calls. With `last`, return all remaining words. Times count from the trimmed start, so `cut`
+        is not used."""
         del cut
         waiting = self._letters[self._returned :]
         base, pace = self._end, self._pace

@@ -1,12 +1,12 @@
 """Cuts a reply into clauses while it is being written.
 
-The first clause is cut as early as is safe, because the user waits for it. Then comes the rest of
-its sentence, then one sentence after another. Text is read character by character, so the clauses
-do not depend on the pieces in which it arrives. It is cut as soon as no continuation can make the
-cut wrong. After a comma, this is known at the next space. After the end of a sentence, it is known
-at the next space if the sentence splitter sees an end before each of `PROBES`, and otherwise at the
-space after the next word. A line break cuts at once. This module does not know how a clause is
-spoken, nor how fast text comes.
+The first clause is cut early, because the user waits for it. The next clause is the rest of its
+sentence. After that, a clause is mostly one sentence. Text is read character by character, so the
+clauses do not depend on the pieces in which the text arrives. A cut is made once no continuation of
+the text can make it wrong. After a comma, this is known at the next space. At a possible end of a
+sentence, it is known at the next space if the sentence splitter sees an end before each of
+`PROBES`; otherwise it is known at the space after the next word. A line break cuts at once. This
+module does not know how a clause is spoken, nor how fast text comes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from voiceloop.tts.tokencount import TokenCount
 from voiceloop.types import Clause, Span, TokenBurst
 
 FIRST_WORDS, FIRST_CHARS = 3, 12
-"""The first clause has at least this many words or this many characters, unless its line is
-shorter. A shorter clause would be over before the next one is ready."""
+"""Minimum number of words or of characters in the first clause, unless its line is shorter. One of
+the two is enough. A shorter clause would be over before the next clause is ready."""
 FORCED_WORDS, FORCED_ANYWHERE = 6, 8
 """Numbers of words from which the first clause ends even without a mark. From `FORCED_WORDS` on, it
-ends between a longer word and a short one, which mostly begins a phrase. From `FORCED_ANYWHERE` on,
-it ends between any two words."""
+ends before a short word that follows a longer word, because such a word mostly begins a phrase.
+From `FORCED_ANYWHERE` on, it ends between any two words."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
-"""Lengths in characters at which a clause after the first ends before its sentence does. From
-`LONG_CHARS` on, it ends at the next mark such as a comma; from `LONGEST_CHARS` on, after the next
-word."""
+"""Lengths in characters from which a clause after the first ends within a sentence. From
+`LONG_CHARS` on, it ends at the next mark such as a comma. From `LONGEST_CHARS` on, it ends after
+the next word."""
 YOUNG_CHARS, YOUNGEST = 50, 0.25
 """While all earlier clauses together have fewer than `YOUNG_CHARS` characters, `LONG_CHARS` and
 `LONGEST_CHARS` shrink in proportion, but not below the share `YOUNGEST`. Otherwise a first clause
@@ -71,13 +71,13 @@ _SPLITTABLE = re.compile("[\ud800-\udfff\r\n]")
 
 
 def cut(text: str, language: Language) -> list[Clause]:
-    """Cut a complete text into clauses, as if a reply had brought it in one piece."""
+    """Cut a complete text into clauses, as the text of a reply is cut."""
     cutter = ClauseCutter(0, language)
     return cutter.feed(TokenBurst(0, (0,), text)) + cutter.flush()
 
 
 class ClauseCutter:
-    """A cutter for one reply: `feed` it bursts in order, then `flush` it once.
+    """A cutter for one reply. Call `feed` with each burst in order, then `flush` once.
 
     The texts of the clauses, joined, are exactly the reply's text. A clause ends after its mark, so
     the space that follows begins the next clause. A line break belongs to the clause before it. The
@@ -243,7 +243,8 @@ class ClauseCutter:
 
 @cache
 def _never_ending(spoken: SpeakingRules) -> re.Pattern[str]:
-    """Compile a pattern of text after which a clause never ends, even at a mark or a dash."""
+    """Compile a pattern. If a text matches it at the end, a clause never ends there, even at a mark
+    or a dash."""
     numbered = alternatives(tuple(short for short in spoken.numbered if short.endswith(".")))
     days = alternatives(spoken.calendar)
     return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|\b(?:{days})\.?\s+[-–])$")  # noqa: RUF001

@@ -2,7 +2,7 @@
 
 Synthesizers add some silence at the beginning and the end of a clause. It is cut to a few
 milliseconds here, so that a reply sounds at once. The pause between two clauses depends only on the
-mark between them. This module does not know what is said.
+mark between them and on the speed. This module does not know what is said.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Trimmer:
         self._held = silence(0)
 
     def feed(self, pcm: Pcm) -> Pcm:
-        """Add the clause's next samples and return those that later ones cannot change."""
+        """Add the clause's next samples, and return the samples that can no longer change."""
         held = np.concatenate((self._held, pcm))
         loud = np.flatnonzero(np.abs(held) >= AUDIBLE)
         if not self._begun:

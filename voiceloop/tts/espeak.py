@@ -1,9 +1,10 @@
-"""Speech by espeak-ng itself.
+"""Speech by the synthesizer of espeak-ng.
 
 The library returns audio in pieces, but one step is enough: a clause of four seconds takes about
-ten milliseconds on one slow core. So a clause is one step and one chunk. The library's pitch
-flutter continues from clause to clause, so the same clause sounds slightly different each time
-within a process. This module sees only the words to say, not the text that was written.
+ten milliseconds on one slow core. So a clause is one step and one chunk. The library varies the
+pitch a little, and does not begin anew with each clause. So a clause that is said twice in a
+process sounds slightly different. This module sees only the words to say, not the text that was
+written.
 """
 
 from __future__ import annotations

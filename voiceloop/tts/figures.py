@@ -18,8 +18,8 @@ from voiceloop.languages.spoken import Match, SpeakingRules, final, written
 from voiceloop.tts.shared import Shared
 
 PAIRS = Shared()
-"""Rules for pairs of numbers such as 24/7. They are tried before a language's own rules, which
-would read the pairs as fractions."""
+"""Rules for pairs of numbers such as 24/7. They are tried before a language's own rules, because
+those would read the pairs as fractions."""
 FIGURES = Shared()
 """Rules that are tried after a language's own rules."""
 

@@ -26,8 +26,8 @@ from voiceloop.status import ask
 
 DEFAULT = "tts_models/en/ljspeech/vits"
 CHECKPOINTS = ("model_file.pth", "model.pth", "best_model.pth")
-"""Usual names of the file of weights, the preferred one first. Without any of them, another `.pth`
-file is used if there is only one."""
+"""Usual names of the file of weights, the preferred name first. If no file has one of these names,
+a single `.pth` file with another name is used."""
 OTHER_FILES = (
     *("speakers.pth", "speaker_ids.pth", "model_se.pth"),
     *("speakers_xtts.pth", "dvae.pth", "mel_stats.pth"),
@@ -49,8 +49,8 @@ def load_voice(name: str) -> Any:
     """Load a `Vits` or `Xtts` on the CPU. `name` is a folder, or the name of a voice in Coqui TTS.
 
     Raises MissingExtra, ModelNotFound, ModelCorrupt and OutOfMemory. Raises EngineError for a voice
-    of another kind, for a licence that the user has not accepted, and if a package or program that
-    the voice needs is not installed.
+    of a kind that cannot be used, for a licence that the user has not accepted, and if a package or
+    program that the voice needs is not installed.
     """
     _import_library()
     path = Path(name).expanduser()

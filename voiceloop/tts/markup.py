@@ -1,9 +1,9 @@
 """Markup in written text: how it is recognised, and which parts of it are said.
 
-Blocks are code, JSON and comments, which nobody reads aloud. A clause is never cut inside one,
-however long it is. All other markup lies within one line. The patterns of `MARKUP` remove it one
-after the other, and their order matters. This module does not record where the remaining characters
-came from.
+Blocks are code, JSON and comments, which nobody reads aloud. A clause is never cut inside a block.
+All other markup lies within one line. The patterns of `MARKUP` remove this markup. They are applied
+in order, and their order matters. This module does not record where the remaining characters came
+from.
 """
 
 # ruff: noqa: RUF001 - the look-alikes are the subject

@@ -1,4 +1,4 @@
-"""Random numbers of a voice, which are the same for the same text."""
+"""Random numbers of a voice. Equal texts get equal numbers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import torch
 class ClauseNoise:
     """The random state of one clause, seeded by its text.
 
-    Libraries draw from torch's global generators. `drawing` sets them to this state for one step
-    and restores them afterwards, so other clauses and other users of the generators are not
-    affected.
+    Libraries draw from torch's global generators. `drawing` sets the generators to this state for
+    one step, and restores them afterwards. So other clauses and other code that draws from the
+    generators are not affected.
     """
 
     def __init__(self, text: str, device: torch.device) -> None:
@@ -24,8 +24,8 @@ class ClauseNoise:
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """Within the context, continue from the random state in which this clause's last step
-        ended."""
+        """Set the random generators for one step of the clause, while the context lasts. The step
+        continues from the state in which the clause's last step ended."""
         with torch.random.fork_rng(self._cuda):
             if self._left:
                 torch.set_rng_state(self._left[0])

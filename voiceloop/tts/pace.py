@@ -15,10 +15,11 @@ from voiceloop.types import Clause, Span
 AMPLE_S = 1.5
 """With at least this many seconds of queued audio, several sentences are synthesised at once."""
 LONG_CHARS = 150
-"""A clause of this many characters or more is not joined with the next one. An interruption of a
+"""A clause of this many characters or more is not joined with the next clause. An interruption of a
 longer text would waste more audio, and some engines make mistakes in long texts."""
 COMFORTABLE = 0.8
-"""Real-time factor up to which no audio has to be queued before playback begins."""
+"""Maximum real-time factor, in seconds of work for a second of audio, for which playback begins
+without queued audio."""
 REPLY_S = 6.0
 """Seconds of a reply that must play without a gap, even if synthesis is slower than speech."""
 RECENT = 8

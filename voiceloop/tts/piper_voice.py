@@ -1,8 +1,8 @@
 """A Piper voice: text to phonemes, phonemes to a latent, the latent to samples in windows.
 
-The voice consists of two graphs, which `catalog.piper` makes from one. Its noise is drawn here,
-seeded by the text, so the same text always sounds the same. This module does not know which voices
-exist.
+The voice consists of two graphs, which `catalog.piper` makes from the published graph. The noise
+for the graphs is drawn here, seeded by the text, so the same text always sounds the same. This
+module does not know which voices exist.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ class PiperVoice:
         return {"sid": np.array([speakers[name]], np.int64)} if speakers else {}
 
     def _read(self, text: str) -> tuple[list[int], list[str]]:
-        """Return the token ids of `text`, and the character of each id, which is empty for silent
-        ids."""
+        """Return the token ids of `text`, and the character of each id. The character of a silent
+        id is empty."""
         known = self.described.ids
         ids, symbols = [*known[BEGIN]], [""] * len(known[BEGIN])
         for symbol in ("", *self._symbols(text)):

@@ -24,8 +24,8 @@ def sayable(clause: Clause) -> str:
 
 
 def middle(text: str) -> int:
-    """Return the index at which to split `text`: near its middle, after a mark if possible, else
-    after a word."""
+    """Return the index at which to split `text`. It is near the middle, after a mark if possible,
+    otherwise after a word."""
     middle = len(text) // 2
     gaps = [i for i, char in enumerate(text) if char.isspace() and 0 < i]
     marks = [i for i in gaps if text[i - 1] in PAUSE_MS and abs(i - middle) < middle / 2]

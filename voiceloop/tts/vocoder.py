@@ -1,10 +1,10 @@
-"""A HiFi-GAN decoder that runs in windows. The joined samples are the same as from one run.
+"""A HiFi-GAN decoder that runs in windows. The joined samples equal those of one run over all.
 
 The decoder (Kong et al. 2020, "HiFi-GAN", section 2.2) is a chain of convolutions with zero padding
 at both ends. So a sample depends on a fixed number of latent frames around its own. Each window is
 decoded with that many more frames on each side, and the samples of these frames are dropped. At the
-ends of the latent there are no more frames, and the decoder's padding is the same as in one run
-over the whole latent. This module does not know where the latent comes from.
+ends of the latent there are no more frames. There the decoder pads with zeros, as it does in one
+run over the whole latent. This module does not know where the latent comes from.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Upsampling:
     stride: int
     padding: int
     reach: int
-    """Number of samples that the widest of the blocks sees on each side of the current one."""
+    """Number of samples that the widest residual block sees on each side of the current sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """The sizes of a decoder that decide which frames a sample depends on."""
+    """The sizes in a decoder from which follows on which frames a sample depends."""
 
     before: int
-    """Number of frames that the first convolution sees on each side of the current one."""
+    """Number of frames that the first convolution sees on each side of the current frame."""
     upsamplings: tuple[Upsampling, ...]
     after: int
-    """Number of samples that the last convolution sees on each side of the current one."""
+    """Number of samples that the last convolution sees on each side of the current sample."""
 
     @property
     def hop(self) -> int:
@@ -78,7 +78,7 @@ def geometry(decoder: Any) -> Geometry:
 
 
 def _reach(chain: torch.nn.Module) -> int:
-    """Return how many samples a chain of convolutions sees on each side of the current one."""
+    """Return how many samples a chain of convolutions sees on each side of the current sample."""
     return sum(
         conv.dilation[0] * (conv.kernel_size[0] - 1) // 2
         for conv in chain.modules()
@@ -88,8 +88,8 @@ def _reach(chain: torch.nn.Module) -> int:
 
 LENGTHS = {"cuda": (40, 72, 112, 192, 272)}
 """Lengths in frames to which a decoder's inputs are padded, by type of device. A GPU plans each
-convolution anew for every new length. A CPU plans nothing, and would only compute more. The lengths
-fit the windows of the module `windows`."""
+convolution anew for every new length, so few lengths are used. A CPU plans nothing, and padding
+would only add work. The lengths fit the windows of the module `windows`."""
 
 
 def padding(given: int, lengths: Sequence[int], *, first: bool, last: bool) -> tuple[int, int]:

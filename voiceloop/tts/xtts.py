@@ -43,8 +43,8 @@ number doubles with each window."""
 LANGUAGE = "en"
 """Language of a voice whose name gives no language."""
 LEAST_S, MOST_S = 3.0, 30.0
-"""Minimum length of a recording from which a voice is made, and maximum length that is used of it,
-in seconds."""
+"""Minimum length in seconds of a recording from which a voice is made. Only the first `MOST_S`
+seconds of a longer recording are used."""
 GPT_RATE, ENCODER_RATE = 22_050, 16_000
 """Sample rates in hertz at which the GPT and the speaker encoder take a recording."""
 SOUND_FILES = (".wav", ".flac", ".ogg", ".mp3")
