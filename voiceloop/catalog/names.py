@@ -126,10 +126,10 @@ def named(config: Config) -> dict[str, tuple[Kind, str]]:
 
 
 def prepare(config: Config, store: ModelStore | None = None) -> None:
-    """Make sure that all models which `config` names are on this machine, before any is loaded.
+    """Make sure that all models of `config` are on this machine, before any is loaded.
 
-    One error names all models that have to be pulled first. Repositories and files are fetched and
-    converted now. Raises what `find` raises.
+    One error names all models that have to be pulled first. Repositories are fetched now, and files
+    are converted. Raises what `find` raises.
     """
     store = store or ModelStore()
     if config.llm.engine == "speculative" and config.llm.base_url:

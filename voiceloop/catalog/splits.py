@@ -112,8 +112,8 @@ _USUAL: Mapping[str, str] = {
     **dict.fromkeys(("qwen2", "qwen2moe", "qwen3", "qwen3moe"), "qwen2"),
     **dict.fromkeys(("qwen35", "qwen35moe"), "qwen35"),
 }
-"""Names of splits by architecture, for architectures whose models all split in the same way. Models
-of Llama do not."""
+"""Names of splits by architecture. An architecture is listed if all its models split in the same
+way. Models of Llama do not."""
 
 
 def split_of(name: str, architecture: str) -> TextSplit | None:

@@ -120,8 +120,9 @@ class ModelStore:
         return [path.name for path in called if self._read(path) is None]
 
     def find(self, name: str, origin: str | None = None) -> Model | None:
-        """Return the model called `name`: from `origin` or, without one, from the hub or else from
-        packages. None if there is no such model, or its files do not all have the right sizes."""
+        """Return the model called `name` from `origin`. Without `origin`, look for the hub's model,
+        then for that of packages. None if no model is found whose files all have the right
+        sizes."""
         for each in [origin] if origin else ["hub", "packages"]:
             model = self._read(self._folder(name, each))
             if model and all(
