@@ -1,9 +1,9 @@
-"""The base of engines that are sent the conversation as messages and need nothing else.
+"""The base classes of language models that get the conversation as messages.
 
-The history is kept here, and each request contains all of it. Nothing is prefilled, and a reply
-that is begun again is a new request. The model's own tokens are not known: a token here is a word,
-or a part of a word if the model sends the word in parts. This module does not know where the model
-computes.
+The history is kept here, and each request to the model contains all of it. Nothing is prefilled. A
+reply that is begun again is a new request. The model's own tokens are unknown, so a token here is a
+word with the space before it, or a part of a word if the model sends the word in parts. This module
+does not know where the model computes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class ChatReply:
 
 
 class ChatConversation(ABC):
-    """A `voiceloop.engines.Conversation` whose history is messages; a subclass answers them."""
+    """A `voiceloop.engines.Conversation` whose history is a list of messages. Subclasses define
+    `answer`, which requests the reply from a model."""
 
     seed: int | None = None
     tokens_read = 0
@@ -88,12 +89,14 @@ class ChatConversation(ABC):
         self._now = Exchange("")
         self._turn: int | None = None
         self._unanswered = ""
-        """The text of earlier turns that got no reply; the current turn continues it."""
+        """The text of earlier turns whose replies were cut to nothing. The current turn continues
+        it."""
         self._reply: ChatReply | None = None
 
     @abstractmethod
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Continue `reply` to its end: add each piece that the model sends, and yield the piece."""
+        """Request the rest of `reply` from the model. Add each piece to `reply` when it arrives,
+        and yield it."""
 
     def messages(self) -> list[Message]:
         """Return the system prompt and all exchanges as messages."""
@@ -117,7 +120,7 @@ class ChatConversation(ABC):
         return None
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """Store the text; nothing is computed."""
+        """Store `text` as the user's words in `turn`. Nothing is computed."""
         self._set_request(text, turn)
         yield from ()
 
@@ -148,7 +151,8 @@ class ChatConversation(ABC):
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the turn with the results of its tools; yield nothing if its reply is gone."""
+        """Continue the turn's reply with the results of its tools. Yield nothing if the reply
+        belongs to another turn or was cut to nothing."""
         reply = self._reply
         if reply is None or reply.turn != turn or not reply.parts:
             return
@@ -159,7 +163,9 @@ class ChatConversation(ABC):
         yield from self.answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply after `tokens` ids of its bursts; return the text that is kept."""
+        """Cut the last reply after its first `tokens` words, and return the text that is kept. With
+        0 nothing is kept, not even tool calls. A finished reply of at most `tokens` words stays
+        whole."""
         reply = self._reply
         if reply is None:
             return ""
@@ -178,7 +184,8 @@ class ChatConversation(ABC):
         tools: Sequence[Tool] = (),
         required: Collection[str] = (),
     ) -> None:
-        """Replace the history. The model decides how much of it fits."""
+        """Replace the system prompt, the history and the tools. No part of the history is left out
+        here, even if it may be too long for the model."""
         self._system, self._tools, self._required = system, tools, required
         self._before = [Exchange(one.said, _replied(one)) for one in past]
         self._now = Exchange("")
@@ -189,7 +196,7 @@ class ChatConversation(ABC):
         return False
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
-        """Return None: the number of tokens is not known."""
+        """Return None: how many tokens the model makes of `system` and `tools` is not known."""
         return None
 
     def close(self) -> None:
@@ -197,7 +204,12 @@ class ChatConversation(ABC):
         return None
 
     def _set_request(self, text: str, turn: int) -> None:
-        """Set the text of the user's `turn`; if the turn is new, close the exchange before it."""
+        """Store `text` as the user's words in `turn`.
+
+        If the turn is new, the reply to the turn before it is looked at. If something of it is
+        kept, the exchange becomes part of the history. If it was cut to nothing, the words of that
+        turn are put before `text`. If it was never begun, they are dropped.
+        """
         reply, self._reply = self._reply, None
         if turn != self._turn:
             self._turn = turn
@@ -212,7 +224,7 @@ class ChatConversation(ABC):
 
 
 def _replied(past: Past) -> list[str | CallWithResult]:
-    """Return the parts of a past reply, with neighbouring texts joined."""
+    """Return the parts of a past reply. Successive texts are joined into one part."""
     parts = list[str | CallWithResult]()
     for part in past.replied:
         if not isinstance(part, str):
@@ -226,10 +238,10 @@ def _replied(past: Past) -> list[str | CallWithResult]:
 
 
 class ChatLlm(ABC):
-    """A `voiceloop.engines.Llm` that answers messages. A subclass needs only `reply`."""
+    """A `voiceloop.engines.Llm` that answers messages. Subclasses define only `reply`."""
 
     fingerprint = ""
-    """Empty: no calibration is kept, since another model may have this name tomorrow."""
+    """Empty, so that no calibration is stored: the same name may stand for another model later."""
     metered = False
 
     def __init__(self, config: LlmConfig) -> None:
@@ -241,19 +253,20 @@ class ChatLlm(ABC):
 
     @abstractmethod
     def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Steps[str | ToolCall]:
-        """Answer `messages`, which have the form of chat completions. The last is a user's or a
-        tool's.
+        """Answer `messages`, which have the form of OpenAI's chat completions. The last message is
+        the user's or a tool's.
 
-        Yields pieces of text of any length, calls of `tools`, whose turn and id are ignored, and
-        None for a step without a result. The caller finds calls that are written into the text, in
-        all notations of `voiceloop.llm.text.calls`, and leaves thoughts out. It also closes the
-        generator.
+        Yield pieces of text of any length and calls of `tools`. Yield None for a step without a
+        result. The turn and the id of a call are ignored. The text may contain thoughts and calls
+        in any notation of `voiceloop.llm.text.calls`: the caller removes the thoughts and finds the
+        calls. The caller also closes the generator.
         """
 
     def conversation(
         self, *, system: str | None = None, seed: int | None = None
     ) -> ChatConversation:
-        """Begin a conversation; `system` replaces the configured prompt if given."""
+        """Begin a conversation. `system`, if given, replaces the configured system prompt. `seed`
+        is ignored."""
         return _Replied(self, self.system if system is None else system)
 
 
@@ -265,7 +278,8 @@ class _Replied(ChatConversation):
         self._model = model
 
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Add what the model yields until it ends, a stop string comes or the limit is reached."""
+        """Add the model's text and calls to `reply`, until the model ends, a stop string comes or
+        the limit is reached."""
         reply.finished = False
         config = self._model.config
         parts, most = Parts(stop=config.stop), reply.words + config.max_new_tokens
@@ -274,7 +288,7 @@ class _Replied(ChatConversation):
                 if isinstance(item, ToolCall):
                     yield reply.call(item.name, item.arguments, item.problem)
                     continue
-                yield None  # another turn may be more urgent
+                yield None  # lets a more urgent turn go first
                 for part in parts.push(item or ""):
                     yield from reply.take(part)
                 reply.limited = reply.words >= most

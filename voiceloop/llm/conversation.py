@@ -1,9 +1,11 @@
-"""One conversation: its turns, its token ids, and how much of each reply was heard.
+"""One conversation with the built-in model: its turns, its token ids, and how much of each reply
+was heard.
 
-Only what the user says is tokenised; replies keep the ids that the model chose. The sequence is
-`opening, text, user_to_reply, reply, reply_to_user, text, …`. An exchange reaches from the
-beginning of one user text to the beginning of the next. This module does not know how tokens are
-decided.
+The ids are in the order `opening, text, user_to_reply, reply, reply_to_user, text, …`. A text is
+what the user says. `opening`, `user_to_reply` and `reply_to_user` are the chat template's tokens
+around texts and replies. Only texts are tokenised; replies keep the ids that the model chose. An
+exchange reaches from the beginning of one text to the beginning of the next. This module does not
+know how tokens are decided.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from voiceloop.schema import nearest
 from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
 
 LAST_SENTENCE = 0.6
-"""Share of `max_new_tokens` after which a reply is ended at the next end of a sentence."""
+"""Share of `max_new_tokens` after which a reply ends with its current sentence."""
 
 
 @dataclass(slots=True)
@@ -42,19 +44,21 @@ class _TurnRequest:
     turn: int | None = None
     """The number of the turn; None before the first turn."""
     before: str = ""
-    """The text of earlier turns that got no reply; the current turn continues it."""
+    """The text of earlier turns whose replies were cut to nothing. The current turn continues
+    it."""
     said: str = ""
-    """The whole text, `before` included."""
+    """The user's whole text, with `before` at its beginning."""
     bare: int = 0
-    """The number of ids up to the end of the text, not counting the punctuation at its end."""
+    """The number of ids from the beginning of the conversation to the end of the text, without the
+    punctuation at the end. 0 if that place is not known."""
     old: Sequence[int] = ()
-    """The ids of the newest reply to this turn that was taken back."""
+    """The decided tokens of the last reply to this turn, which a new reply to the turn replaces.
+    Empty if there is none or if it may not be used."""
 
 
 @dataclass(slots=True)
 class _ReplyState:
-    """The reply to the last user turn, so far. Its fields are its place in the ids, the ids with
-    which it has to begin or may not begin, and its contents."""
+    """The reply to the user's last turn, so far. "The ids" are those of the conversation."""
 
     turn: int
     request_end: int
@@ -62,9 +66,11 @@ class _ReplyState:
     start: int
     """The index in the ids of the reply's first token."""
     chosen: int = 0
-    """The number of tokens that the target has decided in this turn."""
+    """The number of tokens that the target has decided in this turn, with tokens that end a
+    reply."""
     own: list[int] = field(default_factory=list[int])
-    """The decided tokens before any tool's result, with the token that ended the reply."""
+    """The tokens that the target has decided, up to and with the token that ended the reply. Tokens
+    after a tool's result are left out."""
     spoken: list[int] = field(default_factory=list[int])
     """The index in the ids of each token that was sent in a burst."""
     calls: int = 0
@@ -74,8 +80,8 @@ class _ReplyState:
     """A token that the reply may not begin with, because a reply that began with it was an echo of
     the user; None if any token is allowed."""
     call: Sequence[int] = ()
-    """The ids with which the reply has to begin, so that it calls a required tool. Its continuation
-    after a tool's result begins with them too. Empty if the reply may be text."""
+    """The ids with which the reply has to begin so that it calls a required tool. After a tool's
+    result, the rest of the reply begins with these ids too. Empty if the reply may be text."""
     returned: bool = False
     """Whether a tool has returned its result."""
     finished: bool = False
@@ -86,8 +92,7 @@ class _ReplyState:
 
 
 class SpeculativeConversation:
-    """A conversation whose replies are decoded speculatively. Half of its attributes belong to the
-    model, the others are the state of the dialogue."""
+    """A conversation whose replies are decoded speculatively."""
 
     def __init__(
         self,
@@ -103,8 +108,9 @@ class SpeculativeConversation:
         stop: Sequence[str] = (),
         hook: ReplyHook | None = None,
     ) -> None:
-        """`caches` are the speculator's; `pool` may take their memory, except while a step runs. A
-        reply ends before the first of the `stop` strings. `hook` may change how replies are
+        """Begin with the system prompt `system`. `caches` are those of the `speculator`. `pool` may
+        take their memory, but not while a step runs. `eos` are the tokens that end a reply. A reply
+        also ends before the first of the `stop` strings. `hook` may change how replies are
         decided."""
         self.hook = hook or ReplyHook()
         self._speculator = speculator
@@ -126,13 +132,14 @@ class SpeculativeConversation:
         self._required: Sequence[str] = ()
         """The tools of which each reply has to call one; empty if replies may be text."""
         self._call: Sequence[int] = ()
-        """The ids with which all calls of required tools begin."""
+        """The ids with which all calls of the required tools begin; empty if replies may be
+        text."""
         self._calls = frozenset[int]()
         """The tokens with which a call begins; empty if no tools are offered."""
 
     @property
     def _capacity(self) -> int:
-        """The number of ids that fit."""
+        """The maximum number of ids: the size of the context in tokens."""
         return self._speculator.cache.capacity
 
     @property
@@ -142,7 +149,7 @@ class SpeculativeConversation:
 
     @property
     def counters(self) -> LlmCounters:
-        """A copy of what the conversation has cost so far."""
+        """A copy of the counters of tokens, passes and milliseconds of this conversation."""
         return self._speculator.stats.counters
 
     @property
@@ -162,16 +169,17 @@ class SpeculativeConversation:
         return self._speculator.seed
 
     def end_of_turn_probability(self) -> float | None:
-        """Return the probability that the user's turn ends after the last text: the sum over the
-        tokens that close a turn and the marks that end a sentence. None if it was not computed.
+        """Return the end probability after the user's last text, or None if it was not computed.
 
-        After `prefill` the text is taken whole, after `reply` without the punctuation at its end.
+        It is the sum of the probabilities of the tokens that close a turn and of the marks that end
+        a sentence. After `prefill` it refers to the end of the text. After `reply` it refers to the
+        end of the text without its final punctuation.
         """
         return self._speculator.ending(self._request.bare)
 
     def prefill(self, text: str, turn: int) -> Steps[None]:
-        """Compute all of the text, because the end probability needs its last tokens too. If a
-        later text has other tokens there, only these are rolled back."""
+        """Compute the rows of all tokens of `text`: the end probability needs the last tokens too.
+        If a later text has other last tokens, only the rows of these tokens are computed again."""
         with self._held():
             self._begin(turn)
             self._set_request(text, suffix=[])
@@ -185,13 +193,13 @@ class SpeculativeConversation:
             yield from self._answer_to(text, turn)
 
     def revise(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer again, with the old reply as the draft of the new one."""
+        """Answer again. The tokens of the old reply are the draft tokens of the new one."""
         with self._held():
             self._begin(turn)
             yield from self._answer_to(text, turn)
 
     def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
-        """Answer with `reply`, cut to the length that fits into the context."""
+        """Answer with the text `reply`, cut to the length that fits into the context."""
         self._begin(turn)
         recited = self._open_reply(text, turn)
         ids = self._template.words([reply])
@@ -206,7 +214,8 @@ class SpeculativeConversation:
         yield TokenBurst(turn, tuple(ids), "".join(pieces), ends=ends)
 
     def catch_up(self) -> Steps[None]:
-        """Compute the rows of all ids up to the end of a recited reply."""
+        """Compute the cache rows of all ids that the caches lack, such as those of a recited
+        reply."""
         with self._held():
             yield from self._speculator.prefill(tuple(self._ids))
 
@@ -218,7 +227,8 @@ class SpeculativeConversation:
     def tool_results(
         self, returned: Sequence[tuple[ToolCall, str]], turn: int
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the reply after the results of its tools; yield nothing if the reply is gone."""
+        """Continue the reply after the results of its tools. Yield nothing if the reply belongs to
+        another turn or was cut to nothing."""
         reply = self._reply
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
@@ -232,7 +242,9 @@ class SpeculativeConversation:
             yield from self._answer(reply)
 
     def heard(self, tokens: int) -> str:
-        """Cut the last reply after `tokens` tokens of its bursts; return the text that is kept."""
+        """Cut the last reply after its first `tokens` spoken tokens, and return the text that is
+        kept. With 0 nothing is kept, not even tool calls. A finished reply of at most `tokens`
+        spoken tokens stays whole."""
         reply = self._reply
         if reply is None:
             return ""
@@ -276,8 +288,8 @@ class SpeculativeConversation:
         return bool(self._template.call_of([tool.name for tool in tools]))
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
-        """Return the number of tokens of the opening, and its maximum: three quarters of the
-        context. The rest is for the dialogue."""
+        """Return the number of tokens of the opening, and the maximum of this number: three
+        quarters of the context. The rest of the context is for the dialogue."""
         return len(self._template.opening(system, tools)), self._capacity * 3 // 4
 
     def close(self) -> None:
@@ -295,8 +307,8 @@ class SpeculativeConversation:
             yield
 
     def _prompt_ahead(self, text: str, turn: int) -> tuple[Prompt, int]:
-        """Return the prompt up to `text`, the beginning of the user's `turn`, and how many of its
-        first ids are those of the conversation."""
+        """Return the prompt that ends with `text`, and the number of its first ids that are equal
+        to those of the conversation. `text` is the beginning of the user's words in `turn`."""
         before, carried = self._before(turn)
         words = self._template.content(f"{carried} {text}".strip())
         earlier = self._earlier(words, None if turn == self._request.turn else self._reply)
@@ -304,8 +316,8 @@ class SpeculativeConversation:
         return Prompt(ids, turn, earlier=earlier), common(ids, self._ids)
 
     def _before(self, turn: int) -> tuple[list[int], str]:
-        """Return the ids before the user's text of `turn`, and the text of earlier turns that got
-        no reply. The last reply counts as heard to its end."""
+        """Return the ids before the user's text of `turn`, and the text of earlier turns that
+        continues in `turn`. The last reply counts as heard to its end."""
         reply, request = self._reply, self._request
         if turn != request.turn and reply is not None and len(self._ids) > reply.start:
             return self._ids + self._template.reply_to_user, ""
@@ -313,7 +325,12 @@ class SpeculativeConversation:
         return self._ids[: self._starts[-1]], request.before if goes_on else request.said
 
     def _begin(self, turn: int) -> None:
-        """Continue the user's `turn`, or close the exchange before it if the turn is a new one."""
+        """Prepare for the user's `turn`.
+
+        If the turn is new, the reply to the turn before it is looked at. If something of it is
+        kept, the exchange is closed. If it was cut to nothing, the text of that turn becomes the
+        beginning of the new turn. If it was never begun, that text is dropped.
+        """
         self.hook.begin(turn)
         reply, self._reply = self._reply, None
         request = self._request
@@ -334,7 +351,8 @@ class SpeculativeConversation:
         self._request = _TurnRequest(turn, before)
 
     def _set_request(self, text: str, suffix: list[int]) -> None:
-        """Make the ids end with the user's turn and `suffix`; rows that still fit are kept."""
+        """Replace the ids of the user's turn by those of `text` and `suffix`. The caches keep the
+        rows of all ids before the first one that changes."""
         whole = f"{self._request.before} {text}".strip()
         tail = self._template.content(whole) + suffix
         self._make_room(len(tail) + len(self._template.user_to_reply) + len(self._call))
@@ -345,10 +363,12 @@ class SpeculativeConversation:
         self._ids += tail[same:]
 
     def _make_room(self, tokens: int) -> None:
-        """Forget the older exchanges if `tokens` more and a reply do not fit.
+        """Forget the oldest exchanges if the context has no room for `tokens` more tokens and a
+        reply.
 
-        The rest has to be read again, so half of the context is emptied: with room for one turn
-        only, each later turn would read the whole context.
+        The exchanges that are kept must be read again. So they get at most half of the context: if
+        only one exchange were forgotten each time, every later turn would read the whole context
+        again. Raises EngineError if the context has no room even without exchanges.
         """
         wanted = tokens + min(self._max_new_tokens, self._capacity // 4)
         if self._starts[0] + tokens >= self._capacity:
@@ -369,8 +389,8 @@ class SpeculativeConversation:
         del self._ids[length:]
 
     def _answer_to(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
-        """Answer the turn. A reply that only echoes the user is decoded again with another
-        beginning."""
+        """Answer `text`. A reply that only repeats the user's words is not yielded; another reply
+        with a different first token is decoded instead."""
         self._reply = reply = self._open_reply(text, turn)
         if reply.call:
             yield from self._call_by(reply)
@@ -387,13 +407,14 @@ class SpeculativeConversation:
         if not (held and echo.whole and reply.finished):
             yield from held
             return
-        # All of the reply is an echo, so the next one may not begin with its first token.
+        # The whole reply is an echo: decode another one that does not begin with the same token.
         yield from self._again(
             _ReplyState(turn, reply.request_end, reply.start, avoided=reply.own[0])
         )
 
     def _again(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
-        """Answer again, with `reply` in the place of the last one."""
+        """Remove the tokens of the last reply, and decode another one. `reply` is its state, still
+        empty."""
         self._truncate(reply.start)
         self._request.old, self._reply = (), reply
         yield from self._answer(reply)
@@ -423,7 +444,7 @@ class SpeculativeConversation:
         return _ReplyState(turn, start - len(self._template.user_to_reply), start, call=self._call)
 
     def _answer(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
-        """Continue the ids until the reply is over."""
+        """Decode `reply` until it is over, and yield its bursts and calls."""
         reply.finished = False
         base, last = len(self._ids), reply.chosen + self._max_new_tokens
         late = round(self._max_new_tokens * LAST_SENTENCE)
@@ -460,7 +481,8 @@ class SpeculativeConversation:
             step = yield from self._speculator.round(self._ids, left)
 
     def _first(self, reply: _ReplyState, most: int) -> Generator[None, None, Step]:
-        """Take the first step of a reply that may have `most` more tokens."""
+        """Decide the first tokens of `reply` or of its continuation, which may have `most`
+        tokens."""
         words = self._ids[self._starts[-1] : reply.request_end]
         earlier = self._earlier(words, reply if reply.returned else None)
         prompt = Prompt(
@@ -475,12 +497,13 @@ class SpeculativeConversation:
         first = self.hook.first(prompt, most, partial(self._output, reply.call))
         if first is not None:
             return first
-        # One fewer, so that there is room for the target's own token after them.
+        # At most `most` - 1 old tokens leave room for the token that the target adds.
         old = () if reply.returned else self._request.old[: most - 1]
         return self._speculator.revise(prompt, old)
 
     def _spoken(self, reply: _ReplyState) -> frozenset[int]:
-        """Return the tokens of the reply that were sent in bursts and not cut as unheard."""
+        """Return the tokens of `reply` that were sent in bursts, without those that `heard` cut
+        off."""
         return frozenset(self._ids[place] for place in reply.spoken)
 
     def _earlier(self, words: Sequence[int], reply: _ReplyState | None) -> frozenset[int]:
@@ -490,7 +513,8 @@ class SpeculativeConversation:
         )
 
     def _output(self, begun: Sequence[int] = ()) -> Output:
-        """Make the converter from tokens to text for a reply whose first tokens are `begun`."""
+        """Make the converter from tokens to text for a reply that begins with the tokens
+        `begun`."""
         thinking, call = self._template.thinks_first, self._template.call
         output = Output(self._tokenizer, thinking=thinking, stop=self._stop, call=call)
         output.push(begun)
@@ -501,7 +525,8 @@ class SpeculativeConversation:
         return next((i for i, token in enumerate(ids) if token in self._eos), len(ids))
 
     def _keep(self, ids: Sequence[int], reply: _ReplyState) -> Sequence[int]:
-        """Add the ids before the end of the reply to the conversation, and return them."""
+        """Add `ids` to the conversation and return them. The token that ends the reply is left out,
+        and all tokens after it."""
         end = self._end(ids)
         reply.chosen += min(end + 1, len(ids))
         if not reply.returned:
@@ -514,7 +539,9 @@ class SpeculativeConversation:
 def _deliver(
     items: Sequence[SpeechOutput | CallOutput], step: Step, reply: _ReplyState, base: int
 ) -> Steps[TokenBurst | ToolCall]:
-    """Yield the results of one step; its figures go with the first burst."""
+    """Yield the bursts and calls of one step. The step's counts of draft tokens and its facts go
+    with the first burst. `base` is the index, in the conversation's ids, of the output's first
+    token."""
     if not items:
         yield None
     drafted, accepted, facts = step.drafted, step.accepted, step.facts

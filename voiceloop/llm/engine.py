@@ -1,7 +1,7 @@
-"""The built-in language model engine: a target, a draft for it, and conversations over both.
+"""The built-in language model engine: a target, a draft, and the conversations that use both.
 
-It loads the two models, checks that they suit each other, and sets up conversations. `speculate`
-decides tokens, and `conversation` keeps the dialogue.
+It loads the two models, checks that they suit each other, and sets up conversations. The module
+`speculate` decides tokens, and the module `conversation` keeps the dialogue.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from voiceloop.placement import URGENT, memory_for, memory_for_model, own_stream
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The folders of the bundled target and draft."""
 SHIPPED = "shipped"
-"""Stands for the draft that ships for the target's family."""
+"""The name of the draft that is shipped with voiceloop for the target's family of models."""
 _ROW_COST = {"cpu": 0.06}
 """The cost of each further row of a target pass, by device; the first row costs 1."""
 
@@ -80,10 +80,11 @@ class SpeculativeLlm:
         capture: Capture | None = None,
     ) -> None:
         """Build the decoders, which take the weights out of `target` and `draft`. Rounds are
-        captured on CUDA or if `capture` is given, unless the kind of draft does not allow it.
+        captured on CUDA or if `capture` is given, but not with a kind of draft that does not allow
+        it.
 
         Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights with
-        which a pass gives no finite numbers, OutOfMemory, and what `best_of` raises.
+        which a pass gives no finite numbers, OutOfMemory, and the errors of `best_of`.
         """
         self.name = config.target
         self._config = config
@@ -120,7 +121,7 @@ class SpeculativeLlm:
         self._captured = self._rounds(capture) if capture is not None and captures else None
         fixed = config.num_speculative_tokens
         step = self._drafter.parameters / self._target.parameters if self._drafter else 0.0
-        # Rounds cost and yield much the same in all conversations, so these share a policy.
+        # Rounds take and give about the same in all conversations, so one policy serves them all.
         self._policy = DraftPolicy(
             None if fixed == "auto" else fixed,
             step,
@@ -156,9 +157,11 @@ class SpeculativeLlm:
         return SystemRandom().getrandbits(32) if seed == "auto" else seed
 
     def _rounds(self, capture: Capture) -> Captured:
-        """Make the captured rounds of all conversations, with as many slots as the budget allows.
+        """Make the captured rounds for all conversations. The number of slots is what fits into the
+        budget `llm.cache_mb`.
 
-        The usual rounds are captured on this thread and its stream, which must be the model's own.
+        The usual rounds are captured now. So this must be called on the model's own thread and
+        stream.
         """
         drafter = self._drafter
         models = [self._target, *([drafter.model] if isinstance(drafter, ModelDrafter) else [])]
@@ -216,9 +219,11 @@ class SpeculativeLlm:
         )
 
     def _hook(self, sampling: Sampling, speculator: Speculator) -> ReplyHook | None:
-        """Build the hook that the configuration asks for. The best of several replies excludes
-        replies begun ahead, because the reply that is chosen may not be the one that was begun. In
-        rejection sampling none are begun ahead."""
+        """Build the hook that the configuration asks for; None if it asks for none.
+
+        The best of several replies excludes replies begun ahead, because the reply that is chosen
+        may not be the one that was begun. Rejection sampling excludes them too.
+        """
         common = speculator, self._target, sampling
         if self._best_of is not None:
             return Candidates(*common, self._best_of, self._eos)
@@ -252,7 +257,8 @@ class SpeculativeLlm:
 
 
 def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
-    """Return the system prompt of `config`. By default the starter has none, as in its training."""
+    """Return the system prompt of `config`. If it is `auto`, the prompt is `SPOKEN`, or empty for a
+    template without a place for it. The starter has none either, as in its training."""
     if config.system != "auto":
         return config.system
     return SPOKEN if config.target != "starter" and template.takes_system else ""
@@ -261,8 +267,8 @@ def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
 def best_of(config: LlmConfig) -> BestOf | None:
     """Return how `config` chooses among several replies; None if there is only one reply.
 
-    Raises ConfigError for a scorer that is not registered, and for settings with which candidates
-    would all be the same, or would not depend on their seeds alone.
+    Raises ConfigError for a scorer that is not registered. Raises it also for settings with which
+    all candidates would be the same, or would depend on more than their seeds.
     """
     if config.best_of == 1:
         return None
@@ -281,9 +287,9 @@ def best_of(config: LlmConfig) -> BestOf | None:
 
 
 def draft_of(config: LlmConfig) -> str:
-    """Return the draft that `config` names: `none`, `ngram`, `starter`, a model, a trained draft or
-    `SHIPPED`. `SHIPPED` is the draft that ships for the target's family; if none ships, n-grams
-    are used."""
+    """Return the name of the draft in `config`: `none`, `ngram`, `starter`, `SHIPPED`, a model or a
+    trained draft. With `SHIPPED`, n-grams are used if no draft is shipped for the target's family,
+    or if llama.cpp runs the target."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":
@@ -296,8 +302,9 @@ def load_pair(
 ) -> tuple[LoadedModel, LoadedModel | LoadedHead | None]:
     """Load the target that `config` names, and the draft if it has weights.
 
-    With `whole` the results are always models of transformers. Raises ModelNotFound, ModelCorrupt,
-    OutOfMemory, and EngineError for a device that is not there.
+    With `whole`, models other than trained drafts are always loaded as models of transformers.
+    Raises ModelNotFound, ModelCorrupt, OutOfMemory, and EngineError for a device that does not
+    exist.
     """
     device, dtype = placement(config)
     check_quantize(config.quantize, device)
@@ -329,9 +336,9 @@ def load_pair(
 
 
 def runs_stored(config: LlmConfig) -> bool:
-    """Tell whether GGUF files run as they are stored, by llama.cpp. It must be installed, and
-    `config` may not ask for CUDA, for another type of weights, or for anything that needs trees of
-    tokens."""
+    """Tell whether models in GGUF files run in their stored format, by llama.cpp. It must be
+    installed, and `config` may not ask for CUDA, for another type of weights, or for anything that
+    needs trees of tokens."""
     return (
         installed()
         and placement(config)[0].type != "cuda"
@@ -349,10 +356,10 @@ def is_trained(draft: str) -> bool:
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
-    """Return the device of the models and the type of their weights. The type is None if it is the
-    checkpoint's own.
+    """Return the device of the models and the type of their weights. The type is None if the
+    checkpoint decides it.
 
-    Raises EngineError for a device that is not there.
+    Raises EngineError for a device that does not exist.
     """
     device = torch_device("llm.device", config.device)
     auto = torch.float32 if device.type == "cpu" else None
@@ -360,18 +367,19 @@ def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:
 
 
 def speculative(config: LlmConfig) -> SpeculativeLlm:
-    """Build the engine that `config` describes, on the thread that is to run it.
+    """Build the engine that `config` describes. This must be called on the thread that will run it.
 
-    On a GPU its passes have priority over those of other models: they are short, and a reply waits
-    for each. Raises what `load_pair` raises, and EngineError for models that do not fit together.
+    On a GPU, the passes of these models have priority over those of other models: they are short,
+    and a reply waits for each. Raises the errors of `load_pair`, and EngineError for models that do
+    not fit together.
     """
     own_stream(placement(config)[0], URGENT)
     return SpeculativeLlm(*load_pair(config), config)
 
 
 def vocabulary(loaded: LoadedModel) -> int:
-    """Return the number of tokens; models often have more rows, for padding. Raises ModelCorrupt if
-    there are fewer rows than tokens."""
+    """Return the number of tokens in the model's vocabulary. The embedding often has more rows than
+    that, for padding. Raises ModelCorrupt if it has fewer."""
     tokens = max(loaded.tokenizer.get_vocab().values()) + 1
     if tokens > loaded.rows:
         raise ModelCorrupt(
@@ -402,7 +410,8 @@ def _check_size(target: LoadedModel, draft: LoadedModel) -> None:
 def _checked(
     loaded: LoadedModel, vocab: int, capacity: int, how: Quantize, *, features: bool = False
 ) -> TargetDecoder:
-    """Build the model's decoder. Raises ModelCorrupt if a pass gives infinite numbers or NaN."""
+    """Build the model's decoder, and try it with one pass. Raises ModelCorrupt if the pass gives
+    infinite numbers or NaN."""
     with explained(loaded.name), memory_for_model(loaded.name):
         built = decoder(loaded.model, vocab, capacity, how, features=features)
         ids = torch.zeros(4, dtype=torch.long, device=built.device)

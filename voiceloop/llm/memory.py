@@ -1,6 +1,7 @@
-"""How much memory the built-in language model needs, and which settings need less.
+"""Compute how much memory the built-in language model needs, and which settings need less.
 
-Sizes come from the models' files. CUDA contexts and captured rounds are not known beforehand.
+Sizes come from the models' files. The memory of CUDA contexts and of captured rounds is not
+counted, because it is not known beforehand.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from voiceloop.llm.model.footprint import Footprint, read_footprint, slots_for
 from voiceloop.memoryplan import MemoryPart, PlanChange
 
 LEAST_CONTEXT = 512
-"""The smallest context that is proposed, in tokens. A smaller one soon forgets a conversation."""
+"""The smallest context that is proposed, in tokens. With a smaller one, the model soon forgets what
+was said."""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The target and the draft of a configuration, and their device."""
+    """The target and the draft of a configuration, and their device. A model is None if its files
+    do not give its size. `draft` is also None if it is no model. `dtype` is the type of the
+    weights; None for that of the checkpoint."""
 
     config: LlmConfig
     target: Footprint | None
@@ -38,8 +42,8 @@ class Models:
     def of(cls, config: LlmConfig) -> Models:
         """Read the sizes of the models that `config` names.
 
-        Raises EngineError for a device that is not there, and what `find` raises for a model that
-        is not there.
+        Raises EngineError for a device that does not exist, and the errors of `find` for a model
+        that does not exist.
         """
         draft, stored = draft_of(config), runs_stored(config)
         named = draft not in ("none", "ngram", SHIPPED)
@@ -47,7 +51,8 @@ class Models:
         return cls(config, _footprint(config.target, "target", stored), beside, *placement(config))
 
     def parts(self, **settings: object) -> Iterator[MemoryPart]:
-        """Yield the memory of the models and their caches; `settings` replace configured ones."""
+        """Yield the memory of the models and their caches, in bytes. `settings` replace those of
+        `config`."""
         config = replace(self.config, **settings)
         group, both = 0, (self.target, self.draft)
         longest = [model.longest for model in both if model and model.longest]
@@ -56,7 +61,7 @@ class Models:
                 yield MemoryPart(name, model.weights(self.device.type, self.dtype, config.quantize))
                 group += model.row(self.device.type, self.dtype)
         group *= min(config.context, *longest) if longest else config.context
-        # On other devices caches are made when they are needed, and at least one is.
+        # Devices other than CUDA have no slots: caches are made when needed, at least one.
         slots = slots_for(config.cache_mb * MIB, group) + 1 if self.device.type == "cuda" else 1
         yield MemoryPart("key-value cache", group, slots)
 
@@ -81,8 +86,8 @@ class Models:
         yield from self._smaller()
 
     def _smaller(self) -> Iterator[PlanChange]:
-        """Yield the smaller targets of the catalogue, the largest first. The draft is replaced too:
-        it may not suit another target."""
+        """Yield changes to a smaller target of the catalogue, the largest first. Each change also
+        sets the draft to `auto`, because the present draft may not suit another target."""
         target, dtype = self.target, self.dtype
         if target is None:
             return
@@ -97,7 +102,7 @@ class Models:
 
 
 def _footprint(name: str, role: str, stored: bool) -> Footprint | None:
-    """Read the footprint of a model; None if its files do not give it. That is so for a trained
-    draft, which is small beside its target."""
+    """Return the size of a model; None if its files do not give it. A trained draft has no such
+    files; it is small beside its target."""
     starter = bundled(STARTER[role]) if name == "starter" else None
     return read_footprint(starter or find(name, "llm"), as_is=stored)
