@@ -1,11 +1,11 @@
 """Rounds of speculative decoding as captured graphs, with fixed shapes and addresses.
 
 `Speculator.round` launches each operation by itself, with shapes that grow with the sequence. Here
-the same round is two graphs for each number of draft tokens: the passes of the draft, and the pass
-of the target with the verification. They serve every conversation whose caches have slots. All that
-changes from round to round (the slots, the end of the sequence, its last two ids, the keys of its
-random numbers) goes to the device in one copy. The result comes back in one copy, the only one that
-the host waits for.
+the same round is two graphs for each number of draft tokens: one for the passes of the draft, one
+for the pass of the target and the verification. The same graphs serve all conversations whose
+caches have slots. What changes from round to round goes to the device in one copy: the slots, the
+length of the sequence, its last two ids, and the keys of the random numbers. The result comes back
+in one copy, and the host waits only for that copy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from voiceloop.llm.rules.tree import chain
 from voiceloop.llm.rules.verify import Verifier, coupled, rejection
 
 LENGTHS = (0, 1, 2, 3, 4, 6, 8)
-"""Numbers of draft tokens that a round may have; each needs graphs of its own."""
+"""The numbers of draft tokens that a captured round may have. Each number needs separate graphs."""
 MOST = LENGTHS[-1]
 USUAL = (0, 4)
 """The numbers of draft tokens with which nearly every reply begins. Their graphs are captured at
@@ -49,14 +49,14 @@ class Round:
     """The inputs of a round."""
 
     slots: tuple[int, int]
-    """The slots of the target and of the draft. If the draft is not a model, the second has no
-    use."""
+    """The slot of the target's cache and the slot of the draft's cache. The second is not used if
+    the draft is not a model."""
     length: int
-    """The length of the sequence."""
+    """The number of ids before the round's draft tokens."""
     start: int
     """The position of the reply's first token."""
     recent: tuple[int, int]
-    """The last two ids."""
+    """The last two ids of the sequence."""
     keys: dict[RandomStream, list[int]]
     """The keys of the random numbers of the next `MOST` + 1 tokens, by their use."""
 
@@ -74,7 +74,8 @@ class Inputs:
         self.keys = dict(zip(RandomStream, numbers[6:].view(3, -1), strict=True))
 
     def load(self, round_: Round) -> None:
-        """Copy a round's inputs to the device. Work that reads the previous ones must be over."""
+        """Copy the inputs of a round to the device. The device must have finished all work that
+        reads the inputs of an earlier round."""
         keys = [key for stream in RandomStream for key in round_.keys[stream]]
         values = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
         self._on_host.copy_(torch.tensor(values))
@@ -90,10 +91,11 @@ class PlacedModel:
 
 
 class FixedRound:
-    """The work of a round. It depends on nothing but its `Inputs`.
+    """The operations of a round on the device, with fixed shapes and addresses.
 
-    `draft` and `verify` give the same results as the same parts of `Speculator.round`, and read
-    nothing back from the device.
+    They read their inputs from `inputs` and from the other tensors of this object. `draft` and
+    `verify` give the same results as the same parts of `Speculator.round`, and read nothing back
+    from the device.
     """
 
     def __init__(self, target: PlacedModel, draft: PlacedModel | None, sampling: Sampling) -> None:
@@ -105,12 +107,13 @@ class FixedRound:
         self.ids = torch.zeros(
             target.slots.spare + 1, target.slots.capacity, dtype=torch.long, device=device
         )
-        """The ids of the sequences, by slot; only penalties read them."""
+        """The ids of each sequence, by the slot of the target's cache. Only penalties read them."""
         counting = Penalties(sampling, vocab, device).counting
         self.earlier = torch.zeros(
             len(self.ids) if counting else 0, vocab, dtype=torch.bool, device=device
         )
-        """True for the tokens of earlier replies and of the user's words, by slot."""
+        """True for the tokens of earlier replies and of the user's words, by the slot of the
+        target's cache."""
         self.x = torch.zeros(MOST, dtype=torch.long, device=device)
         """The draft tokens."""
         exact = torch.float64 if target.decoder.dtype == torch.float64 else torch.float32
@@ -120,15 +123,18 @@ class FixedRound:
         self.p = torch.zeros(rows, vocab, dtype=exact, device=device)
         """In rejection sampling, the distributions of the target."""
         self.decided = torch.zeros(MOST + 2, dtype=torch.long, device=device)
-        """The number of accepted draft tokens, then the tokens that are decided."""
+        """The number of accepted draft tokens, followed by the decided tokens."""
         self._noise = Noise(0, vocab, device)
         self._penalties = Penalties(sampling, vocab, device)
 
     @torch.inference_mode()
     def draft(self, k: int, reach: int) -> None:
-        """Propose x_1, …, x_k. The first pass reads the last two ids, because the draft's cache may
-        lack both. A row that the cache has already is computed again, which changes only
-        rounding."""
+        """Propose the draft tokens x_1, …, x_k. Each pass attends to `reach` rows of the draft's
+        cache.
+
+        The first pass reads the last two ids, because the draft's cache may lack both rows. If the
+        cache has one of these rows already, computing it again changes it only by rounding.
+        """
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
@@ -146,7 +152,8 @@ class FixedRound:
 
     @torch.inference_mode()
     def verify(self, k: int, reach: int) -> None:
-        """Pass the last id and the draft tokens through the target, and verify them."""
+        """Pass the last id and `k` draft tokens through the target, and verify the draft tokens.
+        The pass attends to `reach` rows of the target's cache."""
         given, sampling, x, slots = self.inputs, self.sampling, self.x[:k], self.target.slots
         rows = torch.cat((given.recent[1:], x))
         place = SlotPosition(slots, given.target_slot, given.length - 1, reach)
@@ -164,14 +171,14 @@ class FixedRound:
         self._note(place.positions(k + 1), rows)
 
     def _gumbel(self, rows: int, *, drafting: bool = False) -> Tensor | None:
-        """Return the noise for the round's first `rows` tokens, the same as from
-        `Verifier.noise`."""
+        """Return the noise for the round's first `rows` tokens, [rows, vocab]. It is the same as
+        from `Verifier.noise`, and None in the same cases."""
         if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
             return None
         return self._noise.gumbel(self.inputs.keys[RandomStream.CHOICE][:rows])
 
     def _counts(self) -> TokenCounts | None:
-        """Return the counts for penalties; None if no penalty is on."""
+        """Return the tokens that penalties apply to; None if no penalty is on."""
         if not self._penalties.counting:
             return None
         given = self.inputs
@@ -184,7 +191,7 @@ class FixedRound:
         )
 
     def _note(self, positions: Tensor, ids: Tensor) -> None:
-        """Store the ids at these positions, for penalties."""
+        """Store `ids` at `positions` of the sequence, for penalties."""
         if self._penalties.counting:
             at = self.inputs.target_slot * self.ids.shape[1] + positions
             self.ids.view(-1).index_copy_(0, at, ids)
@@ -214,8 +221,8 @@ class Captured:
             self._prepare(k, self._reaching(BUCKETS[0]))
 
     def begin(self, round_: Round, k: int, x: Tensor | None = None) -> None:
-        """Load the inputs of a round with `k` draft tokens, one of `LENGTHS`. The draft tokens are
-        `x`; without it a model drafts them."""
+        """Load the inputs of a round with `k` draft tokens; `k` is one of `LENGTHS`. `x` are the
+        draft tokens, int64; if it is None, the draft model proposes them in `draft`."""
         self._reach = self._reaching(round_.length + k)
         self._prepare(k, self._reach)
         self.work.inputs.load(round_)
@@ -223,23 +230,24 @@ class Captured:
             self.work.x[:k].copy_(x)
 
     def note(self, slot: int, start: int, ids: Sequence[int]) -> None:
-        """Store `ids` from index `start` on, for penalties; `slot` is the target's."""
+        """Store the part of `ids` from index `start` on, for penalties. `ids` is the whole
+        sequence, `slot` the slot of the target's cache."""
         if self.work.counting and start < len(ids):
             self.work.ids[slot, start : len(ids)] = torch.tensor(ids[start:])
 
     def note_earlier(self, slot: int, tokens: Set[int]) -> None:
-        """Store `tokens`, those of earlier replies and of the user's words, for the penalties of
-        the sequence in the target's `slot`."""
+        """Store `tokens`, the tokens of earlier replies and of the user's words, for penalties.
+        `slot` is the slot of the target's cache."""
         if self.work.counting:
             self.work.earlier[slot].zero_()
             self.work.earlier[slot, sorted(tokens)] = True
 
     def draft(self, k: int) -> None:
-        """Launch the draft's graph."""
+        """Launch the graph that proposes `k` draft tokens."""
         self._graphs["draft", k, self._reach].replay()
 
     def verify(self, k: int) -> None:
-        """Launch the target's graph."""
+        """Launch the graph that verifies `k` draft tokens."""
         self._graphs["verify", k, self._reach].replay()
 
     def decided(self) -> tuple[int, list[int]]:
@@ -254,8 +262,9 @@ class Captured:
         return n, tokens[: n + 1]
 
     def _reaching(self, rows: int) -> int:
-        """Return how many rows of the cache a pass attends to if it needs `rows`: the smallest
-        bucket that holds them, or the capacity."""
+        """Return how many rows of the cache a pass attends to if it needs `rows`: the smallest of
+        `BUCKETS` that is large enough, otherwise the capacity. It is always the capacity if no
+        model can attend to a bucket."""
         work, capacity = self.work, self.work.target.slots.capacity
         models = [model for model in (work.target, work.draft_model) if model is not None]
         if not any(model.decoder.attends_bucket for model in models):
@@ -263,7 +272,8 @@ class Captured:
         return next((reach for reach in BUCKETS if rows <= reach <= capacity), capacity)
 
     def _prepare(self, k: int, reach: int) -> None:
-        """Capture the graphs that are missing. This overwrites the inputs."""
+        """Capture the graphs for `k` draft tokens and `reach` rows that are not captured yet. This
+        overwrites the inputs."""
         work = self.work
         jobs = {"verify": work.verify}
         if work.draft_model is not None and k > 0:
@@ -292,7 +302,8 @@ class Rounds:
         verifier: Verifier,
         penalties: Penalties,
     ) -> None:
-        """`cache` is the target's; the others are the speculator's."""
+        """`cache` is the target's cache. All arguments except `captured` are those of the
+        conversation's speculator."""
         self._captured = captured
         self._cache = cache
         self._draft = draft
@@ -305,8 +316,8 @@ class Rounds:
         """The tokens that `note_earlier` stored last; None if the slot has none yet."""
 
     def ready(self, ids: Sequence[int]) -> bool:
-        """Tell whether the round after `ids` can be a captured one: the caches have slots, and the
-        target's cache lacks only the last id."""
+        """Tell whether the round after `ids` can be a captured one. For that the caches must have
+        slots and enough room, and the target's cache must lack only the last id."""
         caches = [self._cache]
         if isinstance(self._draft, ModelDraft):
             caches.append(self._draft.cache)
@@ -317,12 +328,13 @@ class Rounds:
     def begin(
         self, ids: Sequence[int], k: int, start: int, position: int
     ) -> Generator[None, None, int]:
-        """Load the round after `ids`. Return the number of draft tokens: one of `LENGTHS`, at most
-        `k`.
+        """Load the inputs of the round after `ids`. Return its number of draft tokens: one of
+        `LENGTHS`, at most `k`.
 
         The reply begins at index `start` of `ids`. `position` is the index, among the turn's
-        tokens, of the first token that the round decides. A draft that is not a model proposes
-        here, and may offer fewer tokens. A draft model must have read all ids except the last two.
+        tokens, of the first token that the round decides. A draft model must have read all ids
+        except the last two. A draft that is not a model proposes its tokens here; they may be fewer
+        than `k`.
         """
         draft, captured, known, x = self._draft, self._captured, len(ids), None
         k, slot = _fitting(k), captured.work.target.slots.spare
@@ -353,7 +365,7 @@ class Rounds:
             self._captured.draft(k)
 
     def verify(self, k: int) -> None:
-        """Launch the target's pass over `k` draft tokens."""
+        """Launch the target's pass over the last id and `k` draft tokens."""
         self._captured.verify(k)
         self._cache.advance(k + 1)
 

@@ -25,12 +25,13 @@ class Graph(Protocol):
 
 
 Capture = Callable[[Callable[[], None]], Graph]
-"""Makes a graph of work, which must have run once before. The work reads and writes tensors at
-fixed addresses, reads nothing back from the device, and is the same each time."""
+"""The type of a function that makes a graph of a piece of work. The work must have run once before.
+It must be the same each time, read and write tensors at fixed addresses, and read nothing back from
+the device."""
 
 
 class Plainly:
-    """A graph that runs its work without capturing it."""
+    """A graph that runs its work again instead of replaying captured work."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
@@ -40,10 +41,10 @@ class Plainly:
 
 
 class CudaGraphs:
-    """Captures work as CUDA graphs, on the stream and thread that call it.
+    """Captures work as CUDA graphs, on the stream and thread of the caller.
 
-    All graphs share one pool of memory: they are replayed one after the other and keep nothing in
-    it between replays.
+    All graphs share one pool of memory. This is safe because they are replayed one after the other,
+    and a graph keeps nothing in the pool after its replay.
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,8 @@ class CudaGraphs:
         own = (
             None if stream == torch.cuda.default_stream() else stream
         )  # the default stream cannot capture
-        torch.cuda.empty_cache()  # capturing does so too, which would make `taken` negative
+        # Capturing empties the cache as well, and that would make `taken` negative.
+        torch.cuda.empty_cache()
         began, held = perf_counter(), torch.cuda.memory_reserved()
         try:
             # Models on other threads may go on: only calls of this thread are checked.

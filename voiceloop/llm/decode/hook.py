@@ -1,6 +1,6 @@
-"""The hook with which other code than the speculator can decide parts of a reply.
+"""A hook that lets other code than the speculator decide parts of a reply.
 
-`llm/parallel` has two of them: the best of several replies, and replies that are begun ahead.
+`llm/parallel` has two such hooks: the best of several replies, and replies that are begun ahead.
 """
 
 from __future__ import annotations
@@ -15,24 +15,29 @@ from voiceloop.types import Begun
 
 
 class ReplyHook:
-    """Leaves every reply to the speculator; subclasses override the methods that they need.
+    """A hook that leaves every reply to the speculator. Subclasses override the methods that they
+    need.
 
-    Their generators pause between passes of a model and may be closed at any pause.
+    The generators that the methods return pause between passes of a model, and may be closed at any
+    pause.
     """
 
     def begin(self, turn: int) -> None:
-        """Note that work for the user's `turn` begins. The turn may be the same as before."""
+        """Take note that work for the user's `turn` begins. This may be called several times for
+        one turn."""
 
     def first(
         self, prompt: Prompt, limit: int, output: Callable[[], Output]
     ) -> Generator[None, None, Step] | None:
-        """Decide the first tokens of a reply, at most `limit`; None lets the speculator do it.
+        """Decide the first tokens of a reply to `prompt`, at most `limit`. Return None to let the
+        speculator decide them.
 
         `output` makes an object that turns the reply's tokens into text.
         """
 
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
-        """Continue the reply by at most `limit` tokens; None lets the speculator do it.
+        """Continue the reply by at most `limit` tokens. Return None to let the speculator continue
+        it.
 
         `ids` is the whole sequence, `reply` is all of the reply. Both end with the newest tokens.
         """
@@ -40,9 +45,9 @@ class ReplyHook:
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun] | None:
-        """Begin replies to a `turn` that the user has only begun; None if nothing is begun ahead.
+        """Begin replies to a `turn` that the user has not finished. Return None to begin none.
 
-        The first step calls `prompt`, which returns the prompt up to the words so far, and how many
-        of its first ids are those of the conversation. `output` makes an object that turns tokens
-        into text. The steps are those of `Conversation.ahead`.
+        The first step calls `prompt`. It returns the prompt that ends with the user's words so far,
+        and the number of its first ids that are equal to those of the conversation. `output` makes
+        an object that turns tokens into text. The steps are those of `Conversation.ahead`.
         """

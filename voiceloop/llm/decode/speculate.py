@@ -37,8 +37,8 @@ from voiceloop.llm.rules.tree import Tree, chain
 from voiceloop.llm.rules.verify import DraftTokens, Verifier
 
 CARRIED = CHUNK // 2
-"""Room, in tokens, that the pass over a prompt's end leaves for an old reply. In rejection sampling
-it is also the number of a turn's first tokens whose distributions are kept."""
+"""The number of tokens of an old reply for which the pass over the end of a prompt leaves room. In
+rejection sampling it is also the number of a turn's first tokens whose distributions are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Prompt:
     """Number of tokens that were decided in this turn before the reply. The reply's noise begins at
     this position."""
     watched: int | None = None
-    """Number of ids after which `Speculator.ending`, the probability of an end, is wanted; None if
-    it is not wanted."""
+    """Number of ids after which the end probability (`Speculator.ending`) is wanted; None if it is
+    not wanted."""
     earlier: Set[int] = frozenset()
     """The tokens of earlier replies and of the user's words, for the repetition penalty."""
     avoided: int | None = None
@@ -65,14 +65,15 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class PassPlan:
-    """One pass of the target for one conversation, and what its logits decide.
+    """A pass of the target for one conversation, and what is needed to decide tokens from its
+    logits.
 
-    The pass needs the first four fields. `Speculator.settle` needs the other fields and the logits.
-    A plan is valid until the conversation's next one.
+    The pass itself needs only `tokens`, `start`, `slot` and `keep`. `Speculator.settle` needs the
+    other fields and the logits. A plan is valid until the next plan for the same conversation.
     """
 
     tokens: Tensor
-    """The tokens to compute, int64: those ids that the target has not seen, then the draft's."""
+    """The tokens to compute, int64: the ids that the target has not seen, then the draft tokens."""
     start: int
     """The position of the first token to compute."""
     slot: KvCache
@@ -85,17 +86,17 @@ class PassPlan:
     position: int
     """Index, among the turn's tokens, of the first token that this pass decides."""
     watched: int | None
-    """Number of ids before the first row of logits, if `Speculator.ending` is computed from that
-    row; otherwise None."""
+    """Number of ids before the first row of logits, if the end probability (`Speculator.ending`) is
+    computed from that row; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ReplyStart:
-    """The place of a reply. `first`, `avoided` and `calls` are `position`, `avoided` and `calls` of
-    its `Prompt`."""
+    """The place of a reply in the ids and in its turn. `first`, `avoided` and `calls` are the
+    fields `position`, `avoided` and `calls` of the reply's `Prompt`."""
 
     start: int = 0
-    """The length of its prompt."""
+    """The number of ids before the reply."""
     first: int = 0
     avoided: int | None = None
     calls: frozenset[int] = frozenset()
@@ -114,15 +115,15 @@ class _Watches:
 
 
 class Speculator:
-    """Decides the tokens of one conversation, whose ids the caller owns and passes in.
+    """Decides the tokens of one conversation. The caller owns the ids and passes them in.
 
-    The caches of both models always hold rows of a prefix of these ids; the caller calls `rollback`
-    before it cuts or changes the ids. All generators pause between passes of a model. They may be
-    closed at any pause, and leave the caches valid for the ids that were passed in.
+    The caches of both models always hold rows of a prefix of these ids. So the caller calls
+    `rollback` before it cuts or changes the ids. All generators pause between passes of a model.
+    They may be closed at any pause, and leave the caches valid for the ids that were passed in.
 
     The same seed, turn and prompt give the same reply. In rejection sampling the draft and the
-    numbers of draft tokens must be the same too. Rounding may break this: between two tokens of
-    nearly equal scores the number of rows in a pass may decide.
+    numbers of draft tokens must be the same too. Rounding may break this rule: if two tokens have
+    nearly equal scores, the number of rows in a pass may decide between them.
     """
 
     def __init__(
@@ -136,9 +137,9 @@ class Speculator:
         captured: Captured | None = None,
         ends: Sequence[int] = (),
     ) -> None:
-        """`cache` is the target's and is empty; conversations may share a `policy`. `ending` adds
-        up the probabilities of the tokens `ends`. If there are `captured` rounds, they are replayed
-        for as long as the conversation has a slot."""
+        """`cache` is the target's cache and is empty. Several conversations may share `policy` and
+        `captured`. `ending` adds up the probabilities of the tokens `ends`. Rounds are replayed
+        from `captured`, if given, while the conversation's caches have slots."""
         self.cache = cache
         self.stats = Stats()
         self._target, self._draft, self._policy = target, draft, policy
@@ -155,8 +156,8 @@ class Speculator:
 
     @cached_property
     def _rows(self) -> Tensor:
-        """The buffer for the tokens of a pass. It is made at its first use, on the model's own
-        thread and stream: a conversation is made on another thread."""
+        """The buffer for the tokens of a pass. It is made at its first use, because that is on the
+        model's own thread and stream. The conversation is made on another thread."""
         return torch.empty(self.cache.capacity, dtype=torch.long, device=self._target.device)
 
     @torch.inference_mode()
@@ -171,7 +172,7 @@ class Speculator:
             steps = self._replayed(rounds, ids, len(tree), position)
         else:
             steps = self._round(ids, tree, position)
-        step = Step(start=self.cache.length)  # counted if this is closed at a pause, or fails
+        step = Step(start=self.cache.length)  # is counted if the round is closed or fails
         try:
             step = yield from steps
         finally:
@@ -183,9 +184,10 @@ class Speculator:
         return step
 
     def _round(self, ids: Sequence[int], tree: Tree, position: int) -> Generator[None, None, Step]:
-        """Run Algorithm 1 with the names of Leviathan et al. 2023; x may be a tree.
+        """Run Algorithm 1 of Leviathan et al. 2023, with the names used there; the draft tokens x
+        may form a tree.
 
-        `position` is the index, among the turn's tokens, of the token that follows the ids.
+        `position` is the index, among the turn's tokens, of the token after `ids`.
         """
         x, noise = DraftTokens(self._rows[:0]), None
         # Propose: x_1, …, x_k from the draft, one pass each.
@@ -206,21 +208,23 @@ class Speculator:
     def _proposed(
         self, draft: Draft, ids: Sequence[int], tree: Tree, noise: Tensor | None
     ) -> Generator[None, None, DraftTokens]:
-        """Let the draft read the ids that it lacks, and propose tokens after them."""
+        """Let the draft read the ids that it has not read, and propose tokens after `ids`."""
         yield from self._catch_up(draft, ids)
         self._penalties.count(ids, self._reply.start)
         proposal = draft.propose(ids, tree, noise, self._penalties)
         return (yield from self._watches.draft.steps(proposal))
 
     def _catch_up(self, draft: Draft, ids: Sequence[int]) -> Steps[None]:
-        """Let the draft read the tokens of rounds in which it proposed nothing."""
+        """Let the draft read the ids that it has not read, if they are too many for
+        `Draft.propose`. These are tokens of rounds in which it proposed nothing."""
         if draft.length < len(ids) - draft.lag:
             yield from self.prefill_draft(ids[:-1])
 
     def _replayed(
         self, rounds: Rounds, ids: Sequence[int], k: int, position: int
     ) -> Generator[None, None, Step]:
-        """Run the round as captured graphs, without a pause between them."""
+        """Run the round as captured graphs, one right after the other. `k` is the largest number of
+        draft tokens."""
         if k > 0 and self._draft is not None:
             yield from self._catch_up(self._draft, ids)
         k = yield from rounds.begin(ids, k, self._reply.start, position)
@@ -240,10 +244,11 @@ class Speculator:
         noise: Tensor | None = None,
         watched: int | None = None,
     ) -> PassPlan:
-        """Plan the pass over the ids that the target has not seen and the draft tokens `x`.
+        """Plan the pass over the ids that the target has not seen and over the draft tokens `x`.
 
-        `noise` is the noise with which the draft chose the tokens, if it used any. The logits after
-        the first `watched` ids are kept too, if the pass computes them.
+        `noise` is the noise with which the draft chose the tokens; None if it used none. If
+        `watched` is given and the pass computes the row after the first `watched` ids, the logits
+        of that row are kept too.
         """
         start, position = self.cache.length, self._reply.position(len(ids))
         unseen = torch.tensor(ids[start:])
@@ -260,9 +265,9 @@ class Speculator:
 
     @torch.inference_mode()
     def settle(self, plan: PassPlan, logits: Tensor) -> Step:
-        """Decide tokens by the logits of the planned pass, [plan.keep, vocab].
+        """Decide tokens by `logits` [plan.keep, vocab], the result of the planned pass.
 
-        The rows of rejected tokens leave the target's cache.
+        The rows of rejected tokens are removed from the target's cache.
         """
         x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
         follows = None if x.branches is None else followed(x.branches, logits.device)
@@ -286,18 +291,20 @@ class Speculator:
 
     @torch.inference_mode()
     def revise(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, Step]:
-        """Begin a reply to `prompt`, keeping what still fits of `old`, an earlier reply.
+        """Begin a reply to `prompt`, and keep the beginning of `old`, an earlier reply, that still
+        fits.
 
-        The target verifies the old reply like draft tokens: in one pass where it fits into a chunk,
-        else in several, up to the first token that is rejected. Without an old reply, the pass over
-        the end of the prompt gives the first token. After the old tokens there must be room for one
-        more. The step's rows and time are those of the last pass.
+        The target verifies the old reply like draft tokens: in one pass if it fits into a chunk,
+        otherwise in several passes, up to the first token that is rejected. Without an old reply,
+        the pass over the end of the prompt gives the first token. The cache must have room for the
+        old tokens and one more. The rows and the time of the returned step are those of the last
+        pass.
 
         In coupled verification the result is the same as without the old reply. In rejection
-        sampling only its distribution is the same: each old token is verified against the
-        distribution that it was drawn from. These distributions are kept for the turn's first
-        `CARRIED` tokens. In rejection sampling `old` must hold all decided tokens, also the one
-        that ended the reply: to leave one out would bias the result.
+        sampling only the distribution of the result is the same: each old token is verified against
+        the distribution that it was drawn from. These distributions are kept for the turn's first
+        `CARRIED` tokens. In rejection sampling `old` must hold all decided tokens, also the token
+        that ended the reply. To leave one out would bias the result.
         """
         ids = prompt.ids
         whole, kept, done, step = [*ids, *old], 0, False, Step()
@@ -331,8 +338,8 @@ class Speculator:
 
     @torch.inference_mode()
     def read(self, prompt: Prompt) -> Generator[None, None, Tensor]:
-        """Read `prompt` for a reply whose first tokens the caller decides; return the logits after
-        the prompt, [1, vocab]."""
+        """Read `prompt`, and return the logits after it, [1, vocab]. The caller decides the first
+        tokens of the reply. In the logits, tokens that may not begin the reply are -inf."""
         x = yield from self._begin(prompt, ())
         plan, watch = self.plan(prompt.ids, x, watched=prompt.watched), self._watches.target
         with watch:
@@ -349,9 +356,10 @@ class Speculator:
     def propose(
         self, ids: Sequence[int], limit: int
     ) -> Generator[None, None, tuple[list[int], float]]:
-        """Return at most `limit` draft tokens after `ids`, and the milliseconds that they took.
+        """Return at most `limit` draft tokens after `ids`, and the milliseconds that proposing them
+        took.
 
-        They are for the caller to verify. This waits for the device.
+        The caller verifies them. This waits for the device.
         """
         position, start, draft = self._reply.position(len(ids)), self._reply.start, self._draft
         depth = 0 if draft is None else self._policy.next(position).cut(limit).depth
@@ -366,10 +374,11 @@ class Speculator:
         return tokens, self._watches.draft.take()
 
     def follow(self, seed: int) -> None:
-        """Draw the rest of the reply with this seed. The caller has decided its first tokens."""
+        """Draw the rest of the reply with the noise of `seed`. The caller has decided the first
+        tokens."""
         self._verifier.follow(seed)
         if self._draft is not None:
-            self._draft.rollback(self._reply.start)  # it may have read other tokens
+            self._draft.rollback(self._reply.start)  # it may have read tokens of another reply
 
     @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
@@ -392,11 +401,12 @@ class Speculator:
 
     def ending(self, length: int) -> float | None:
         """Return the probability that one of the `ends` follows the first `length` ids. Only the
-        newest such probability is kept; None for another `length`."""
+        probability that was computed last is kept. None if that was for another `length`."""
         return self._ending[1] if self._ending is not None and self._ending[0] == length else None
 
     def rollback(self, length: int) -> None:
-        """Remove everything from position `length` on from both caches."""
+        """Remove the rows from position `length` on from both caches, and all other data about the
+        ids from there on."""
         self._forget(length)
         self._penalties.rollback(length)
         if self._rounds is not None:
@@ -421,8 +431,11 @@ class Speculator:
         return sampling.seed if sampling.temperature else None
 
     def _begin(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, DraftTokens]:
-        """Begin a reply: read the part of `prompt` that does not fit into one pass with the `old`
-        tokens. Return the old tokens that can be verified."""
+        """Begin a reply to `prompt`. Return those of the `old` tokens that can be verified.
+
+        The end of the prompt is left for the pass that verifies the old tokens. All of the prompt
+        before that is read here.
+        """
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
         self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided, prompt.calls)
@@ -434,8 +447,8 @@ class Speculator:
         return offered
 
     def _beginning(self, scores: Tensor, logits: Tensor) -> Tensor:
-        """Return `scores` [rows, vocab] of a reply's first tokens. In the first row, what may not
-        begin the reply is -inf. `logits` [vocab] are the target's own for that row."""
+        """Return `scores` [rows, vocab] with -inf in the first row for each token that may not
+        begin the reply. `logits` [vocab] are the target's logits of that row, without penalties."""
         reply, first = self._reply, scores[:1]
         if not reply.calls and reply.avoided is None:
             return scores
@@ -447,7 +460,7 @@ class Speculator:
         return torch.cat((first, scores[1:]))
 
     def _verified(self, ids: Sequence[int], x: DraftTokens, watched: int | None = None) -> Step:
-        """Verify, in one pass, tokens that the draft did not propose."""
+        """Verify `x` after `ids` in one pass. `x` does not come from the draft."""
         plan, watch = self.plan(ids, x, watched=watched), self._watches.target
         with watch:
             step = self.settle(plan, self._logits(plan))
@@ -456,7 +469,8 @@ class Speculator:
         return step
 
     def _extend(self, ids: Sequence[int]) -> Steps[None]:
-        """Compute the rows of all `ids` in the target's cache; pause if some were missing."""
+        """Compute the rows of `ids` that the target's cache lacks. If there are any, pause after
+        each pass."""
         start, watch = self.cache.length, self._watches.target
         if start >= len(ids):
             return
@@ -478,7 +492,8 @@ class Speculator:
         return self._target.forward_tree(plan.tokens, plan.slot, tree, plan.keep)
 
     def _record_ending(self, length: int, logits: Tensor) -> None:
-        """Store `ending` now, so that reading it never waits for the device."""
+        """Compute the value of `ending(length)` from `logits` [vocab]. Doing it now means that
+        reading it never waits for the device."""
         if self._ends:
             self._ending = length, float(logits.float().softmax(-1)[self._ends].sum())
 
