@@ -1,12 +1,13 @@
-"""Replies begun ahead: to what the user is likely to say next, before they have said it.
+"""Begin replies before the user has finished, to texts that they are likely to say.
 
 The language model itself predicts the user's words: it was trained on users as well as assistants.
-It searches for the likeliest texts and begins to answer each. Of the answers that begin
-differently, the few to the likeliest texts are continued: these are the branches. All texts and
-answers are one tree of tokens after the conversation; each pass computes a few of its rows. When
-the user has finished, a branch that begins like the reply is offered to the target as a draft. The
-target verifies it like any other draft, so a branch may serve words that were not predicted:
-"shorter, please" and "make it shorter" have the same answer.
+It searches for the likeliest texts and begins an answer to each. A few of the answers are
+continued, with different beginnings if possible: these are the branches. All texts and answers form
+one tree of tokens after the conversation. Each pass computes a few rows of the tree.
+
+When the user has finished, a branch that begins like the reply is offered to the target as draft
+tokens. The target verifies them like any others. So a branch is useful even if the user's words
+were not predicted: "shorter, please" and "make it shorter" have the same answer.
 
 This module does not know when there is time to search.
 """
@@ -38,20 +39,22 @@ from voiceloop.types import Begun, TokenBurst
 ROWS = 48
 """Maximum number of rows that a search for the user's text may compute."""
 TEXTS = 2
-"""Number of texts that are answered for each branch; many have the same answer."""
+"""Number of the user's texts that are answered for each branch that is wanted. It is more than 1
+because many texts have the same answer."""
 ALIKE = 2
-"""The number of first tokens by which answers are compared, before most of them are given up."""
+"""Number of first tokens that are compared to find out whether two answers are different. After
+this many tokens only the branches are continued."""
 TOKENS = 16
 """Maximum number of tokens of a branch: the first clause of a reply, and a token that shows that
 the clause is over."""
 TURN_ROWS = 150
-"""Maximum number of rows for one turn: one search and its replies, or several searches if the model
-is sure and they are short."""
+"""Maximum number of rows for one turn. It is enough for one search and its answers, or for several
+searches if they are short because the model is sure of the text."""
 
 
 @dataclass(slots=True)
 class BranchCounters:
-    """What the branches of one conversation have cost, and how much of them was used."""
+    """The cost of one conversation's branches, and how many of their tokens were used."""
 
     hits: int = 0
     """Replies that began with a whole branch."""
@@ -60,15 +63,17 @@ class BranchCounters:
     tokens: int = 0
     """All tokens of branches, used or not."""
     ms: float = 0.0
-    """Milliseconds for branches, with the searches for the user's text."""
+    """Milliseconds for branches, including the searches for the user's text."""
     processor_ms: float = 0.0
     """Milliseconds of processor time for branches on the model's thread."""
 
 
 class Ahead(ReplyHook):
-    """Begins replies ahead for one conversation, in a cache that has memory only during a search.
+    """Begins replies ahead for one conversation. The cache for them has memory only during a
+    search.
 
-    It has many attributes because the search that is wanted is kept apart from the one that runs.
+    The class has many attributes because the search that is wanted and the search that runs may be
+    different ones.
     """
 
     def __init__(
@@ -82,8 +87,8 @@ class Ahead(ReplyHook):
     ) -> None:
         """`speculator`, `target` and `sampling` are the conversation's. Rejection sampling is not
         allowed: the same random numbers would choose a branch and verify it. `user_to_reply` are
-        the template's tokens between a user's text and a reply, `ends` end a reply. At most `most`
-        branches are begun at a time."""
+        the template's tokens between a user's text and a reply. `ends` are the tokens that end a
+        reply. At most `most` branches are continued at a time."""
         self.counters = BranchCounters()
         self._speculator = speculator
         self._target = target
@@ -97,20 +102,23 @@ class Ahead(ReplyHook):
         self._left = 0
         """The rows that may still be computed for the turn."""
         self._replies: list[Tokens] = []
-        """The branches of the turn, the newest first."""
+        """The tokens of the turn's branches, the newest first."""
         self._running: Generator[None, None, None] | None = None
         """The steps of the search whose rows are in the cache; None if there is none."""
         self._wanted: object | None = None
         """Identifies the search that is wanted; None if no search is wanted."""
 
     def begin(self, turn: int) -> None:
-        """End the current search."""
+        """End the current search. If `turn` is a new turn, forget the branches of the turn before
+        it."""
         self._wanted = None
         self._turn_to(turn)
 
     def further(self, ids: Sequence[int], reply: Sequence[int], limit: int) -> Step | None:
-        """Verify the rest of a branch that begins like the reply; return None if no branch does.
-        The step's fact `foreseen` is the number of the branch's tokens that were accepted."""
+        """Verify the rest of a branch that begins like the reply. Return None if no branch does.
+
+        The step's fact `foreseen` is the number of the branch's tokens that were accepted.
+        """
         draft = self._after(reply)[: limit - 1]
         if not draft:
             return None
@@ -122,8 +130,8 @@ class Ahead(ReplyHook):
     def ahead(
         self, turn: int, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Steps[int | Begun]:
-        """Search for texts and begin replies to them. The next call of `begin` or `ahead` ends the
-        search, and then no replies are reported."""
+        """Search for the user's text and begin replies to the likeliest texts. The next call of
+        `begin` or `ahead` ends this search; after that no replies are yielded."""
         self._wanted = search = object()
         return self._reported(
             turn, self._measured(self._grow(prompt, output), turn, search), output
@@ -135,7 +143,8 @@ class Ahead(ReplyHook):
         steps: Generator[int, None, Sequence[Tokens]],
         output: Callable[[], Output],
     ) -> Steps[int | Begun]:
-        """Yield the number of tokens after each step, then the beginnings of the replies."""
+        """Yield the number of tokens so far after each of `steps`, then the beginnings of the
+        replies."""
         with memory_for("what a conversation begins ahead", MEMORY_HINT):
             begun = yield from steps
         yield from (self._begun(turn, ids, output()) for ids in begun)
@@ -159,11 +168,11 @@ class Ahead(ReplyHook):
     def _measured(
         self, steps: Generator[None, None, None], turn: int, search: object
     ) -> Generator[int, None, Sequence[Tokens]]:
-        """Run the steps of a search while it is wanted, and measure their time. Yields the number
-        of tokens so far; returns the branches."""
+        """Run the steps of `search` while it is wanted, and measure their time. Yield the number of
+        tokens so far; return the branches, or nothing if the search was ended."""
         if self._wanted is not search:
             return ()
-        self._let_go()  # an earlier search may not have noticed yet that it is over
+        self._let_go()  # an earlier search that was ended stays open until its next step
         self._turn_to(turn)
         (wall, processor), before = self._clocks, self.counters.tokens
         self._running = running = processor.steps(wall.steps(steps))
@@ -178,7 +187,7 @@ class Ahead(ReplyHook):
                 self._let_go()
 
     def _let_go(self) -> None:
-        """End the search that runs, and free its cache."""
+        """Close the search that runs, if any, and free the memory of its cache."""
         if self._running is None:
             return
         self._running.close()
@@ -197,7 +206,7 @@ class Ahead(ReplyHook):
     def _grow(
         self, prompt: Callable[[], tuple[Prompt, int]], output: Callable[[], Output]
     ) -> Generator[None, None, None]:
-        """Search for the user's text and write branches that answer it; pauses after each pass."""
+        """Search for the user's text, and write branches that answer it. Pause after each pass."""
         cache, texts = self._cache, TEXTS * self._most
         begun, shared = prompt()
         ids = begun.ids
@@ -224,8 +233,8 @@ class Ahead(ReplyHook):
             yield None
 
     def _texts(self, nodes: Nodes, root: Tensor, count: int) -> Generator[None, None, list[Found]]:
-        """Search for the likeliest texts of the user. `root` [vocab] are the logits before the
-        text."""
+        """Search for the `count` likeliest texts of the user. `root` [vocab] are the logits before
+        the text."""
 
         def extend(follows: Sequence[int], tokens: Sequence[int]) -> Tensor:
             nodes.grow(follows, tokens)
@@ -235,8 +244,8 @@ class Ahead(ReplyHook):
         return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
     def _answer(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Choose the first token of each of `lines`. The node of a line is the last token of the
-        text that the line answers."""
+        """Choose the first token of each of `lines`, the answers. At the start, the node of a line
+        is that of the last token of the text that it answers."""
         marks = self._marks
         at_once = max(1, AT_ONCE // len(marks))
         for group in (lines[at : at + at_once] for at in range(0, len(lines), at_once)):
@@ -257,27 +266,29 @@ class Ahead(ReplyHook):
             yield from self._go_on(nodes, going)
 
     def _go_on(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Compute the new `nodes`, and let each of `lines` go on after them."""
+        """Compute the rows of the new `nodes`, and let each of `lines` choose its next tokens."""
         before = sum(len(line.tokens) for line in lines)
         self._chooser.walk(lines, nodes, self._computed(nodes), 0)
         self.counters.tokens += sum(len(line.tokens) for line in lines) - before
         yield None
 
     def _computed(self, nodes: Nodes) -> Tensor:
-        """Compute the new `nodes`; return the logits after them."""
+        """Compute the rows of the new `nodes`; return the logits after them, [new, vocab]."""
         logits = nodes.compute(self._target, self._cache)
         self._left -= len(logits)
         return logits
 
     def _know(self, lines: Sequence[ParallelReply]) -> None:
-        """Put the tokens of `lines` first among the branches; drop older prefixes of them."""
+        """Put the tokens of `lines` at the beginning of the list of branches. Older branches that
+        these continue are dropped."""
         newest = list(dict.fromkeys(tuple(line.tokens) for line in lines))
         older = [one for one in self._replies if not any(one == new[: len(one)] for new in newest)]
         self._replies = newest + older
 
     def _first_clause(self, output: Output) -> Callable[[int], bool]:
-        """Return a function that takes each token of a reply, and tells whether the first clause
-        was over before it, or the reply is over with it."""
+        """Return a function to call with each token of a reply in turn. It returns whether the line
+        ends with the token: because the first clause was complete before that token, or because the
+        reply is complete with it."""
         reply, over = CandidateUtterance(output, self._ends, clause=True), False
 
         def ends(token: int) -> bool:
@@ -289,7 +300,8 @@ class Ahead(ReplyHook):
 
 
 def _different(lines: Sequence[ParallelReply]) -> list[ParallelReply]:
-    """Order `lines`: those that are the first with their beginning come before the others."""
+    """Return `lines` in a new order: first one line for each different beginning, then all others.
+    The beginning is the first `ALIKE` tokens."""
     seen, rest = dict[Tokens, ParallelReply](), list[ParallelReply]()
     for line in lines:
         if seen.setdefault(tuple(line.tokens[:ALIKE]), line) is not line:

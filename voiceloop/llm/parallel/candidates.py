@@ -1,8 +1,8 @@
-"""The best of several replies to one prompt.
+"""Decode several replies to one prompt, and keep the best one.
 
-Each candidate chooses its tokens with the noise of a seed of its own, so it is the reply that a
-conversation with that seed would give. All candidates are lines of one tree after the prompt. As
-long as all have the same tokens, they share a draft as well.
+Each candidate has a seed and chooses its tokens with the noise of that seed. So it is the reply
+that a conversation with that seed would give. All candidates are lines of one tree of tokens after
+the prompt. While all have the same tokens, they also use the same draft tokens.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class BestOf:
 
 
 class Candidates(ReplyHook):
-    """Begins each reply of a conversation by the best of several candidates.
+    """Begins each reply of a conversation with the best of several candidates.
 
-    Nothing is kept of an earlier reply: after another prompt another candidate may be the best, and
-    all of them are needed to tell.
+    After a change of the prompt, an earlier reply is not used as a draft: another candidate may be
+    the best one now, and to know that, all candidates must be decoded again.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class Candidates(ReplyHook):
         how: BestOf,
         ends: frozenset[int],
     ) -> None:
-        """`speculator`, `target` and `sampling` are the conversation's; `ends` end a reply."""
+        """`speculator`, `target` and `sampling` are the conversation's. `ends` are the tokens that
+        end a reply."""
         self._speculator, self._target = speculator, target
         self._how, self._ends = how, ends
         self._chooser, self._seeds = Chooser(target, sampling), seeds(sampling.seed, how.count)
@@ -60,8 +61,9 @@ class Candidates(ReplyHook):
     def first(
         self, prompt: Prompt, limit: int, output: Callable[[], Output]
     ) -> Generator[None, None, Step]:
-        """Decode the candidates and keep the best one. The facts of the step are the number of
-        tokens of the other candidates, and their milliseconds."""
+        """Decode the candidates and keep the best one. The facts of the step are `unchosen`, the
+        number of tokens of the other candidates, and `unchosen_ms`, the milliseconds that they
+        took."""
         return self.decode(
             prompt, limit, lambda: CandidateUtterance(output(), self._ends, clause=self._how.clause)
         )
@@ -69,12 +71,12 @@ class Candidates(ReplyHook):
     def decode(
         self, prompt: Prompt, limit: int, follow: Callable[[], CandidateUtterance]
     ) -> Generator[None, None, Step]:
-        """Decode all candidates until each is done or has `limit` tokens, and keep the best.
+        """Decode all candidates until each is done or has `limit` tokens, and keep the best one.
 
         `follow` makes the object that tells when a candidate is done. If the cache has no room for
-        another token of each, they are compared as they are. In the end the cache holds the prompt
-        and the best candidate's tokens without the last one. The seed of this candidate draws the
-        rest of the reply.
+        another token of each candidate, they are compared as they are. In the end the cache holds
+        the prompt and the best candidate's tokens without the last one. The rest of the reply is
+        drawn with the best candidate's seed.
         """
         done = False
         try:
@@ -116,7 +118,7 @@ class Candidates(ReplyHook):
     def _best(
         self, lines: Sequence[ParallelReply], utterances: Sequence[CandidateUtterance], nodes: Nodes
     ) -> Step:
-        """Keep only the rows of the best candidate; return its tokens."""
+        """Keep only the rows of the best candidate in the cache; return its tokens."""
         line = lines[best(list(map(_candidate, lines, utterances)), self._how.score)]
         path = () if line.node == ROOT else nodes.tree.paths[line.node]
         unchosen, unchosen_ms = self._speculator.stats.chosen(nodes.root, path)
@@ -132,8 +134,9 @@ class Candidates(ReplyHook):
         draft_ms: float,
         position: int,
     ) -> None:
-        """Compute the nodes that the cache lacks, with the draft tokens after the last of them. The
-        rows of rejected draft tokens are removed."""
+        """Add the draft tokens `drafted` after the last node. Compute all nodes that the cache
+        lacks, and let each of `lines` choose its next tokens. Remove the rows of rejected draft
+        tokens."""
         cache, stats = self._speculator.cache, self._speculator.stats
         start, sure = cache.length, len(nodes.x)
         nodes.follow(sure - 1, drafted)

@@ -1,9 +1,10 @@
-"""A search for the most likely continuations, each up to a token that ends it.
+"""Search for the most likely continuations of a text, each up to a token that ends it.
 
-It is a best-first search (Meister, Vieira and Cotterell 2020, Best-First Beam Search): the
-likeliest beginnings so far are extended first, so whole continuations are found in about the order
-of their probability. Several beginnings are extended in one pass, which takes hardly longer than a
-pass for one. This module knows no models: the caller computes the logits of a growing tree.
+This is a best-first search (Meister, Vieira and Cotterell 2020, Best-First Beam Search). A
+beginning is the first tokens of a continuation. The likeliest beginnings so far are extended first,
+so continuations are completed in about the order of their probability. Several beginnings are
+extended in one pass, which takes hardly longer than a pass for one. This module knows no models:
+the caller computes the logits of a growing tree.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from voiceloop.llm.rules.tree import ROOT
 AT_ONCE = 16
 """Maximum number of beginnings that are extended in one pass."""
 SPREAD = 5.0
-"""Maximum difference in log-probability between the beginnings of one pass. Where the model is
-sure, a pass has few rows, and more passes can be made."""
+"""Maximum difference in log-probability between the beginnings that are extended in one pass. If
+the model is sure of the next token, few beginnings are within it, so a pass has few rows and more
+passes can be made."""
 WIDTH = 8
-"""Number of next tokens, the likeliest ones, with which each beginning is extended."""
+"""Number of tokens with which each beginning is extended: the likeliest next ones."""
 
 Tokens = tuple[int, ...]
 
@@ -32,23 +34,24 @@ class Found(NamedTuple):
 
     tokens: Tokens
     node: int
-    """The node of the last token; `ROOT` if there is no token."""
+    """The node of the last token; `ROOT` if there are no tokens."""
 
 
 Extend = Callable[[Sequence[int], Sequence[int]], Tensor]
-"""Adds nodes to the tree, given the parent and the token of each; returns the logits after each,
-[nodes, vocab]."""
+"""The type of a function that adds nodes to the tree. Its arguments are the parent and the token of
+each new node. It returns the logits after each new node, [nodes, vocab]."""
 
 
 def most_likely(
     root: Tensor, extend: Extend, end: int, *, count: int, rows: int
 ) -> Generator[None, None, list[Found]]:
-    """Return at most `count` continuations without their `end`, likeliest first.
+    """Return at most `count` continuations, the likeliest first. Their last token `end` is left
+    out.
 
-    No continuation is a prefix of a likelier one, as a text without its full stop would be. `root`
-    are the logits after the text to continue, [vocab]. The search pauses after each pass. It
-    extends beginnings until it has computed `rows` rows; continuations that are complete by then
-    come last.
+    `root` are the logits after the text to continue, [vocab]. A continuation is left out if a
+    likelier one begins with it. For example, a text without its full stop is left out after the
+    text with it. The search pauses after each pass. After `rows` rows no beginnings are extended
+    any more; the continuations that are complete by then are still returned.
     """
     beginnings: list[tuple[float, Tokens, int]] = []
     found: list[Found] = []
@@ -77,7 +80,7 @@ def most_likely(
         for one in whole:
             heappush(beginnings, one)
         chosen = chosen[: rows - nodes]
-        if not chosen:  # no more beginnings are extended
+        if not chosen:  # no rows are left, so only complete continuations are taken
             continue
         logits = extend([node for _, _, node in chosen], [ids[-1] for _, ids, _ in chosen])
         for (cost, ids, _), after in zip(chosen, logits, strict=True):

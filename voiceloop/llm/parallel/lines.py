@@ -1,9 +1,9 @@
-"""Several replies that are written at once, one token of each in a pass.
+"""Decode several replies at once: each pass gives one token or more to each of them.
 
-They are lines through one tree of tokens after the rows of a cache. Each row attends to its own
-line alone, and lines with the same beginning share its rows. Draft tokens may be added to the tree
-before they are verified; a line continues through those that it would have chosen itself. This
-module does not know what tokens mean; the caller says when a line is over.
+The replies are lines through one tree of tokens after the rows of a cache. Each row attends only to
+its own line, and lines with the same beginning share its rows. Draft tokens may be added to the
+tree before they are verified. A line goes on through a draft token if it chooses the same token.
+This module does not know what tokens mean; the caller says when a line is over.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class ParallelReply:
     limit: int
     """Maximum number of tokens."""
     ends: Callable[[int], bool]
-    """Called with each token; returns whether the line ends with it."""
+    """A function that is called with each token; it returns whether the line ends with that
+    token."""
     node: int = ROOT
-    """The node of the reply's last token that the target has seen; if there is none yet, the node
-    of the last token before the reply."""
+    """The node of the reply's last token that the target has computed. If there is none yet, the
+    node of the last token before the reply."""
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
     done: bool = False
@@ -46,15 +47,15 @@ class ParallelReply:
         self.done = self.ends(token) or len(self.tokens) == self.limit
 
     def follows(self, nodes: Nodes) -> bool:
-        """Move to the node of the last token; return False if there is no such node."""
+        """Move to the node of the line's last token. Return False if the tree has no such node."""
         child = nodes.child(self.node, self.tokens[-1])
         self.node = self.node if child is None else child
         return child is not None
 
 
 class Nodes:
-    """A tree of tokens after the first `root` rows of a cache. The cache may lack its last
-    nodes."""
+    """A tree of tokens after the first `root` rows of a cache. The last nodes of the tree may not
+    be in the cache yet."""
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -62,10 +63,11 @@ class Nodes:
         self.x = list[int]()
         self.tree = Tree(())
         self.prompt_length = 0
-        """Number of nodes, from the first on, that are the user's text and not part of a reply."""
+        """Number of nodes at the beginning that belong to the user's text and not to a reply."""
 
     def add(self, lines: Sequence[ParallelReply]) -> None:
-        """Add the last token of each of `lines` and set their nodes: equal lines share one."""
+        """Add a node for the last token of each of `lines`, after the line's node, and move the
+        line there. Lines with the same node and the same last token share the new node."""
         found = {(line.node, line.tokens[-1]): 0 for line in lines}
         for number, place in enumerate(found):
             found[place] = len(self.x) + number
@@ -74,12 +76,13 @@ class Nodes:
         self.grow(*zip(*found, strict=True))
 
     def follow(self, node: int, tokens: Sequence[int]) -> None:
-        """Add a chain of `tokens` after a node."""
+        """Add a chain of `tokens` after `node`."""
         new = range(len(self.x), len(self.x) + len(tokens))
         self.grow([node, *new][: len(tokens)], tokens)
 
     def grow(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
-        """Add `tokens`, each after the node that `parents` gives for it."""
+        """Add a node for each of `tokens`. Its parent is the entry of `parents` with the same
+        index."""
         self.x, self.tree = [*self.x, *tokens], Tree((*self.tree.parents, *parents))
 
     def cut(self, length: int) -> None:
@@ -91,13 +94,15 @@ class Nodes:
         return next((at for at in self.tree.children(node) if self.x[at] == token), None)
 
     def compute(self, target: Decoder, cache: KvCache) -> Tensor:
-        """Compute the nodes that the cache lacks; return the logits after them, [new, vocab]."""
+        """Compute the rows of the nodes that the cache lacks; return the logits after them, [new,
+        vocab]."""
         new = torch.tensor(self.x[cache.length - self.root :], device=target.device)
         return target.forward_tree(new, cache, self.tree, len(new))
 
 
 class Chooser:
-    """Chooses the tokens of lines as the conversation would with each line's seed."""
+    """Chooses the tokens of lines. Each line gets the tokens that the conversation would choose
+    with the line's seed."""
 
     def __init__(self, target: Decoder, sampling: Sampling) -> None:
         """`sampling` is the conversation's."""
@@ -107,18 +112,20 @@ class Chooser:
         self._penalties = Penalties(sampling, target.vocab, target.device)
 
     def begin(self, turn: int, earlier: Set[int]) -> None:
-        """Begin lines of this turn; penalties count the tokens `earlier`."""
+        """Prepare for lines of the user's `turn`. `earlier` are the tokens of earlier replies and
+        of the user's words, for penalties."""
         self._verifier.begin(turn, (), 0)
         self._penalties.begin(earlier)
 
     def walk(
         self, lines: Sequence[ParallelReply], nodes: Nodes, logits: Tensor, position: int
     ) -> None:
-        """Let each of `lines` choose a token after its node. If the token has a node already, the
-        line goes on from that node.
+        """Let each of `lines` choose a token after its node. If the tree already has a node for
+        that token, the line moves there and chooses again.
 
-        `logits` are those after the last nodes, or after the token before the tree. A line's first
-        token has the index `position` among the turn's tokens. This waits for the device.
+        `logits` [rows, vocab] are those after the last nodes, or those after the token before the
+        tree. A line's first token has the index `position` among the turn's tokens. This waits for
+        the device.
         """
         first = len(nodes.x) - len(logits)
         scores, logprobs = self._scores(logits, nodes), exact(logits).log_softmax(-1)
@@ -133,7 +140,8 @@ class Chooser:
             lines = [line for line in lines if not line.done and line.follows(nodes)]
 
     def _scores(self, logits: Tensor, nodes: Nodes) -> Tensor:
-        """Return the scores after the last nodes, from the `logits` there."""
+        """Return the scores after the last nodes, [rows, vocab]: the `logits` after penalties, bans
+        and temperature."""
         replied = slice(nodes.prompt_length, None)
         x = torch.tensor(nodes.x[replied], dtype=torch.long, device=logits.device)
         follows: Tensor | None = None

@@ -1,7 +1,7 @@
-"""Scorers, which choose the best of several replies: the one with the largest score.
+"""Score replies. Of several replies, the one with the largest score is the best.
 
-A scorer is a function of a `Candidate` alone. Other scorers than these register by entry point in
-the group `voiceloop.scorer`; they are imported only when they are chosen.
+A scorer is a function of a `Candidate` alone. Further scorers are registered as entry points of the
+group `voiceloop.scorer`. Such a scorer is imported only when it is chosen.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from voiceloop.schema import suggestion
 
 GROUP = "voiceloop.scorer"
 LONG_WORDS = 40
-"""Maximum number of words that a reply should have, because it is heard, not read."""
+"""Maximum number of words of a reply that `concise` does not count as too long: it is heard, not
+read."""
 GRAM = 3
-"""Number of words in a row that count as a repetition if they occur again; fewer may be a common
-phrase."""
+"""Number of successive words that count as a repetition if they occur again. Fewer words may be a
+common phrase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Candidate:
     text: str
     """The text that would be spoken."""
     tokens: tuple[int, ...]
-    """All decided tokens, with those of thoughts, of tool calls and of the end."""
+    """All decided tokens, including those of thoughts and tool calls and the one that ends the
+    reply."""
     logprobs: tuple[float, ...]
     """The log-probability of each token for the target, before penalties and temperature."""
     complete: bool
@@ -41,20 +43,20 @@ Scorer = Callable[[Candidate], float]
 
 
 def likelihood(candidate: Candidate) -> float:
-    """Return the target's mean log-likelihood of a token, which is at most 0.
+    """Return the mean log-probability of the candidate's tokens for the target, at most 0.
 
-    The sum would choose the shortest reply (Adiwardana et al. 2020, Meena, arXiv 2001.09977,
-    section 2.4, "sample-and-rank").
+    The sum of the log-probabilities would prefer the shortest reply (Adiwardana et al. 2020, Meena,
+    arXiv 2001.09977, section 2.4, "sample-and-rank").
     """
     return fmean(candidate.logprobs)
 
 
 def concise(candidate: Candidate) -> float:
-    """Score a reply without a model: at most 0, less for repetition and for words beyond
-    `LONG_WORDS`, and -inf for a reply without words.
+    """Return a score of at most 0 without using a model. Repetition and words beyond `LONG_WORDS`
+    lower it. A reply without words scores -inf.
 
-    Repetition is the share of runs of `GRAM` words that occurred before (1 minus distinct-n of Li
-    et al. 2016, arXiv 1510.03055).
+    Repetition is the share of runs of `GRAM` words that occurred before in the reply (1 minus
+    distinct-n of Li et al. 2016, arXiv 1510.03055).
     """
     words = candidate.text.lower().split()
     if not words:
@@ -79,6 +81,7 @@ def scorer(name: str) -> Scorer:
 
 
 def best(candidates: Sequence[Candidate], score: Scorer) -> int:
-    """Return the index of the candidate with the largest score; of equal ones the first."""
+    """Return the index of the candidate with the largest score; if several have it, the first
+    one."""
     scores = [score(candidate) for candidate in candidates]
     return scores.index(max(scores))

@@ -1,4 +1,4 @@
-"""The text of one of several replies, and whether its first clause or all of it is complete.
+"""Collect the text of one candidate, and tell when its first clause or the whole reply is complete.
 
 This module knows no models and no scores.
 """
@@ -13,16 +13,18 @@ from voiceloop.llm.text.output import Output, SpeechOutput
 CLAUSE_WORDS = 3
 """Minimum number of words after which a punctuation mark ends the first clause."""
 CLAUSE_MOST_WORDS = 8
-"""Maximum number of words of a first clause; more words count as a clause even without a mark."""
+"""Maximum number of words of a first clause. More words count as a clause even without a
+punctuation mark."""
 _MARK = re.compile(r"[,;:.!?…。！？，][\"'”’»)\]]*$")  # noqa: RUF001
 
 
 class CandidateUtterance:
-    """Follows one reply token by token."""
+    """Collects the text of one reply, token by token."""
 
     def __init__(self, output: Output, eos: frozenset[int], *, clause: bool) -> None:
-        """`output` must be unused, and `eos` are the tokens that end a reply. With `clause`, the
-        candidate is done after its first clause, otherwise after the whole reply."""
+        """`output` turns the tokens into text; it must not have been used before. `eos` are the
+        tokens that end a reply. With `clause`, the candidate is done after its first clause,
+        otherwise after the whole reply."""
         self.text = ""
         """The text that would be spoken, as far as it is certain."""
         self.complete = False
@@ -32,7 +34,8 @@ class CandidateUtterance:
         self._clause = clause
 
     def push(self, token: int) -> bool:
-        """Add a token; return whether the clause or the reply is complete."""
+        """Add `token`. Return whether the candidate is done: after the first clause or the whole
+        reply."""
         if token in self._eos:
             self._add(self._output.finish())
             self.complete = True
@@ -46,10 +49,10 @@ class CandidateUtterance:
 
 
 def ends_clause(text: str) -> bool:
-    """Tell roughly whether `text` reaches the end of a reply's first clause.
+    """Tell roughly whether `text`, the beginning of a reply, contains a whole clause.
 
-    The clauses that are spoken are cut elsewhere, with more care. Here it is enough that all
-    candidates are about equally long, so a mark that does not end a clause does no harm.
+    Clauses for speech are cut by other code, with more care. Here it is enough that all candidates
+    are about equally long, so a mark that does not end a clause does no harm.
     """
     words = len(text.split())
     if words > CLAUSE_MOST_WORDS:  # the last word may not be complete
