@@ -1,5 +1,7 @@
-"""Chooses how many draft tokens a round has, and the tree that they form. It knows no model or
-clock."""
+"""Choose how many draft tokens a round has, and which tree they form.
+
+This module knows no models and no clock.
+"""
 
 from __future__ import annotations
 
@@ -19,38 +21,41 @@ EVERY = range(MOST + 1)
 WIDEST = 4
 """Maximum number of draft tokens that are tried for one position."""
 Path = tuple[int, ...]
-"""A node of a tree: the ranks of its ancestors from the root on, then its own rank."""
+"""A node of a tree, written as ranks: those of its ancestors from depth 0 on, then its own."""
 
 
 class DraftPolicy:
-    """Chooses the tree of draft tokens with which a round should give the most tokens per time.
+    """Chooses the tree of draft tokens with which a round is expected to give the most tokens per
+    unit of time.
 
     A round of k draft tokens yields 1 + a_1 + a_1 a_2 + … + a_1 … a_k tokens. Here a_i is the
     probability that draft token i is accepted if all before it were (Leviathan et al. 2023, section
     3.1, where all a_i are equal). The round takes k steps of the draft and a pass of the target
     over k + 1 rows.
 
-    In a tree, each further choice of the draft for a position has an acceptance probability of its
-    own. A node adds the product of the probabilities on its path, and the draft takes as many steps
-    as the tree is deep (Chen et al. 2024, Sequoia, arXiv 2402.12374, section 3.1).
+    In a tree, a position may have several draft tokens: the draft's first choice, its second choice
+    and so on. Each choice has another acceptance probability. A node adds the product of the
+    probabilities on its path to the expected number of tokens. The draft takes one step for each
+    level of the tree (Chen et al. 2024, Sequoia, arXiv 2402.12374, section 3.1).
 
-    Acceptances and times are those of recent rounds, which are passed in. Nothing depends on the
-    drafted tokens themselves: that would change the distribution of the reply.
+    Acceptances and times are learnt from the recent rounds that `observe` is called with. Nothing
+    depends on the draft tokens themselves: that would change the distribution of the reply.
     """
 
     FIRST_CLAUSE = 8
     """The approximate number of tokens in a reply's first clause. Until they are decided, no draft
     goes beyond them, because the user waits for the first clause."""
     PROBE = 20
-    """Rounds without draft tokens after which one draft token is tried, to see whether drafting
-    pays by now. If the token takes longer than a round without draft tokens, more rounds pass
-    first, so that probing takes at most a twentieth of the time."""
+    """Number of rounds without draft tokens after which one draft token is tried, to see whether
+    drafting pays by now. If that token adds more time than a round without draft tokens takes, more
+    rounds pass first. So probing takes at most a twentieth of the time."""
     RECHECK = 200
-    """Rounds with draft tokens after which one round has none, to measure again how long a round
-    without draft tokens takes."""
+    """Number of rounds with draft tokens after which one round has none, to measure again how long
+    a round without draft tokens takes."""
     KEPT = 8
-    """Maximum number of rounds for which a best tree is kept, because finding it takes time.
-    Without branches, the best chain is found again after each round that drafted."""
+    """Number of rounds after which the best tree is searched for again. It is not searched for in
+    each round, because that takes time. Without branches, the best chain is also searched for again
+    after each round with draft tokens."""
 
     def __init__(
         self,
@@ -77,11 +82,12 @@ class DraftPolicy:
         """The best trees that are kept, by the maximum depth that was allowed."""
         self._rounds = 0
         self._rounds_without = 0
-        self._rounds_with = self.RECHECK  # since the last round without draft tokens; none yet
+        # Counts since the last round without draft tokens. At the start such a round is due.
+        self._rounds_with = self.RECHECK
 
     def next(self, position: int) -> Tree:
-        """Return the tree to draft for a round that begins at index `position` of the turn's
-        tokens."""
+        """Return the tree of draft tokens for a round whose first token has the index `position`
+        among the turn's tokens. An empty tree means no draft tokens."""
         if self._fixed is not None:
             return chain(self._fixed)
         left = self.FIRST_CLAUSE - position
@@ -99,7 +105,8 @@ class DraftPolicy:
     def observe(
         self, tree: Tree, accepted: Sequence[int], draft_ms: float, target_ms: float
     ) -> None:
-        """Learn from a round: which nodes of `tree` were accepted, and how long each model took."""
+        """Learn from a round. `accepted` are the nodes of `tree` that were accepted; the times are
+        those of each model, in ms."""
         self._costs.observe(tree, draft_ms, target_ms)
         if tree:
             self._rounds_without, self._rounds_with = 0, self._rounds_with + 1
@@ -129,21 +136,22 @@ class DraftPolicy:
 
 
 class _Acceptances:
-    """How often draft tokens are accepted, by their depth and their rank among the draft's
-    choices."""
+    """Estimates how often draft tokens are accepted, by their depth in the tree and their rank
+    among the draft's choices."""
 
     MEMORY = 0.95
     """The factor by which earlier observations fade in each round that drafts."""
     POOLED = 4.0
-    """The weight of the overall acceptance in the estimate for one depth, as a number of tests."""
+    """The weight of the acceptance over all depths in the estimate for one depth. Its unit is one
+    tested draft token."""
     FIRST = 7.0, 10.0
     """The numbers of accepted and of tested draft tokens that are assumed at the start."""
     HARDLY = 0.01
     """Minimum probability that all first choices of a tree are accepted. Deeper trees are not
     tried."""
     NEXT = 0.3, 0.15, 0.08
-    """The assumed acceptance of the second, third and fourth choice, as shares of the cases in
-    which the first is rejected."""
+    """The acceptance of the second, third and fourth choice that is assumed at the start, as a
+    share of the cases in which the first choice is rejected."""
 
     def __init__(self, widest: int) -> None:
         """`widest` is the maximum number of the draft's choices for one position."""
@@ -155,7 +163,7 @@ class _Acceptances:
         """The acceptance by depth and rank."""
 
     def observe(self, tree: Tree, accepted: Sequence[int]) -> None:
-        """Learn from a round in which these nodes of `tree` were accepted."""
+        """Learn from a round in which the nodes `accepted` of `tree` were accepted."""
         if tree:
             for rate in (*self._all, *(rate for rates in self._at for rate in rates)):
                 rate.fade(self.MEMORY)
@@ -176,14 +184,15 @@ class _Acceptances:
         return totals
 
     def trees(self, depth: int) -> Iterator[tuple[float, list[Path]]]:
-        """Yield the best trees of `depth` with up to `MOST` nodes, as pairs of the expected number
-        of tokens and the nodes. There are none if that depth is hardly ever reached."""
+        """Yield the best trees of `depth` with up to `MOST` nodes, one for each number of nodes.
+        Each item is the expected number of tokens and the nodes. Yield nothing if the probability
+        of reaching `depth` is below `HARDLY`."""
         ranks = range(len(self._all))
         probabilities = [[self._probability(at, rank) for rank in ranks] for at in range(depth)]
         if math.prod(ranked[0] for ranked in probabilities) < self.HARDLY:
             return
-        # A node enters the heap after its parent and its sibling of the rank before. So the nodes
-        # that were taken always form a tree.
+        # A node enters the heap when its parent and its sibling of the next lower rank have been
+        # taken. So the nodes that have been taken always form a tree.
         total, deepest, paths = 1.0, 0, list[Path]()
         heap: list[tuple[float, Path]] = [(-probabilities[0][0], (0,))]
         while heap and len(paths) < MOST:
@@ -220,14 +229,16 @@ class _Rate:
 
 
 class _Costs:
-    """Estimates the times of draft steps and target passes, in ms. Until a pass is measured, the
-    unit is the time of a target pass over one row."""
+    """Estimates the times of draft steps and target passes, in ms. Before the first pass is
+    measured, the unit is the time of a target pass over one row."""
 
     RECENT = 5
-    """The number of latest times from which the median is taken: some passes are interrupted."""
+    """The number of latest times of which the median is taken. The median leaves out passes that
+    were interrupted."""
 
     def __init__(self, step: float, row: float) -> None:
-        """`step` and `row` are the relative costs of a draft step and of a further row."""
+        """`step` is the cost of a draft step, `row` the cost of each further row of a target pass.
+        Both are relative to a target pass over one row."""
         self._step, self._row = step, row
         self._step_ms: deque[float] = deque(maxlen=self.RECENT)
         self._pass_ms: dict[int, deque[float]] = {}
@@ -252,12 +263,12 @@ class _Costs:
 
     @property
     def step(self) -> float:
-        """The time of one draft step, which computes all nodes of a depth."""
+        """The time of one draft step, which computes all nodes of one depth."""
         return self._step * self.target(1) if self._typical_step is None else self._typical_step
 
     def target(self, rows: int) -> float:
-        """Estimate the time of a target pass over `rows` rows: interpolate between measured passes,
-        or scale the nearest one."""
+        """Estimate the time of a target pass over `rows` rows. Interpolate between two measured
+        numbers of rows, or scale the time of the nearest one."""
         measured = self._measured
         if not measured:
             return self._relative(rows)
@@ -275,7 +286,7 @@ class _Costs:
 
 
 def tree_of(paths: Sequence[Path]) -> Tree:
-    """Build the tree whose nodes are `paths`."""
+    """Build the tree whose nodes are `paths`, with the parent of each node among them."""
     ordered = sorted(paths, key=lambda path: (len(path), path))
     numbers = {path: number for number, path in enumerate(ordered)}
     return Tree(tuple(numbers.get(path[:-1], ROOT) for path in ordered))

@@ -1,11 +1,11 @@
-"""Sampling: how logits become a distribution, and how a token is drawn from it.
+"""Turn logits into a distribution, and draw tokens from it.
 
 `Penalties` and then `warp` turn logits into scores; the distribution is their softmax. A token is
 drawn by the Gumbel-max trick: with standard Gumbel noise g, `argmax(scores + g)` has that
-distribution. Every random number depends only on seed, turn, position and its use; in rejection
-sampling also on how often the reply was begun again. So in coupled verification, plain and
-speculative decoding choose the same tokens, and a draft with the same noise is likely to propose
-them. This module knows neither models nor drafts.
+distribution. Every random number depends only on seed, turn, position and the purpose of the
+number. In rejection sampling it also depends on how often the reply was begun again. So in coupled
+verification, plain and speculative decoding choose the same tokens, and a draft with the same noise
+is likely to propose them. This module knows neither models nor drafts.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ class Sampling:
     """Keep the tokens whose probability is at least this share of the likeliest token's."""
     seed: int = 0
     repetition_penalty: float = 1.0
-    """Divides the positive logits, and multiplies the negative ones, of tokens in this reply, in
-    earlier replies and in the user's words (Keskar et al. 2019, CTRL, section 4.1). If earlier
-    replies did not count, a small model would answer everything alike; if the user's words did
-    not, it would repeat them. If all of the prompt counted, replies would not end
-    (docs/decisions.md)."""
+    """Makes tokens of this reply, of earlier replies and of the user's words less likely: divides
+    their positive logits and multiplies their negative ones (Keskar et al. 2019, CTRL, section
+    4.1). If earlier replies did not count, a small model would answer everything alike. If the
+    user's words did not count, it would repeat them. If the whole prompt counted, replies would not
+    end (docs/decisions.md)."""
     presence_penalty: float = 0.0
     """Subtracted from the logits of tokens that are in the reply (as OpenAI's API defines it)."""
     frequency_penalty: float = 0.0
     """Subtracted from a token's logit once for each time that it is in the reply (as OpenAI's API
     defines it)."""
     logit_bias: Mapping[int, float] = field(default_factory=dict[int, float])
-    """Numbers that are added to the logits, by token."""
+    """Maps tokens to the numbers that are added to their logits."""
     banned: frozenset[int] = frozenset()
     """Tokens that are never chosen."""
     verification: Literal["coupled", "rejection"] = "coupled"
-    """The rule of `llm.rules.verify` for draft tokens. In greedy decoding the two rules are the
-    same."""
+    """The rule by which draft tokens are verified (`llm.rules.verify`). In greedy decoding both
+    rules give the same result."""
 
     @property
     def rejects(self) -> bool:
@@ -71,9 +71,11 @@ class Sampling:
 
 
 def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
-    """Count each token in a reply, float32 [vocab]. `ids` (int64 [capacity]) holds the reply from
-    index `start` up to `length`. `start` and `length` are int64 [1] on the device, and counting
-    does not wait for the device."""
+    """Return how often each token is in a reply, float32 [vocab].
+
+    `ids` (int64 [capacity]) holds the reply from index `start` up to `length`. `start` and `length`
+    are int64 [1] on the device. Nothing waits for the device.
+    """
     at = torch.arange(len(ids), device=ids.device)
     reply = torch.where((at >= start) & (at < length), ids, torch.full_like(ids, vocab))
     counts = torch.zeros(vocab + 1, device=ids.device)
@@ -92,15 +94,15 @@ class TokenCounts:
 
 
 class Penalties:
-    """Penalties, bias and bans of one conversation. If all are off, logits stay untouched.
+    """The penalties, bias and bans of one conversation. If all are off, logits are not changed.
 
-    A row is penalised for all tokens before it, draft tokens included. If penalties were computed
-    only once for a round, the distribution would change.
+    The penalties of a row count all tokens before it, draft tokens included. Penalties that are
+    computed only once for a round would change the distribution.
     """
 
     def __init__(self, sampling: Sampling, vocab: int, device: torch.device) -> None:
-        """Prepare what `sampling` sets. Raises EngineError for a bias or ban on a token that does
-        not exist."""
+        """Prepare the penalties, bias and bans of `sampling`. Raises EngineError for a bias or ban
+        on a token that does not exist."""
         self._repetition = sampling.repetition_penalty
         self._presence = sampling.presence_penalty
         self._frequency = sampling.frequency_penalty
@@ -115,7 +117,8 @@ class Penalties:
 
     @cached_property
     def _counts(self) -> TokenCounts:
-        """The counts. They are made at their first use, on the thread and stream that use them."""
+        """The counts for penalties. They are made at their first use, because that is on the thread
+        and stream of the model."""
         return TokenCounts(
             torch.zeros(self._vocab, device=self._device),
             torch.zeros(self._vocab, dtype=torch.bool, device=self._device),
@@ -130,7 +133,8 @@ class Penalties:
         self._counts.earlier[sorted(earlier)] = True
 
     def count(self, ids: Sequence[int], start: int) -> None:
-        """Count the tokens of the reply that begins at index `start` of `ids`, the whole sequence.
+        """Count the tokens of the reply. `ids` is the whole sequence, and the reply begins at index
+        `start`.
 
         Ids that were counted before are read again only after a `rollback`.
         """
@@ -146,9 +150,9 @@ class Penalties:
         self._length = len(ids)
 
     def rollback(self, length: int) -> None:
-        """Forget everything from position `length` on."""
+        """Forget the counts of tokens from position `length` on."""
         if length < self._length:
-            self._length = 0  # all of it is counted again
+            self._length = 0  # the whole reply is counted again
 
     def apply(
         self,
@@ -157,12 +161,12 @@ class Penalties:
         counts: TokenCounts | None = None,
         follows: Tensor | None = None,
     ) -> Tensor:
-        """Return `logits` [rows, vocab] after penalties, bias and bans; at least float32 if any is
-        on.
+        """Return `logits` [rows, vocab] after penalties, bias and bans, in float32 or float64 if
+        any of these is on.
 
         `x` (int64 [k]) are draft tokens after the counted sequence. `follows`, bool [rows, k], is
-        True where a draft token comes before the row. Without `follows`, all draft tokens come
-        before the last row, and one fewer before each earlier row. `counts` replaces the counts
+        True where a draft token comes before a row. Without `follows`, all draft tokens come before
+        the last row, all but one before the row above it, and so on. `counts` replaces the counts
         that `begin` and `count` made.
         """
         if self.counting:
@@ -194,11 +198,12 @@ class Penalties:
 
 
 def warp(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Turn `logits` [rows, vocab] into scores, at least float32; their softmax is the distribution.
+    """Turn `logits` [rows, vocab] into scores, whose softmax is the distribution. Scores are in
+    float32 or float64.
 
-    Temperature comes first, then top-k, top-p and min-p. Each excludes some of the tokens that are
-    left. Excluded tokens score -inf; the likeliest token is never excluded. Greedy decoding leaves
-    the logits as they are.
+    Temperature comes first, then top-k, top-p and min-p. Each of these three may exclude tokens
+    that are not excluded yet. Excluded tokens score -inf; the likeliest token is never excluded. At
+    temperature 0 the logits are returned unchanged.
     """
     if sampling.temperature == 0:
         return logits
@@ -220,37 +225,39 @@ def warp(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def choose(scores: Tensor, noise: Tensor | None) -> Tensor:
-    """Choose one token for each row of `scores` [rows, vocab]: int64 [rows].
+    """Choose one token for each row of `scores` [rows, vocab]. Return the tokens, int64 [rows].
 
-    `noise` is Gumbel noise, [rows, vocab]; without it the likeliest token is taken.
+    `noise` is Gumbel noise, [rows, vocab]. If it is None, the token with the largest score is
+    chosen.
     """
     return (scores if noise is None else scores + noise).argmax(-1)
 
 
 def decide_call(scores: Tensor, logits: Tensor, begins: frozenset[int]) -> Tensor:
-    """Decide whether a reply calls a tool. Return the `scores` [1, vocab] of its first token, in
-    which the tokens of the other kind are -inf.
+    """Decide whether a reply begins with a tool call. Return the `scores` [1, vocab] of its first
+    token, with -inf for the tokens that are excluded by this decision.
 
-    It does if calling is likelier than speaking: if the tokens with which calls begin together have
-    at least half of the probability, by the model's `logits` [vocab]. The likeliest single token
-    may begin a call although speaking is likelier, because words may begin in many ways.
+    The tokens `begins` are those with which a call begins. The reply begins with a call if these
+    tokens together have a probability of at least 0.5 by the model's `logits` [vocab]. Comparing
+    single tokens would be wrong: the likeliest token may begin a call although speaking is
+    likelier, because words may begin in many ways.
     """
     calls = _mask(begins, logits.shape[-1], logits.device)
-    calling = logits.float().softmax(-1)[calls].sum() >= 0.5  # on the device: nothing waits
+    calling = logits.float().softmax(-1)[calls].sum() >= 0.5  # stays on the device: no waiting
     return scores.masked_fill(calls != calling, -torch.inf)
 
 
 def exact(logits: Tensor) -> Tensor:
-    """Return `logits` in single precision, or in double if they are in double already."""
+    """Return `logits` in float32, or unchanged if they are in float64."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
 class RandomStream(IntEnum):
-    """The use of a random number. Numbers of different streams are independent."""
+    """The purpose of a random number. Numbers for different purposes are independent."""
 
     CHOICE = 0
-    """Choosing a token: by the target in coupled verification, by the draft in both kinds of
-    verification."""
+    """Choosing a token. The target uses these numbers in coupled verification, the draft in both
+    kinds of verification."""
     ACCEPT = 1
     """Accepting or rejecting a draft token, in rejection sampling."""
     RESIDUAL = 2
@@ -258,15 +265,15 @@ class RandomStream(IntEnum):
 
 
 class Noise:
-    """Random numbers that depend on their keys alone, however a token is decoded.
+    """Random numbers that depend only on their keys, no matter how a token is decoded.
 
-    They come from SplitMix64 (Steele, Lea and Flood 2014), with one sequence for each key.
+    They come from SplitMix64 (Steele, Lea and Flood 2014). Each key begins a separate sequence.
     """
 
     def __init__(self, seed: int, vocab: int, device: torch.device) -> None:
         self._seed = seed
         self._device = device
-        # Metal has no float64; on the CPU the numbers are the same.
+        # Metal has no float64, so for Metal the same numbers are computed on the CPU.
         self._place = torch.device("cpu") if device.type == "mps" else device
         self._vocab = vocab
 
@@ -278,14 +285,15 @@ class Noise:
     def numbers(
         self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> list[int]:
-        """Return the keys of `rows` tokens of the turn, from `position` on, as signed integers."""
+        """Return the keys for `rows` tokens of the turn, from index `position` on, as signed 64-bit
+        integers. `revision` tells how often the reply was begun again."""
         state = _mixed(0, self._seed, turn, revision, stream)
         return [_signed(_mixed(state, position + row)) for row in range(rows)]
 
     def keys(
         self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
     ) -> Tensor:
-        """Return the keys of `numbers` as a tensor, int64 [rows]."""
+        """Return the same keys as `numbers`, but as a tensor, int64 [rows]."""
         keys = self.numbers(stream, turn, position, rows, revision)
         return torch.tensor(keys, dtype=torch.long, device=self._place)
 
@@ -328,8 +336,8 @@ def _bias(added: frozenset[tuple[int, float]], vocab: int, device: torch.device)
 
 @lru_cache(maxsize=16)
 def _mask(tokens: frozenset[int], vocab: int, device: torch.device) -> Tensor:
-    """Return a row that is True for `tokens`, bool [vocab]. Tokens that the model does not have are
-    left out: some tokenizers know more."""
+    """Return a row that is True for `tokens`, bool [vocab]. Tokens without a column are left out:
+    some tokenizers have more tokens than their model."""
     mask = torch.zeros(vocab, dtype=torch.bool)
     mask[[token for token in tokens if token < vocab]] = True
     return mask.to(device)

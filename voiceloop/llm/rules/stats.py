@@ -1,6 +1,6 @@
-"""Counters of one conversation: the tokens, passes and times of its steps, added up.
+"""Add up the tokens, passes and times of one conversation's steps.
 
-This module knows neither models nor clocks: the steps bring their figures.
+This module knows no models and no clock: the steps contain the numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NOTHING = chain(0)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The result of one pass of the target, with the draft's work for it."""
+    """The result of one pass of the target, together with the draft's work for that pass."""
 
     tokens: tuple[int, ...] = ()
     """The tokens that were decided: the accepted draft tokens and one more. Empty if the pass only
@@ -27,22 +27,23 @@ class Step:
     start: int = 0
     """Position of the first row that the target computed."""
     rows: int = 0
-    """Rows from `start` on that stay in the target's cache: accepted tokens and all before them."""
+    """Number of rows from `start` on that stay in the target's cache: those of the accepted draft
+    tokens and of all tokens before them."""
     prompt: int = 0
-    """The number of these `rows` that belong to the prompt."""
+    """The number of the `rows` that belong to the prompt."""
     draft_ms: float = 0.0
     target_ms: float = 0.0
     facts: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Further figures for the trace, by name."""
+    """Further numbers for the trace, by name."""
 
     @property
     def drafted(self) -> int:
-        """Draft tokens that were verified."""
+        """The number of draft tokens that were verified."""
         return len(self.tree)
 
     @property
     def accepted(self) -> int:
-        """Draft tokens that were accepted."""
+        """The number of draft tokens that were accepted."""
         return len(self.path)
 
 
@@ -50,11 +51,11 @@ class Step:
 class LlmCounters:
     """The cost of a conversation so far, in tokens, passes and milliseconds of the models.
 
-    It has many fields because each is a figure of some report.
+    The class has many fields because each of them is shown in some report.
     """
 
     drafted: int = 0
-    """Draft tokens that were handed to the target."""
+    """Draft tokens that the target was given to verify."""
     tested: int = 0
     """Positions at which the target judged draft tokens. A round ends at the first position at
     which none is accepted; this position is counted too."""
@@ -75,17 +76,17 @@ class LlmCounters:
     """Tokens that the target computed for nothing: rejected draft tokens, and parts of prompts and
     replies that were rolled back."""
     draft_ms: float = 0.0
-    """Milliseconds of the draft, prompts included."""
+    """Milliseconds of the draft, including the time for prompts."""
     target_ms: float = 0.0
-    """Milliseconds of the target, prompts included."""
+    """Milliseconds of the target, including the time for prompts."""
     wasted_ms: float = 0.0
     """Milliseconds of the draft for rejected tokens, and of both models for tokens that were rolled
-    back later. Rejected tokens cost the target nothing: its pass takes about as long without
-    them."""
+    back later. The target's time for rejected tokens is not counted: its pass takes about as long
+    without them."""
     dropped_turns: int = 0
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
-    """How often the caches were given up to another conversation."""
+    """How often the memory of the caches was taken for another conversation."""
 
 
 class Stats:
@@ -93,9 +94,10 @@ class Stats:
 
     def __init__(self) -> None:
         self.total = LlmCounters()
-        """The counters themselves; `counters` is a copy of them."""
+        """The counters, which change with each step. `counters` is a copy."""
         self._row_ms: list[float] = []
-        """Milliseconds that each row took, with the drafting of its token."""
+        """Milliseconds that each row in the target's cache took, including the drafting of its
+        token."""
 
     @property
     def counters(self) -> LlmCounters:
@@ -103,11 +105,12 @@ class Stats:
         return replace(self.total)
 
     def round(self, step: Step) -> None:
-        """Add a round, or the part of a round that was done before it was cut off."""
+        """Add the step of a round. If the round was closed early, the step contains the part that
+        was done."""
         self.target_pass(step)
         total, each = self.total, step.draft_ms / max(1, step.tree.depth)
         for row in range(1, step.accepted + 1):
-            self._row_ms[-row] += each  # if the row is rolled back, this time is wasted too
+            self._row_ms[-row] += each  # counts as wasted if the row is rolled back later
         total.drafted += step.drafted
         total.tested += min(step.accepted + 1, step.tree.depth)
         total.accepted += step.accepted
@@ -120,7 +123,7 @@ class Stats:
         )
 
     def target_pass(self, step: Step) -> None:
-        """Add the target's part of `step`. Its rows share the time evenly."""
+        """Add the target's part of `step`. Each row gets an equal share of the target's time."""
         self.total.target_passes += bool(step.tokens)
         self.total.prefilled += step.prompt
         self.total.target_ms += step.target_ms
@@ -132,15 +135,19 @@ class Stats:
         self.total.draft_ms += ms
 
     def chosen(self, start: int, rows: Sequence[int]) -> tuple[int, float]:
-        """Keep the rows before `start`, and of the others only those at the offsets `rows` from
-        `start`. Return the number of rows that are removed, and the milliseconds that they took,
-        which are not added to `total`."""
+        """Keep the times of the rows before `start`, and of the rows at the offsets `rows` from
+        `start`. Remove the times of all others.
+
+        Return the number of removed rows and the milliseconds that they took. These are not added
+        to `total`.
+        """
         took = self._row_ms[start:]
         kept = self._row_ms[start:] = [took[row] for row in rows]
         return len(took) - len(kept), sum(took) - sum(kept)
 
     def rolled_back(self, length: int, known: int) -> None:
-        """Count as wasted the rows from `length` on, of the `known` rows in the target's cache."""
+        """Count the rows from `length` on as wasted, with their times. The target's cache has
+        `known` rows."""
         self.total.wasted += max(0, known - length)
         self.total.wasted_ms += sum(self._row_ms[length:known])
         del self._row_ms[length:]

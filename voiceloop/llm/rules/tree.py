@@ -1,8 +1,8 @@
 """Trees of draft tokens: each node is a token that follows its parent.
 
-A pass over a tree verifies several guesses for the same position at once: each row sees only its
-own ancestors (Miao et al. 2024, SpecInfer, arXiv 2305.09781). A chain is a tree without branches.
-This module knows neither tokens nor models.
+A pass over a tree verifies several tokens for the same position at once: each row attends only to
+its ancestors and itself (Miao et al. 2024, SpecInfer, arXiv 2305.09781). A chain is a tree without
+branches. This module knows neither tokens nor models.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ ROOT = -1
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree whose nodes are numbered by depth. The root is not one of them."""
+    """A tree. Its nodes have the numbers 0, 1, …; a parent has a lower number than its children.
+    The root is not a node."""
 
     parents: tuple[int, ...]
     """The parent of each node; `ROOT` at depth 0."""
@@ -78,8 +79,8 @@ class Tree:
         return tuple(node for node in range(len(self)) if node in self._children)
 
     def below(self, node: int) -> int:
-        """Count the nodes from `node` down to a leaf, always by the first child; `node` counts
-        too."""
+        """Return the number of nodes on the path from `node` down to a leaf that always goes to the
+        first child. `node` and the leaf count too."""
         return 1 + (self.below(self.children(node)[0]) if self.children(node) else 0)
 
     def cut(self, depth: int) -> Tree:
@@ -91,7 +92,7 @@ class Tree:
     def only(self, nodes: Sequence[int]) -> Tree:
         """Return the tree of `nodes` alone, renumbered from 0.
 
-        The parent of each of them must be among them.
+        The parent of each of `nodes` must be among `nodes` and come before it, or be `ROOT`.
         """
         numbers = {node: number for number, node in enumerate(nodes)} | {ROOT: ROOT}
         return Tree(tuple(numbers[self.parents[node]] for node in nodes))

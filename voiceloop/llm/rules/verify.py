@@ -1,9 +1,10 @@
-"""Verification: which draft tokens are accepted, and which token the target adds after them.
+"""Decide which draft tokens are accepted, and which token the target adds after them.
 
-Both rules are lossless: the tokens that a round emits have exactly the target's distribution.
-`p[i]` is that distribution after i draft tokens, so `p` has one more row than there are draft
-tokens. A round that accepts n of them emits `tokens[: n + 1]`. The rules for chains do not wait for
-the device; a `Verifier` waits once in each pass. This module knows no models.
+There are two rules, coupling and rejection. Both are lossless: the tokens of a round have exactly
+the target's distribution. `p[i]` is the target's distribution after i draft tokens, so `p` has one
+more row than there are draft tokens. A round that accepts n draft tokens gives `tokens[: n + 1]`.
+The functions for chains do not wait for the device; a `Verifier` waits once in each pass. This
+module knows no models.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class DraftTokens:
     tokens: Tensor
     """The tokens, int64 [k], on the target's device."""
     q: Tensor | None = None
-    """The distributions that the tokens were drawn from, [k, vocab]. None if they were not drawn,
-    and in coupled verification, which does not need them."""
+    """The distributions that the tokens were drawn from, [k, vocab]. None if the tokens were not
+    drawn. Also None in coupled verification, which does not need them."""
     branches: Tree | None = None
     """The tree that the tokens form; None for a chain."""
 
@@ -38,7 +39,7 @@ class DraftTokens:
 
     @property
     def tree(self) -> Tree:
-        """The tree that the tokens form, also for a chain."""
+        """The tree that the tokens form. A chain is a tree too."""
         return self.branches or chain(len(self))
 
     def __getitem__(self, part: slice) -> DraftTokens:
@@ -47,15 +48,16 @@ class DraftTokens:
 
 
 def coupled(x: Tensor, scores: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Verify by Gumbel coupling, which is independent of the draft (Daliri, Musco and Suresh 2024).
+    """Verify a chain by Gumbel coupling (Daliri, Musco and Suresh 2024).
 
     The target chooses a token at every position, with the noise that belongs to the position. A
-    draft token is accepted if it is that choice. All emitted tokens are the target's own choices,
-    so the output does not depend on the draft. Greedy decoding is the same rule without noise.
+    draft token is accepted if the target has chosen the same token, and all draft tokens before it
+    are accepted. All tokens of the result are the target's choices, so the result does not depend
+    on the draft.
 
-    `x` [k] are the draft tokens, int64. `scores` [k + 1, vocab] are the target's, and `noise` is
-    Gumbel noise of that shape. Returns the number of accepted tokens, int64 [1], and the target's
-    choices, int64 [k + 1].
+    `x` [k] are the draft tokens, int64. `scores` [k + 1, vocab] are the target's scores. `noise` is
+    Gumbel noise, [k + 1, vocab]; None for greedy decoding. Returns the number of accepted tokens,
+    int64 [1], and the target's choices, int64 [k + 1].
     """
     chosen = choose(scores, noise)
     return _leading(x == chosen[: len(x)]), chosen
@@ -64,13 +66,16 @@ def coupled(x: Tensor, scores: Tensor, noise: Tensor | None) -> tuple[Tensor, Te
 def rejection(
     x: Tensor, p: Tensor, q: Tensor | None, u: Tensor, gumbel: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Verify by rejection (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).
+    """Verify a chain by rejection (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm
+    2).
 
     `x` [k] are the draft tokens, int64. `p` [k + 1, vocab] are the target's distributions. `q` [k,
-    vocab] are exactly the distributions that x was drawn from; None if x was not drawn: then q_i is
-    1 at x_i. `u` [k] is uniform in (0, 1). `gumbel(n)` returns row n, [1, vocab], of Gumbel noise
-    that is used for nothing else. Returns the number n of accepted tokens, int64 [1], and tokens,
-    int64 [k + 1], the first n + 1 of which are decided.
+    vocab] are exactly the distributions that the draft tokens were drawn from. If they were not
+    drawn, `q` is None, which means that q_i is 1 at x_i. `u` [k] is uniform in (0, 1). `gumbel(n)`
+    returns row n, [1, vocab], of Gumbel noise that is used for nothing else.
+
+    Returns the number n of accepted tokens, int64 [1], and tokens, int64 [k + 1]. The first n + 1
+    of these tokens are decided.
     """
     if q is None:
         q = F.one_hot(x, p.shape[-1]).to(p.dtype)
@@ -84,7 +89,8 @@ def rejection(
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
-    """Return max(0, p - q), unnormalised; `p` itself if rounding makes all of it 0."""
+    """Return max(0, p - q), not normalised. If rounding makes a whole row 0, return that row of
+    `p`."""
     more = (p - q).clamp(min=0)
     return torch.where(more.sum(-1, keepdim=True) > 0, more, p)
 
@@ -92,13 +98,15 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
 def branching(
     x: Tensor, scores: Tensor, noise: Tensor | None, tree: Tree
 ) -> tuple[list[int], list[int]]:
-    """Verify a tree by coupling: follow the target's choices (Miao et al. 2024, SpecInfer).
+    """Verify a tree by Gumbel coupling (Miao et al. 2024, SpecInfer).
 
-    From the root on, the child with the target's choice is accepted, until no child has it. `x`
-    [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the target's after
-    the root and after each node. `noise` [depth + 1 or more, vocab] has a row for each depth.
-    Returns the accepted nodes, and their tokens with one more after them. This waits for the
-    device.
+    The path begins at the root. At each node, the child whose token is the target's choice is
+    accepted. The path ends where no child has that token.
+
+    `x` [nodes] are the tokens of the nodes, int64. `scores` [nodes + 1, vocab] are the target's
+    scores after the root and after each node. `noise` [depth + 1 or more, vocab] has a row for each
+    depth; None for greedy decoding. Returns the accepted nodes, and the decided tokens: those of
+    the accepted nodes and one more. This waits for the device.
     """
     if noise is not None:
         noise = noise[[0, *(depth + 1 for depth in tree.depths)]]
@@ -120,8 +128,8 @@ def _leading(accepted: Tensor) -> Tensor:
 
 
 def _on_host(n: Tensor, tokens: Tensor) -> tuple[int, list[int]]:
-    """Copy the number of accepted tokens and the tokens that are decided to the host. Nothing else
-    in a round waits for the device."""
+    """Copy the number of accepted tokens and the decided tokens to the host. This is the only wait
+    for the device in a round."""
     count, *decided = cast(Any, torch.cat((n, tokens))).tolist()
     return count, decided[: count + 1]
 
@@ -130,8 +138,8 @@ class Verifier:
     """Verifies the draft tokens of one conversation by the rule that `sampling` names.
 
     Its random numbers depend on seed, turn and position. In rejection sampling it also keeps the
-    distributions that the first tokens of a turn were drawn from: when the prompt changes, the old
-    reply's tokens are verified again, as draft tokens.
+    distributions that the first tokens of a turn were drawn from. They are needed when the prompt
+    changes and the old reply's tokens are verified again, as draft tokens.
     """
 
     def __init__(
@@ -144,17 +152,19 @@ class Verifier:
         self._remembered = remembered
         self._turn: int | None = None
         self._revision = 0
-        """In rejection sampling, how often the turn's reply was begun again. Each time the reply
-        gets new random numbers, because the old ones have already decided on its tokens."""
+        """The number of times that the turn's reply was begun again, in rejection sampling. Each
+        time the reply gets new random numbers, because the old ones have already decided on its
+        tokens."""
         self._drawn_from: dict[int, Tensor] = {}
-        """In rejection sampling, the distributions that the turn's first tokens were drawn from, by
-        position."""
+        """The distributions that the turn's first tokens were drawn from, by position, in rejection
+        sampling."""
 
     def begin(self, turn: int, old: Sequence[int], position: int) -> DraftTokens:
-        """Begin a reply to the user's `turn`, or begin it again from its token `position` on.
+        """Begin a reply to the user's `turn`, or begin it again from the turn's token `position`
+        on.
 
-        `old` are the tokens from `position` on that were decided for the earlier prompt. Returns
-        those of them that can be verified as draft tokens.
+        `old` are the tokens from `position` on that were decided for the earlier prompt. Return the
+        beginning of `old` that can be verified as draft tokens.
         """
         again, self._turn = turn == self._turn, turn
         self._noise = self._own
@@ -171,8 +181,9 @@ class Verifier:
     def noise(self, position: int, rows: int, *, drafting: bool = False) -> Tensor | None:
         """Return Gumbel noise for the turn's tokens from `position` on, [rows, vocab].
 
-        With `drafting` it is for the draft. None if no noise is used: in greedy decoding, and for
-        the target in rejection sampling, which has random numbers of its own.
+        The noise is for the draft with `drafting`, otherwise for the target. None if no noise is
+        used: in greedy decoding, and for the target in rejection sampling, which uses other random
+        numbers.
         """
         if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
             return None
@@ -181,11 +192,12 @@ class Verifier:
     def verify(
         self, logits: Tensor, draft: DraftTokens, noise: Tensor | None, position: int
     ) -> tuple[Sequence[int], list[int]]:
-        """Return the accepted nodes of `draft`, and the decided tokens: the accepted ones and one
-        more.
+        """Return the accepted nodes of `draft`, and the decided tokens: the accepted draft tokens
+        and one more.
 
-        `logits` [k + 1, vocab] are the target's, after penalties. `noise` is for the turn's tokens
-        from `position` on, and has a row for each token that may be decided.
+        `logits` [k + 1, vocab] are the target's logits after penalties. `noise` is for the turn's
+        tokens from `position` on, with at least one row for each token that may be decided; None as
+        from `Verifier.noise`.
         """
         scores = warp(logits, self.sampling)
         if draft.branches is not None:
@@ -207,10 +219,11 @@ class Verifier:
         return range(n), tokens
 
     def choices(self, scores: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Choose the next token of each of several replies to the turn: int64 [seeds].
+        """Choose the next token of each of several replies to the turn. Return the tokens, int64
+        [replies].
 
-        For reply i, `seeds[i]` is its seed, `positions[i]` the number of the token in the turn, and
-        row i of `scores` [seeds, vocab] its scores after `warp`.
+        Reply i has the seed `seeds[i]`. Its next token has the index `positions[i]` among the
+        turn's tokens, and the scores in row i of `scores` [replies, vocab], which come from `warp`.
         """
         assert not self.sampling.rejects, "what is chosen without a draft is another choice there"
         if self.sampling.temperature == 0:
@@ -229,12 +242,13 @@ class Verifier:
         self._noise = Noise(seed, self._vocab, self._device)
 
     def remember(self, position: int, p: Tensor) -> None:
-        """Keep the distributions `p` [tokens, vocab] of the turn's tokens from `position` on. Those
-        after the turn's first `remembered` tokens are left out."""
+        """Keep the distributions `p` [tokens, vocab] of the turn's tokens from `position` on.
+        Tokens after the turn's first `remembered` ones are left out."""
         self._drawn_from.update(zip(range(position, self._remembered), p.clone(), strict=False))
 
     def numbers(self, position: int, rows: int) -> dict[RandomStream, list[int]]:
-        """Return the keys of the turn's tokens from `position` on, for every stream."""
+        """Return the keys of the random numbers for `rows` tokens of the turn from `position` on,
+        for every stream."""
         assert self._turn is not None
         return {
             stream: self._noise.numbers(stream, self._turn, position, rows, self._revision)
