@@ -3,9 +3,10 @@
 Hermes and Qwen write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or XML between the
 same tags. Llama 3 writes `{"name": …, "parameters": {…}}`, with `;` between several calls, or
 `<function=name>{…}</function>`. Mistral writes `[TOOL_CALLS] [{…}, …]` or
-`[TOOL_CALLS]name[ARGS]{…}`. Small models repeat the marks `<tools>` that stand around the list of
-tools. All notations are read for every model, because a model that was trained on several mixes
-them. This module does not know where in a reply a call stands.
+`[TOOL_CALLS]name[ARGS]{…}`. Small models put their calls between `<tools>` and `</tools>`, because
+these marks stand around the list of tools in the prompt. All notations are read for every model,
+because a model that was trained on several of them mixes them. This module does not know where in a
+reply a call stands.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ CALLS = {
     "<|python_tag|>": "",
     "[TOOL_CALLS]": "",
 }
-"""Marks that begin a call, each with its end mark. If that is empty, the call lasts to the end of
-the reply."""
+"""Marks that begin a call, each mapped to its end mark. Without an end mark (""), the call lasts to
+the end of the reply."""
 NO_JSON, CUT_OFF = "it is no JSON", "the reply ends before it does"
 
 _SHAPE = re.compile(
@@ -49,14 +50,15 @@ class ParsedCall(NamedTuple):
 
 
 def is_call(text: str) -> bool:
-    """Return whether the JSON in `text`, which may be incomplete, has the keys of a call."""
+    """Return whether the JSON in `text` has the keys of a call. It may be incomplete."""
     return bool(_SHAPE.match(text))
 
 
 def read(body: str) -> tuple[list[ParsedCall], str]:
-    """Return the calls in `body` and the text after the last one.
+    """Return the calls in `body` and the text after the last call.
 
-    The list is never empty: text that cannot be read becomes a call with a `problem` and no name.
+    The list is never empty: text that cannot be read becomes a call with a `problem` and without a
+    name.
     """
     calls, end = list[ParsedCall](), _skipped(body, 0)
     while end < len(body) and (found := _calls_at(body, end)):
@@ -68,13 +70,15 @@ def read(body: str) -> tuple[list[ParsedCall], str]:
 
 
 def _skipped(body: str, at: int) -> int:
-    """Return the index after the separators, such as `;`, that stand at index `at`."""
+    """Return the index after the separators, such as `;`, that begin at index `at`. It is `at` if
+    there are none."""
     between = _BETWEEN.match(body, at)
     return between.end() if between else at
 
 
 def _calls_at(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
-    """Return the calls at index `at` and the index after them; None if nothing can be read."""
+    """Return the calls that begin at index `at`, and the index after them. None if no call can be
+    read there."""
     if function := _FUNCTION.match(body, at):
         name, given = function["name"].strip(), function["body"].strip()
         pairs = _PARAMETER.findall(given)
@@ -92,7 +96,8 @@ def _calls_at(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
 
 
 def written(name: str, arguments: str) -> ParsedCall:
-    """Return a call of the tool `name`. `arguments` is JSON; if it is empty, there are none."""
+    """Return a call of the tool `name`. `arguments` is JSON; an empty text means that there are no
+    arguments."""
     try:
         return _called(name, _DECODER.decode(arguments) if arguments.strip() else None)
     except (ValueError, RecursionError):
@@ -100,7 +105,8 @@ def written(name: str, arguments: str) -> ParsedCall:
 
 
 def _spelled(value: object) -> ParsedCall:
-    """Return the call that `value` describes. Models use several names for each of its keys."""
+    """Return the call that the JSON object `value` describes. Models use several names for each
+    key, such as `arguments` and `parameters`."""
     if not isinstance(value, dict):
         return ParsedCall("", {}, "it has no name")
     keys = cast("dict[str, object]", value)
@@ -115,7 +121,7 @@ def _spelled(value: object) -> ParsedCall:
 
 
 def _called(name: str, given: object) -> ParsedCall:
-    """Return a call of `name`. Its arguments `given` are an object, a text with JSON, or None."""
+    """Return a call of `name` with the arguments `given`: an object, a text with JSON, or None."""
     if isinstance(given, str):
         given = _json(given) if given.strip() else None
     arguments = {} if given is None else given

@@ -24,11 +24,11 @@ _TOKEN = (
     rf"(?:<\|{_NAME}\|?>|<{_NAME}\|>|<｜{_NAME}｜>|\[\|{_NAME}\|\]|{_PLAIN})"  # noqa: RUF001
 )
 _PART = r"<[|｜]?[\w▁]{0,40}[|｜]?|</s?|<seed:\w{0,3}|\[(?:\|[\w▁]{0,40}\|?|/?[A-Z_g]{0,13})"  # noqa: RUF001
-"""A pattern of text that may grow into a token."""
+"""A pattern of text that may become a token when more text follows."""
 _ROLES = ("assistant", "model", "system", "user", "bot")
 _ROLE = rf"(?:{'|'.join(_ROLES)})[ \t]*"
 _SOME = "|".join(role[:n] for role in _ROLES for n in range(len(role), 0, -1))
-"""A pattern of a speaker's name or its beginning."""
+"""A pattern of a speaker's name, or of the beginning of such a name."""
 
 TOKEN = re.compile(_TOKEN)
 _TURNS = re.compile(
@@ -36,29 +36,32 @@ _TURNS = re.compile(
     r"|inst\b)",
     re.IGNORECASE,
 )
-"""A pattern that is found in tokens that end or begin a turn, and in no others."""
+"""A pattern that is found only in tokens that end or begin a turn."""
 _HEAD = re.compile(rf"(?:\s*{_TOKEN}(?:{_ROLE}(?=[\n<\[]|\Z))?)+\s*")
 _OPEN = re.compile(
     rf"\s*(?:{_TOKEN}(?:{_ROLE}(?=[\n<\[]))?\s*)*(?:{_PART}|(?<=[>\]])(?:{_ROLE}|{_SOME}))?"
 )
-"""A pattern of the text of a reply that so far holds only tokens, the last perhaps incomplete."""
+"""A pattern of a reply's text so far that consists only of tokens and names of speakers. The last
+token or name may be incomplete."""
 _HELD = re.compile(rf"(?:{_PART})\Z")
 _BROKEN = re.compile(r"[<\[][|｜]")  # noqa: RUF001
-"""A pattern of the beginning of a token. It is removed if the reply ends there."""
+"""A pattern of text that can only be the beginning of a token. Such text is removed if the reply
+ends with it."""
 
 
 class Leaks:
-    """A filter of leaked tokens for one reply. Call `push` with its text, then `finish` once."""
+    """A filter that removes leaked tokens from one reply. Call `push` with each piece of the
+    reply's text, then `finish` once."""
 
     def __init__(self) -> None:
         self.over = False
-        """Whether the reply has ended. Later text is ignored."""
+        """Whether a token has ended the reply. Text after that is ignored."""
         self._text = ""
         """Text that may still become part of a token."""
         self._begun = False
 
     def push(self, text: str) -> str:
-        """Add `text`. Return the text without leaks that has become certain."""
+        """Add `text`. Return the reply's text that has become certain, without leaked tokens."""
         if self.over or not text:
             return ""
         self._text += text
@@ -69,7 +72,7 @@ class Leaks:
         return self._settle()
 
     def finish(self) -> str:
-        """Return the rest of the text at the end of the reply."""
+        """Return the rest of the reply's text. Call this at the end of the reply."""
         if not self._begun:
             self._begin()
         said, rest = self._settle(), self._text

@@ -1,4 +1,4 @@
-"""Messages of a conversation, in the form that chat-completion servers take."""
+"""Write a conversation as messages, in the form that chat-completion servers take."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def _tool_call(called: CallWithResult) -> Message:
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
-    """Move all system prompts to the start of the first user message; make one if there is none."""
+    """Move all system prompts to the beginning of the first user message. If there is no user
+    message, add one at the beginning."""
     prompts = [one["content"] for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]
     if not prompts:
@@ -78,9 +79,11 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Merge successive messages of one role, except tool results and what follows a tool call.
+    """Merge successive messages of the same role. Tool results are not merged, and nothing is
+    merged into a message with tool calls.
 
-    Replies before the user's first message move into the system prompt, until one has tool calls.
+    Replies before the user's first message move into the system prompt. A reply with tool calls,
+    and all after it, stay where they are.
     """
     system = [one for one in messages if one["role"] == "system"]
     rest = [one for one in messages if one["role"] != "system"]

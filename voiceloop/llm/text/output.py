@@ -1,7 +1,7 @@
 """Sort a reply's tokens into text to speak, tool calls, and silent text.
 
 The module `parts` splits the text. This module finds the tokens that spell each part. A character
-waits until all its bytes have come. This module knows no models.
+of several tokens waits until all its bytes have come. This module knows no models.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class SpeechOutput:
 
 @dataclass(frozen=True, slots=True)
 class CallOutput:
-    """A tool call with its tokens. If several calls share tokens, the first call has them all."""
+    """A tool call with its tokens. If several calls share tokens, all these tokens belong to the
+    first call."""
 
     ids: tuple[int, ...]
     name: str
@@ -43,17 +44,18 @@ class CallOutput:
 class Detokenizer:
     """A decoder that turns a growing sequence of tokens into text, piece by piece.
 
-    All pieces joined are the text of all tokens. Special tokens have no text. An incomplete last
+    All pieces together are the text of all tokens. Special tokens have no text. An incomplete last
     character is left out.
     """
 
     def __init__(self, tokenizer: Any, marks: Collection[str] = MARKS) -> None:
-        """`marks` are special tokens that keep their text."""
+        """`marks` are the special tokens that do have text."""
         self._tokenizer = tokenizer
         special = special_tokens(tokenizer)
         self._silent = frozenset(index for index, text in special.items() if text not in marks)
         self._ids: list[int] = []
-        """Tokens whose text is not certain yet. Before them stand tokens that only give context."""
+        """Tokens whose text is not certain yet. Before them, the list has tokens that only give
+        context."""
         self._known = 0
         """Number of tokens at the start of `_ids` that are context only."""
         self._single: dict[int, str] = {}
@@ -64,7 +66,7 @@ class Detokenizer:
         if token in self._silent:
             return ""
         self._ids.append(token)
-        # A token's text can depend on the one before (a leading space): decode it with context.
+        # The text of a token, such as its leading space, can depend on the token before it.
         known = self._decode_known()
         text = self._decode(self._ids)
         if text.endswith("\ufffd") or len(text) <= len(known):
@@ -101,11 +103,12 @@ class Output:
     ) -> None:
         """Pass all arguments except `tokenizer` on to `Parts`."""
         self.stopped: int | None = None
-        """Index of the first pushed token after the reply; None until a stop string has come."""
+        """Index, among all pushed tokens, of the first token after the reply; None until a stop
+        string has come."""
         self._parts = Parts(thinking=thinking, stop=stop, call=call)
         self._detokenizer = Detokenizer(tokenizer, {*MARKS, *call})
         self._pending = deque[_Piece]()
-        """Tokens that belong to no part yet."""
+        """Tokens whose part of the reply is not known yet."""
         self._pushed = 0
 
     def push(self, ids: Sequence[int]) -> list[SpeechOutput | CallOutput]:
@@ -136,7 +139,7 @@ class Output:
         )
 
     def _items(self, part: ReplyPart) -> Iterator[SpeechOutput | CallOutput]:
-        """Yield the output of `part`, with the tokens that begin in it."""
+        """Yield the output of `part`, with the pending tokens that spell it."""
         taken = self._take(len(part.text))
         if part.spoken and taken:
             yield _speech(part.text, taken)
@@ -146,9 +149,11 @@ class Output:
             ids = ()
 
     def _take(self, length: int) -> list[_Piece]:
-        """Remove the first `length` pending characters, and return the tokens that spell them.
+        """Remove the first `length` characters of the pending tokens, and return the tokens that
+        spell them.
 
-        A token across the cut is returned too, and the rest of its text stays pending.
+        If only a part of a token's text is removed, the token is returned, and the rest of its text
+        stays pending.
         """
         taken: list[_Piece] = []
         while self._pending and (length > 0 or not self._pending[0].length):
@@ -163,7 +168,8 @@ class Output:
 class _Piece(NamedTuple):
     token: int
     place: int | None
-    """Index of the token; None for the rest of a token that was already returned."""
+    """Index of the token among all pushed tokens; None for the rest of a token that was already
+    returned."""
     length: int
     """Number of characters of the token that are pending."""
 
@@ -180,7 +186,7 @@ def _speech(text: str, pieces: Sequence[_Piece]) -> SpeechOutput:
 
 
 def _joined(items: Sequence[SpeechOutput | CallOutput]) -> Iterator[SpeechOutput | CallOutput]:
-    """Yield `items` with neighbouring speech merged."""
+    """Yield `items`, with successive pieces of speech merged into one."""
     speech: SpeechOutput | None = None
     for item in items:
         if isinstance(item, SpeechOutput):
@@ -202,15 +208,17 @@ def _both(a: SpeechOutput, b: SpeechOutput) -> SpeechOutput:
 def to_sentence_end(
     items: list[SpeechOutput | CallOutput], said: str, last: int
 ) -> tuple[list[SpeechOutput | CallOutput], int | None]:
-    """Cut `items` after the sentence that contains the token at place `last`.
+    """Cut `items` after the sentence that contains the token with the index `last` among all pushed
+    tokens.
 
-    `said` is the text before `items`. Return the items before the cut and the place of the first
-    token after it. The place is None if nothing is cut.
+    `said` is the reply's text before `items`. Return the items before the cut, and the index of the
+    first token after it. The index is None if nothing is cut.
     """
     for number, item in enumerate(items):
         if not isinstance(item, SpeechOutput):
             continue
-        # Punctuation in the earlier text may end a sentence only now that text follows it.
+        # A mark at the end of the earlier text ends a sentence only if a space follows, and that
+        # may be in this item.
         before, ends = len(said), [0, *item.ends]
         said += item.text
         start = next((at for at, place in enumerate(item.places) if place >= last), None)

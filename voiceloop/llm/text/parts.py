@@ -1,9 +1,10 @@
 """Split a reply's text into parts: speech, tool calls, and silent text.
 
-Text is returned as soon as it is certain; a possible beginning of a mark waits. Thoughts are never
-spoken, and calls inside them are ignored. If a thought has only an end mark, that mark is silent,
-but the text before it has already been spoken. JSON with the keys of a call is a call, also
-within a code fence, and other JSON is text to speak. This module knows neither tokens nor models.
+Text is returned as soon as it is certain what it is. Text that may be the beginning of a mark
+waits. Thoughts are never spoken, and calls inside them are ignored. If a thought has only an end
+mark, that mark is silent, but the text before it has already been spoken. JSON with the keys of a
+call is a call, also within a code fence. Other JSON is text to speak. This module knows neither
+tokens nor models.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ THOUGHTS = {
     "[THINK]": "[/THINK]",
     "<|channel>": "<channel|>",
 }
-"""Marks that begin a thought, each with its end mark. Any end mark ends any thought, because models
-mix them up."""
+"""Marks that begin a thought, each mapped to its end mark. Any end mark ends any thought, because
+models mix them up."""
 _HEADERS = ("<|channel|>", "<|start|>")
 _MESSAGE = "<|message|>"
 _MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>")
@@ -33,19 +34,22 @@ _MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>")
 follows the header, and `_MESSAGE_ENDS` follow the message. Only messages on channel `final` are
 spoken."""
 _RESULTS = {"<tool_response>": "</tool_response>", "[TOOL_RESULTS]": "[/TOOL_RESULTS]"}
-"""Marks that begin a tool result that a model made up, each with its end mark."""
+"""Marks that begin a tool result, each mapped to its end mark. A result in a reply was made up by
+the model, so it is silent."""
 _ALONE = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(), *_MESSAGE_ENDS)
-"""All end marks. An end mark without a beginning is silent."""
+"""All end marks. An end mark is silent even if its beginning mark is missing."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks, of any model."""
 _FENCE = "```"
 _FENCED = re.compile(r"```\w*\s*$")
-"""Matches the beginning of a code fence at the end of a text. JSON may follow the text."""
+"""Matches the beginning of a code fence at the end of a text. It is used on the text before
+JSON."""
 _FENCED_MAYBE = re.compile(r"(?:`{1,2}|```\w*\s*(?:\[\s*)?(?:\{\s*)?)$")
-"""Finds the end of a text that may become the beginning of a code fence with JSON."""
+"""Matches the end of a text that may become the beginning of a code fence with JSON when more text
+follows."""
 _EVIDENT = 4
-"""Minimum length of the beginning of a mark that is silent at the end of a reply. A shorter one is
-spoken."""
+"""Minimum number of characters of an incomplete mark at the end of a reply that is silent. A
+shorter one is spoken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +66,15 @@ _Kind = Literal["json", "call", "silence", "header", "message"]
 
 
 class Parts:
-    """A parser that splits one reply. Call `push` with its text, then `finish` once."""
+    """A parser that splits one reply. Call `push` with each piece of the reply's text, then
+    `finish` once."""
 
     def __init__(
         self, *, thinking: bool = False, stop: Sequence[str] = (), call: tuple[str, str] = ("", "")
     ) -> None:
         """`thinking` says that the reply begins inside a thought. The reply ends before the first
-        complete string of `stop`, which may not be empty. `call` holds the marks that begin and end
-        a call in the model's own template, or empty strings."""
+        of the strings in `stop`. These may not be empty. `call` holds the marks that begin and end
+        a call in the model's chat template, or empty strings."""
         self.stopped = False
         """Whether a stop string has come."""
         begin, end = call
@@ -81,15 +86,17 @@ class Parts:
         self._text = ""
         """Text that is not certain yet. A call includes its opening mark."""
         self._kind: _Kind | None = "silence" if thinking else None
-        """Kind of the current span, which a mark or JSON begins; None outside spans."""
+        """Kind of the current span: a part of the text that begins with a mark or is JSON. None
+        outside of spans."""
         self._ends: tuple[str, ...] = tuple(THOUGHTS.values()) if thinking else ()
         """Marks that end the current span."""
         self._header = ""
         """Header of the current message so far."""
         self._listed = False
-        """Whether the last part was a JSON call, which a semicolon and another call may follow."""
+        """Whether the last part was a call in JSON. A semicolon and another call may follow it."""
         self._fenced = False
-        """Whether the last part was a JSON call in a code fence, whose end may follow."""
+        """Whether the last part was a call in JSON within a code fence. The end of the fence may
+        follow it."""
 
     @property
     def speaking(self) -> bool:
@@ -147,9 +154,10 @@ class Parts:
             yield from parts
 
     def _speak(self) -> ReplyPart | None:
-        """Return the text before the next mark, or a mark at the start; None if nothing is certain.
+        """Return the next part outside of spans: the text before the next mark, or a mark without a
+        span. None if nothing is certain yet.
 
-        The part is empty if the mark begins a span.
+        If the text begins with a mark that begins a span, begin the span and return an empty part.
         """
         text = self._text
         if self._listed:
@@ -165,7 +173,7 @@ class Parts:
                 return ReplyPart(text[: text.index(_FENCE) + len(_FENCE)])
         if self._first.isdisjoint(text):
             return ReplyPart(text, spoken=True)
-        # The mark that is complete first counts, so it does not matter how the text was cut.
+        # The mark that ends first counts, so that it does not matter how the text was cut.
         found = [(at + len(mark), at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
         if data := JSON.search(text):
             fence = _FENCED.search(text, 0, data.start())
@@ -181,7 +189,7 @@ class Parts:
         return ReplyPart(text[:at], spoken=True)
 
     def _opens(self, mark: str) -> bool:
-        """Begin the span that `mark` opens, and return whether it opens one. An empty `mark` stands
+        """Begin the span that `mark` begins. Return False if it begins none. An empty `mark` stands
         for JSON."""
         if mark in self._calls:
             self._begin("call", self._calls[mark])
@@ -212,13 +220,15 @@ class Parts:
         return [ReplyPart(text, calls=tuple(read(data)[0]))] if self._listed else self._plain(text)
 
     def _plain(self, text: str) -> list[ReplyPart]:
-        """Return the parts of JSON that is no call: spoken text, and silent marks inside it."""
+        """Return the parts of JSON that is not a call: its text is spoken, and marks inside it are
+        silent."""
         marks = sorted(self._marks, key=len, reverse=True)
         pieces = re.split(f"({'|'.join(map(re.escape, marks))})", text)
         return [ReplyPart(piece, spoken=k % 2 == 0) for k, piece in enumerate(pieces) if piece]
 
     def _span(self) -> ReplyPart | None:
-        """Return the span up to its end, or its silent text so far; None if nothing is certain."""
+        """Return the current span up to its end, or the silent text of the span so far. None if
+        nothing is certain yet."""
         text, kind = self._text, self._kind
         found = [(at, end) for end in self._ends if (at := text.find(end)) >= 0]
         if not found:
@@ -242,7 +252,8 @@ class Parts:
         return ReplyPart(text[: at + len(end)])
 
     def _message(self, text: str) -> ReplyPart:
-        """Return a message that is not spoken. It is a call if its header addresses a function."""
+        """Return a message on a channel that is not spoken. The message is a call if its header
+        addresses a function."""
         _, addressed, name = self._header.partition("to=functions.")
         if not addressed:
             return ReplyPart(text)
@@ -250,15 +261,16 @@ class Parts:
         return ReplyPart(text, calls=tuple(calls))
 
     def _body(self, text: str) -> str:
-        """Return a call without its marks. With `<function=` they stay, since `read` needs them."""
+        """Return the text of a call without its marks. The mark `<function=` stays, because `read`
+        needs it."""
         mark = next(mark for mark in self._calls if text.startswith(mark))
         if mark == "<function=":
             return text
         return text.removeprefix(mark).removesuffix(self._calls[mark] or "\0")
 
     def _held(self, marks: Sequence[str] = ()) -> int:
-        """Return the length of the longest end of the text that may be the beginning of one of
-        `marks`. Without `marks`, it may be that of any mark or of JSON."""
+        """Return how many characters at the end of the text may be the beginning of one of `marks`.
+        Without `marks`, all marks and JSON are considered."""
         text = self._text
         data = None if marks else JSON_MAYBE.search(text)
         if not marks and (fence := _FENCED_MAYBE.search(text)):

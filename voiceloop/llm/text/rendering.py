@@ -1,8 +1,8 @@
 """Render a dialogue with a chat template, with jinja set up as chat templates expect.
 
-Templates come from anyone who publishes a model. So a template sees only its arguments, and its
-work is bounded in time and size. Without bounds, an endless loop in a template would keep voiceloop
-from starting.
+Templates come from anyone who publishes a model, so they are not trusted. A template sees only its
+arguments, and its time and the size of its values are limited. Without the time limit, an endless
+loop in a template would keep voiceloop from starting.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Rendering:
     ) -> None:
         """Compile the template `text`.
 
-        `named` are the special tokens by name, such as `eos_token`. `clock` returns the time that
-        counts for the limit `SECONDS`. Raises the errors of jinja and Python for text that does not
-        compile.
+        `named` maps the names of special tokens, such as `eos_token`, to the tokens. `clock`
+        returns the time, in seconds, that is compared with the limit `SECONDS`. Raises the errors
+        of jinja and Python for text that does not compile.
         """
         self._named = dict(named)
         self._environment = _Environment(clock)
@@ -53,8 +53,8 @@ class Rendering:
     def render(self, turns: Sequence[Mapping[str, Any]], **given: object) -> str:
         """Return the text of the dialogue `turns`. The template also sees the variables `given`.
 
-        Raises TemplateError if the template refuses the dialogue or exceeds its bounds, and any
-        other error that is raised within it.
+        Raises TemplateError if the template refuses the dialogue or exceeds a limit. Any other
+        error that is raised within the template is passed on.
         """
         self._environment.begin()
         variables = {**self._named, "documents": None, **given, "messages": turns}
@@ -62,12 +62,13 @@ class Rendering:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """An environment of jinja with the settings of transformers, and with bounds."""
+    """An environment of jinja with the settings of transformers, and with limits of time and
+    size."""
 
     intercepted_binops = frozenset(("*", "**"))
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        # Constants are not folded at compile time, because the bounds apply only to a rendering.
+        # `optimized=False` computes constants in `render`, because no limits apply in compiling.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -86,11 +87,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         self._until = 0.0
 
     def begin(self) -> None:
-        """Start the time limit of a rendering."""
+        """Start the time limit of one rendering."""
         self._until = self._clock() + SECONDS
 
     def call(self, context: Context, function: Any, /, *args: Any, **options: Any) -> Any:
-        """Call `function` (a macro, a method, or a recursive loop) within the bounds."""
+        """Call `function` (a macro, a method, or a recursive loop) within the limits."""
         self._step()
         for value in (*args, *options.values()):
             _sized(value)
@@ -101,7 +102,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return _sized(super().call(context, function, *args, **options))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute a product or a power within the bounds."""
+        """Compute a product or a power within the limits."""
         if _product(operator, left, right) > LARGEST:
             raise _too_large()
         return super().call_binop(context, operator, left, right)
@@ -117,7 +118,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 class _Bounded(NodeTransformer):
-    """A transformer that makes loops check the time, and assignments the size of the value."""
+    """A transformer of a template's syntax tree. It makes loops check the time, and makes
+    assignments check the size of the value."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
@@ -136,12 +138,13 @@ class _Bounded(NodeTransformer):
 
 
 class _Generation(Extension):
-    """The tag `generation`, which marks text to train a model on. The text is rendered as usual."""
+    """The tag `generation`, which marks text to train a model on. Here the text is rendered like
+    any other text."""
 
     tags: ClassVar = {"generation"}
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Return the nodes between the tags."""
+        """Return the nodes between `generation` and `endgeneration`."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 

@@ -1,8 +1,8 @@
-"""A model's chat template, cut into pieces of token ids that can be concatenated.
+"""Cut a model's chat template into pieces of token ids that can be concatenated.
 
-Chat templates render whole dialogues, and a new turn may change the text of the turns before it,
-because templates trim, merge and strip. So the template is rendered a few times with placeholders
-as contents, and the text between two placeholders becomes token ids that serve all dialogues. The
+Chat templates render whole dialogues. A new turn may change the text of earlier turns, because
+templates trim, merge and remove text. So the template is rendered a few times with placeholders as
+contents. The text between two placeholders becomes token ids that are used in all dialogues. The
 token ids of contents never change. This module knows no caches.
 """
 
@@ -26,30 +26,33 @@ MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
 LONGEST_REASON = 200
 """Maximum number of characters quoted from an error of a template."""
 _CALL_FORMAT = r"{\"name\": <function-name>, \"arguments\": <args-json-object>}"
-"""The form of a call, as templates of Qwen2.5 describe it. Those of Qwen2.5-Coder have one pair of
-braces too many, so that the model writes calls that it does not recognise later, and repeats."""
+"""The form of a call, as templates of Qwen2.5 describe it to the model. Templates of Qwen2.5-Coder
+put one more pair of braces around it. Then the model writes calls that it does not recognise later,
+and repeats itself."""
 _BEGINS_CALL = re.compile(r"[\s▁ĠĊ]*(?!<0x..>)[<{\[`]")
-"""Matches a word of a vocabulary with which a call begins: a mark, JSON, or a code fence. Before it
-stand blanks, as vocabularies write them too. Single bytes are left out."""
+"""Matches the text of a token that may begin a call: a mark, JSON, or a code fence. Blanks may come
+first, also in the forms that vocabularies use, such as `Ġ`. Tokens for single bytes, such as
+`<0x0A>`, do not match."""
 _USER, _ASSISTANT, _NEXT = "\ue000user\ue001", "\ue000reply\ue001", "\ue000next\ue001"
 _CALL_ID = "call{:05}"
 """Format of call ids: nine letters and digits, as Mistral's templates require."""
 _BEFORE_CALL = re.compile(r"([<\[]\S{2,}?)\s*\[?\s*$")
 _BEHIND_CALL = re.compile(r"[\s}\]]*([<\[]\S{2,})\s*$")
 """Patterns of the mark before a call and of the mark after it. Brackets of a JSON list or object
-may stand between mark and call."""
+may stand between the mark and the call."""
 
 
 def special_tokens(tokenizer: Any) -> dict[int, str]:
-    """Return the special tokens by id. They steer a model and are not text."""
+    """Return the special tokens by id. Special tokens steer a model and are not text."""
     added = tokenizer.added_tokens_decoder
     return {index: token.content for index, token in added.items() if token.special}
 
 
 class ChatTemplate:
-    """The chat template of `tokenizer`, as token ids that stand around the contents of turns.
+    """The chat template of `tokenizer`, as pieces of token ids that stand around the contents of
+    turns.
 
-    Its attributes are the pieces. Each is read from the template once.
+    The attributes are these pieces, and facts about the template. Each is found out only once.
     """
 
     def __init__(self, tokenizer: Any, name: str) -> None:
@@ -74,14 +77,14 @@ class ChatTemplate:
         self.closing = self._closing(between)
         """The token that the template writes after a reply, as a set of at most one."""
         self.ends = self._ends(between, after)
-        """Tokens that may follow the user's last word if the turn is over, ascending."""
+        """Tokens that may follow the user's last word if the turn is over, in ascending order."""
         self.thinks_first = any(after.rfind(a) > after.rfind(b) for a, b in THOUGHTS.items())
         """Whether a reply begins inside a thought."""
         self.call = self._call_marks()
         """Marks that begin and end a tool call; empty strings if the template has none."""
 
     def writes(self, token: str) -> bool:
-        """Return whether the template writes `token` around contents."""
+        """Return whether the template writes `token` outside of the contents of turns."""
         return token in self._render(self._turns(("user", _NEXT)))
 
     @property
@@ -95,7 +98,8 @@ class ChatTemplate:
         return _NEXT in text.partition(_USER)[0]
 
     def opening(self, system: str, tools: Sequence[Tool] = ()) -> list[int]:
-        """Return the tokens before the user's first text. Some templates leave `tools` out."""
+        """Return the tokens before the user's first text, with the `system` prompt and `tools`.
+        Some templates do not mention tools."""
         turns = [{"role": "user", "content": _USER}]
         plain = self._render(turns, tools).partition(_USER)[0]
         if not system:
@@ -105,12 +109,13 @@ class ChatTemplate:
             text = self._render(both, tools).partition(_USER)[0]
         except EngineError:
             text = ""
-        # A template without a system role fails or drops `system`: the first turn begins with it.
+        # A template without a system role fails or drops `system`. Then the first turn begins with
+        # the system prompt.
         return self.encode(text if system.strip() in text else f"{plain}{system}\n\n")
 
     def content(self, text: str) -> list[int]:
-        """Return the tokens of the user's `text`, tokenised in its place after the template's own
-        text. Names of special tokens are removed, because nobody says them."""
+        """Return the tokens of the user's `text`, tokenised together with the template's text
+        before it. Names of special tokens are removed, because nobody says them."""
         text = self.harmless(text)
         before, whole = self.reply_to_user, self.encode(self._between + text)
         # No known tokenizer merges the content's first token with the text before it.
@@ -133,7 +138,8 @@ class ChatTemplate:
         return self.encode(text)
 
     def calls(self, calls: Sequence[ToolCall]) -> list[int]:
-        """Return the tokens of `calls` as the model writes them; none if the template cannot."""
+        """Return the tokens of `calls` as the model writes them. Return none if the template cannot
+        write calls."""
         tool_calls = [
             {
                 "type": "function",
@@ -151,14 +157,14 @@ class ChatTemplate:
         return self.encode(text) if all(call.name in text for call in calls) else []
 
     def words(self, texts: Iterable[str]) -> list[int]:
-        """Return the token ids of a reply's spoken text, given in pieces."""
+        """Return the token ids of a reply's spoken text. `texts` are the pieces of that text."""
         return self.encode(self.harmless(spaced(texts)))
 
     def exchange(self, past: Past) -> list[int]:
-        """Return the token ids of a past exchange: the user's text, the reply, and what follows
-        them.
+        """Return the token ids of a past exchange: the user's text, the reply, and the template's
+        tokens up to the user's next text.
 
-        Calls in the reply are in the model's own notation, followed by their results.
+        Calls in the reply are in the model's own notation. Their results follow them.
         """
         ids = self.content(past.said) + self.user_to_reply
         for spoken, parts in groupby(past.replied, lambda part: isinstance(part, str)):
@@ -172,8 +178,8 @@ class ChatTemplate:
         return ids + self.reply_to_user
 
     def call_of(self, names: Collection[str]) -> list[int]:
-        """Return the tokens with which every call of a tool in `names` begins. Empty if the calls
-        have no common beginning, or if replies begin with a thought."""
+        """Return the tokens with which every call of a tool in `names` begins. Return none if the
+        calls have no common beginning, or if replies begin with a thought."""
         made = [ToolCall(0, "", name, given) for name in names for given in ({}, {"x": 0})]
         written = [self.calls([call]) for call in made]
         if self.thinks_first:
@@ -183,7 +189,7 @@ class ChatTemplate:
 
     @cached_property
     def call_beginnings(self) -> frozenset[int]:
-        """The tokens with which a call begins, in any notation. Empty if replies begin with a
+        """The tokens with which a call begins, in all notations. Empty if replies begin with a
         thought."""
         if self.thinks_first:
             return frozenset()
@@ -195,9 +201,11 @@ class ChatTemplate:
         )
 
     def _reply_in(self, text: str) -> str:
-        """Return the reply in `text`, a rendering from the end of the user's text on. It ends
-        before the special token that closes a reply; it is empty if the template has no such
-        token."""
+        """Return the reply in `text`, which is the rendered text after the user's turn.
+
+        The reply ends before the special token that closes it. Return an empty text if the template
+        has no such token.
+        """
         text = text.removeprefix(self._after)
         closing = [token for token in self._special if token in self._between]
         return text.partition(min(closing, key=self._between.find))[0] if closing else ""
@@ -218,8 +226,9 @@ class ChatTemplate:
         """Return the tokens that may follow the last word of a user's turn: final punctuation, and
         the tokens that end the turn.
 
-        Most models have only read turns that end with punctuation, so they expect it first. A mark
-        and the text after it may be one token, so each mark is tokenised in its place.
+        Most models were trained only on turns that end with punctuation, so they expect it first. A
+        mark and the text after it may be one token. So each mark is tokenised together with the
+        text around it.
         """
         before = self.encode(f"{between}yes")
         special = set(special_tokens(self._tokenizer))
@@ -236,12 +245,12 @@ class ChatTemplate:
         return tuple(sorted(ends))
 
     def _closing(self, between: str) -> frozenset[int]:
-        """Return the token that the template writes after a reply, as a set of at most one.
+        """Return the token that the template writes after a reply, as a set of at most one token.
 
-        End tokens in the model's other files do not count. The token after the last reply of a
-        dialogue is taken, as in training: after earlier replies, some templates write a token that
-        ends only a part of a reply. If nothing follows the last reply, the token that begins the
-        user's next turn is taken.
+        End tokens in the model's other files do not count. The token is the one after the last
+        reply of a dialogue, as in training. After earlier replies, some templates write a token
+        that ends only a part of a reply. If nothing follows the last reply, the token is the one
+        that begins the user's next turn.
         """
         added = self._tokenizer.added_tokens_decoder
         try:
@@ -254,7 +263,8 @@ class ChatTemplate:
         return frozenset()
 
     def _call_marks(self) -> tuple[str, str]:
-        """Return the marks that the template puts around a call; two empty strings if none."""
+        """Return the mark before a call and the mark after it, as the template writes them. Return
+        two empty strings if it writes none."""
         function = {"name": _NEXT, "arguments": {"x": _NEXT}}
         call = {"type": "function", "id": _CALL_ID.format(0), "function": function}
         calling = {"role": "assistant", "content": "", "tool_calls": [call]}
@@ -284,8 +294,8 @@ class ChatTemplate:
         return between, after
 
     def _written(self, template: str | Mapping[str, str]) -> tuple[str, str]:
-        """Return the plain template and the one for dialogues with tools. `template` is one text
-        for both, or maps names to texts."""
+        """Return two templates: one for dialogues without tools and one for dialogues with tools.
+        `template` is one text for both, or maps names to texts."""
         if isinstance(template, str):
             return template, template
         named = [*template] if len(template) == 1 else ["default", "tool_use"]
@@ -309,7 +319,8 @@ class ChatTemplate:
         *,
         goes_on: bool = True,
     ) -> str:
-        """Return the text of a dialogue. With `goes_on`, it ends where the next reply begins."""
+        """Return the text of the dialogue `turns`. With `goes_on`, the text ends where the next
+        reply begins."""
         rendering = self._with_tools if tools else self._plain
         try:
             return rendering.render(

@@ -1,8 +1,8 @@
 """Translate a growing sequence of one tokenizer's tokens into tokens of another tokenizer.
 
 Both sequences have the same text. Text is passed on once it is certain, in whole words if possible.
-A word that grows is encoded anew, because the other tokenizer may split it at other places. The
-tokens before that word stay. This module knows no models.
+When the last word grows, the whole word is encoded again, because the other tokenizer may split the
+longer word at other places. The tokens before that word do not change. This module knows no models.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 from voiceloop.llm.text.template import special_tokens
 
 ANCHOR = "\n"
-"""Text that stands for any text before a word. Hardly any token joins it to the word."""
+"""Text that is put before a word to encode it as if it followed other text. Hardly any token
+contains both this text and the beginning of a word."""
 LONGEST = 64
-"""Number of characters after which a word is complete, whatever follows."""
+"""Number of characters after which a word is complete, even if no space follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class _Point:
     """State of the translation after a prefix of the sequence."""
 
     tail: tuple[int, ...] = ()
-    """Tokens whose text is not certain yet. Before them stand tokens that only give context."""
+    """Tokens whose text is not certain yet. Before them, there are tokens that only give
+    context."""
     known: int = 0
     """Number of tokens at the start of `tail` that are context only."""
     word: str = ""
@@ -36,7 +38,7 @@ class _Point:
 
     @property
     def certain(self) -> bool:
-        """Whether all characters are complete."""
+        """Whether the last character is complete."""
         return len(self.tail) == self.known
 
 
@@ -56,14 +58,15 @@ class Translation:
             self._plain(ANCHOR + text) != alone[ANCHOR] + ids for text, ids in alone.items()
         )
         self._words = [*other.encode("", add_special_tokens=True)]
-        """The other tokenizer's tokens for complete words. Only the first `words` of the last point
-        are valid."""
+        """The other tokenizer's tokens for complete words. Only the first `_points[-1].words` of
+        them are valid."""
         self._begun = len(self._words)
         self._points = [_Point(words=self._begun)]
         self._ids: list[int] = []
 
     def translate(self, ids: Sequence[int]) -> list[int]:
-        """Return the other tokenizer's tokens for `ids`, without an incomplete last character."""
+        """Return the other tokenizer's tokens for the text of `ids`. An incomplete last character
+        is left out."""
         same = common(self._ids, ids)
         self.rollback(same)
         for token in ids[same:]:
@@ -87,7 +90,7 @@ class Translation:
         return self._points[-1].certain
 
     def back(self, guess: str) -> list[int]:
-        """Return the source tokenizer's tokens for `guess`, a text that follows the sequence."""
+        """Return the source tokenizer's tokens for the text `guess`, which follows the sequence."""
         point = self._points[-1]
         if point.spelled:
             spelled = self._ids[-point.spelled :]
@@ -127,7 +130,7 @@ class Translation:
         return self._pieces[word]
 
     def _behind(self, word: str) -> list[int]:
-        """Return the tokens of `word` as it is encoded after other text."""
+        """Return the tokens that `word` has when other text comes before it."""
         anchor, whole = self._plain(ANCHOR), self._plain(ANCHOR + word)
         return whole[len(anchor) :] if whole[: len(anchor)] == anchor else self._plain(word)
 
@@ -138,16 +141,18 @@ class Translation:
 def shared(source: Mapping[str, int], other: Mapping[str, int]) -> dict[int, int]:
     """Map each id of `other` to the id of the token in `source` with the same text.
 
-    Tokens without one are left out.
+    Tokens of `other` are left out if no token of `source` has their text.
     """
     meant = {meaning: index for index, meaning in meanings(source).items()}
-    # Of two tokens with the same bytes, the one with the lower id is a byte token: use the other.
+    # Of two tokens with the same bytes, the one with the lower id stands for a single byte. The
+    # token with the higher id is used.
     own = {meaning: index for index, meaning in sorted(meanings(other).items())}
     return {index: meant[meaning] for meaning, index in own.items() if meaning in meant}
 
 
 def meanings(vocab: Mapping[str, int]) -> dict[int, bytes]:
-    """Return each token's bytes by its id, from GPT-2's or SentencePiece's notation."""
+    """Return the bytes of each token by its id. `vocab` maps texts in the notation of GPT-2 or
+    SentencePiece to ids."""
     if "Ġ" in vocab or "Ċ" in vocab:
         table = _bytes_of_characters()
         return {
@@ -167,8 +172,8 @@ def _spelled(text: str) -> bytes:
 
 
 def _bytes_of_characters() -> dict[str, int]:
-    """Return GPT-2's table of bytes by character. Printable bytes stand for themselves. The others
-    get the characters from 256 on."""
+    """Return the byte that each character stands for in GPT-2's notation. Printable bytes are their
+    own characters. All other bytes have the characters from number 256 on."""
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = [byte for byte in range(256) if byte not in printed]
     table = {chr(byte): byte for byte in printed}

@@ -1,4 +1,4 @@
-"""Texts that voiceloop itself writes into a conversation, for every engine."""
+"""The texts that voiceloop itself writes into a conversation, for every engine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ SPOKEN = (
     "You are a helpful AI assistant who speaks with the user. Answer in one to three short "
     "sentences of plain words, with no lists, no markdown and no emoji."
 )
-"""The default system prompt. Without it, models write text for readers."""
+"""The default system prompt. Without it, models write for readers, not for listeners."""
 BROKEN_OFF = "—"
-"""Mark in a conversation's history where a reply was interrupted."""
+"""The mark at the end of an interrupted reply in a conversation's history."""
 BEGAN = "You have begun the conversation with these words:"
-"""Text that introduces the model's first words if the user's message must come first."""
+"""The text that comes before the model's first words in the system prompt. It is used if the first
+message must be the user's, but the model spoke first."""
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _MONTHS = (
     "January February March April May June July August September October November December"
@@ -20,10 +21,11 @@ _MONTHS = (
 
 
 def told(system: str, now: datetime, place: str) -> str:
-    """Return `system` with the date and hour at which a conversation begins, and the user's place.
+    """Return the system prompt `system` with the date and hour at which a conversation begins, and
+    the user's place.
 
-    Date and hour are in words that stay true during the conversation, so the prompt never changes.
-    An empty `place` is left out. An empty `system` stays empty.
+    The words for date and hour stay true during the conversation, so the prompt never changes. An
+    empty `place` is left out. An empty `system` stays empty.
     """
     if not system:
         return ""
