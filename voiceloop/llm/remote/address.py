@@ -1,4 +1,4 @@
-"""The address of a server of chat completions, and the API key for it.
+"""Find the address of a server of chat completions, and the API key for it.
 
 A key is sent only to the host that it was set for, and never where others can read it. This module
 opens no connection.
@@ -24,14 +24,14 @@ class Address:
     """The address of a server, and the API key for it."""
 
     url: str
-    """URL without a slash at the end."""
+    """The server's URL without a slash at the end, e.g. `http://localhost:11434/v1`."""
     host: str
-    """Host name as messages show it, with the port if the URL has one."""
+    """Host name for messages to the user, with the port if the URL has one."""
     loopback: bool
     metered: bool
     """Whether somebody may have to pay for each token."""
     key: str = field(repr=False)
-    """API key; empty for none."""
+    """API key; empty if none is set."""
 
     @property
     def key_name(self) -> str:
@@ -40,10 +40,11 @@ class Address:
 
 
 def address(url: str, environ: Mapping[str, str]) -> Address:
-    """Return the address of the server at `url`, with its key from `environ`.
+    """Return the address of the server at `url`, with its key from the environment variables
+    `environ`.
 
-    OPENAI_API_KEY is only for OpenAI's own server, VOICELOOP_LLM_KEY for any configured server.
-    Raises ConfigError for an invalid URL or key, and for a key that would be sent unencrypted.
+    OPENAI_API_KEY is used only for OpenAI's own server, VOICELOOP_LLM_KEY for any server. Raises
+    ConfigError for an invalid URL or key, and for a key that would be sent unencrypted.
     """
     try:
         parts = urlsplit(url)
@@ -76,7 +77,8 @@ def address(url: str, environ: Mapping[str, str]) -> Address:
 
 
 def _nearness(host: str) -> tuple[bool, bool]:
-    """Return whether a host is this machine, and whether it is in the user's own network."""
+    """Return whether `host` is this machine, and whether it is in the user's own network. This
+    machine counts as in that network."""
     try:
         ip = ipaddress.ip_address(host)
     except ValueError:

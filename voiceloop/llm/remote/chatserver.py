@@ -1,7 +1,7 @@
-"""Requests to a server of chat completions, and their failures.
+"""Send requests to a server of chat completions, and report failures.
 
-Engines work in short synchronous steps, but a request is long and asynchronous. So all requests run
-on an event loop of their own, in one thread. A step takes the pieces of its reply that have
+Engines work in short synchronous steps, but a request is long and asynchronous. So all requests to
+a server run on a separate thread with an event loop. A step takes the pieces of its reply that have
 arrived, and waits no longer than `STEP_S`. Every failure is a `Trouble` with a one-line message.
 This module does not compose requests.
 """
@@ -36,47 +36,54 @@ if TYPE_CHECKING:
     _Started = tuple[BlockingPortal, httpx2.AsyncClient, TaskGroup, anyio.Event]
 
 STEP_S = 0.02
-"""Maximum wait of a step in seconds. Other conversations and cancellations need their turn."""
+"""Maximum time in seconds that a step waits for a piece. Other conversations must not wait longer,
+and a reply that is cancelled must end soon."""
 CONNECT_S = 5.0
-"""Seconds in which a server must take a connection, and list its models when it is looked up."""
+"""Seconds in which a server must accept a connection. In `look_up` it must also list its models in
+this time."""
 GRACE_S = 0.5
-"""Seconds that a complete reply waits for the server's closing data, such as token counts."""
+"""Seconds to wait after a complete reply for the server's last data, such as token counts."""
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
-"""Numbers of bytes after which reading stops: `MOST_TOLD` of a refusal, `MOST_LISTED` of a list of
-models or of a reply that is not streamed."""
+"""Maximum numbers of bytes that are read of a response: `MOST_TOLD` of an error, `MOST_LISTED` of a
+list of models or of a reply that is not streamed."""
 UNLISTED = (404, 405)
-"""HTTP statuses, besides all from 500 on, of servers that reply although they list no models."""
+"""HTTP statuses of servers that do not list their models, but may reply. All statuses from 500 on
+count as such too."""
 
 
 class ChatServer:
     """An HTTP client of one server. Its methods may be called on any thread."""
 
     def __init__(self, where: Address, timeout_s: float) -> None:
-        """A reply fails if no piece of it arrives for `timeout_s`.
+        """Start the thread for requests to the server at `where`. A reply fails if no piece of it
+        arrives for `timeout_s` seconds.
 
-        Raises ConfigError for proxies or certificates of the environment that cannot be used.
+        Raises ConfigError if the environment sets proxies or certificates that cannot be used.
         """
         self.where = where
         self.models: list[str] = []
-        """Names of the server's models, once `look_up` has requested them."""
+        """Names of the server's models; empty before `look_up` has requested them."""
         self.manners = Manners()
         self._timeout_s = timeout_s
         self._watched = False
-        """Whether a task watches the server, which may have gone."""
+        """Whether a task waits for the return of the server, because it may have gone."""
         self._arrived = threading.Condition()
         """Notified when a piece of any reply arrives or a reply ends."""
         started: Future[_Started] = Future()
         name, serve = "voiceloop-llm-requests", (_serve, where, started)
         threading.Thread(target=anyio.run, args=serve, name=name, daemon=True).start()
         self._portal, self._client, self._tasks, over = started.result()
-        # The thread ends once nothing refers to this object any more, or with the program.
+        # The thread ends when this object is deleted, or with the program.
         weakref.finalize(self, _end, self._portal, over).atexit = False
 
     # ---- on any thread
 
     def look_up(self) -> None:
-        """Request the list of `models`, to find out at once whether the server is there. Raises
-        Trouble."""
+        """Request the list of `models`. This also shows whether the server can be reached.
+
+        Raises Trouble if the server cannot be reached, refuses the key, or is no server of chat
+        completions. A server that only cannot list its models raises nothing.
+        """
         try:
             self._portal.call(self._look_up)
         except Trouble as trouble:
@@ -85,11 +92,11 @@ class ChatServer:
             # The server is there, and may reply even if it cannot list its models.
 
     def begin(self, body: Mapping[str, Any]) -> None:
-        """Request a reply, and wait only for its first data. Raises Trouble."""
+        """Request a reply, wait for its first data, and end the request. Raises Trouble."""
         self._portal.call(self._run, body, None)
 
     def ask(self, body: Mapping[str, Any]) -> PendingReply:
-        """Request a reply. The caller must close the result."""
+        """Request a reply without waiting for it. The caller must close the result."""
 
         def start(post: Callable[[Piece], None]) -> Future[None]:
             return self._portal.start_task_soon(self._run, body, post)
@@ -97,8 +104,8 @@ class ChatServer:
         return PendingReply(self._arrived, start)
 
     def instead_of(self, model: str) -> str:
-        """Return a hint for the unknown name `model`: a similar model, or some models, or the
-        log."""
+        """Return a hint for the user if the server does not know `model`. It names a similar model,
+        or some of the server's models, or the server's log."""
         near = nearest(model, self.models)
         some = ", ".join(self.models[:8])
         return f"did you mean '{near}'?" if near else f"it has: {some}" if some else "see its log"
@@ -115,8 +122,8 @@ class ChatServer:
             raise troubles.silent(self.where, CONNECT_S)
 
     async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
-        """Pass the pieces of a reply to `post`; without it, request only the first data. If a local
-        server may have gone, watch for its return."""
+        """Pass the pieces of a reply to `post`. If `post` is None, request only the first data. If
+        a local server may have gone, start to watch for its return."""
         try:
             await self._persist(body, post)
         except Trouble as trouble:
@@ -128,7 +135,8 @@ class ChatServer:
 
     @staticmethod
     async def _watch(server: weakref.ref[ChatServer], host: str) -> None:
-        """Report when the server has gone and is back, until its `ChatServer` is deleted."""
+        """Report if the server has gone and when it is back. Stop when its `ChatServer` is
+        deleted."""
 
         async def ask() -> None:
             if (there := server()) is None:
@@ -141,10 +149,11 @@ class ChatServer:
             there._watched = False
 
     async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
-        """Pass the pieces of a reply to `post`, with retries.
+        """Pass the pieces of a reply to `post`, and repeat the request after some failures.
 
-        A request that failed before any text or call came is repeated once if that may help. It is
-        adapted and repeated after each refusal from which something is learnt.
+        A request is repeated only if no text and no call has come yet. It is repeated once if that
+        may help. It is adapted and repeated after each refusal from which `manners` learns
+        something.
         """
         begun = asked_again = False
 
@@ -180,8 +189,8 @@ class ChatServer:
     async def _attempt(
         self, body: Mapping[str, Any], post: Callable[[Piece], None], *, whole: bool
     ) -> None:
-        """Pass the pieces of a reply to `post`: all if `whole`, otherwise those of the first
-        data."""
+        """Send one request, and pass the pieces of its reply to `post`: all pieces if `whole`,
+        otherwise only those of the first data."""
         stream = ChatStream()
         with anyio.move_on_after(self._timeout_s) as scope:
             async with (
@@ -216,7 +225,8 @@ class ChatServer:
             raise troubles.refused(self.where, None, error) from None
 
     async def _events(self, answer: httpx2.Response) -> AsyncGenerator[bytes]:
-        """Yield the bytes of the event stream. An unstreamed reply becomes a single event."""
+        """Yield the bytes of the event stream. If the reply is not streamed, yield it as a single
+        event."""
         if "event-stream" in (_kind(answer) or "event-stream"):
             async for block in answer.aiter_bytes():
                 yield block
@@ -234,8 +244,8 @@ class ChatServer:
     async def _requested(
         self, path: str, body: Mapping[str, Any] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield its response. Raises Trouble, also while the response is
-        read."""
+        """Send a request and yield its response. Raises Trouble, also while the caller reads the
+        response."""
         import httpx2
 
         url = f"{self.where.url}/{path}"
@@ -272,7 +282,7 @@ class ChatServer:
 
 
 class PendingReply:
-    """A reply that is still arriving."""
+    """A requested reply, of which pieces arrive on the thread of the requests."""
 
     def __init__(
         self,
@@ -294,8 +304,11 @@ class PendingReply:
             self._arrived.notify_all()
 
     def next(self) -> list[Piece] | None:
-        """Return the pieces since the last call, after at most `STEP_S`; None when the reply is
-        over. Raises Trouble once all pieces before the failure have been taken."""
+        """Return the pieces that have arrived since the last call. Wait at most `STEP_S` for one.
+        Return None when the reply is over.
+
+        Raises Trouble for a failed request, after all pieces before the failure have been returned.
+        """
         with self._arrived:
             if not self._pieces and not self._done.done():
                 self._arrived.wait(STEP_S)
@@ -311,7 +324,8 @@ class PendingReply:
 
 
 async def _serve(where: Address, started: Future[_Started]) -> None:
-    """Run all requests to one server on their thread, until its `ChatServer` is deleted."""
+    """Run all requests to the server at `where` on this thread, until its `ChatServer` is
+    deleted."""
     import httpx2
 
     try:
@@ -347,7 +361,8 @@ def _kind(answer: httpx2.Response) -> str:
 
 
 async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
-    """Read the body of a response, and stop once there are `most` bytes or more."""
+    """Return the beginning of a response's body. Reading stops once there are `most` bytes or
+    more."""
     content = b""
     async for block in answer.aiter_bytes():
         content += block
@@ -357,7 +372,8 @@ async def _beginning(answer: httpx2.Response, most: int = MOST_TOLD) -> bytes:
 
 
 def _listed(content: bytes) -> list[str]:
-    """Return the names in a list of models; none if the list is incomplete or of another shape."""
+    """Return the names in a list of models. Return none if the list is incomplete or has an unknown
+    form."""
     try:
         listed = _json(content)
     except ValueError:

@@ -1,10 +1,10 @@
 """Parse the stream of a server of chat completions: bytes in, pieces of a reply out.
 
 The stream consists of server-sent events (`eventstream`). The data of each event is a chunk: JSON
-with a little of the reply. The data of the last event is `[DONE]`. Servers differ: tool calls come
-whole or in fragments (`toolcrumbs`), token counts come in a chunk of their own or not at all, and
-an error may come instead of a chunk (`complaints`). This module never waits, and does not know how
-the reply is used.
+with a little of the reply. The data of the last event is `[DONE]`. Servers differ. Tool calls come
+whole or in fragments (`toolcrumbs`). Token counts come in a separate chunk, with another one, or
+not at all. An error may come instead of a chunk (`complaints`). This module never waits, and does
+not know how the reply is used.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from voiceloop.llm.remote.eventstream import EventStream
 from voiceloop.llm.remote.toolcrumbs import StreamedCall, ToolCrumbs
 
 MOST_COUNTED = 1_000_000_000
-"""Largest reported number of tokens that is believed."""
+"""Largest number of tokens that a server is believed to have counted. A larger number counts as
+0."""
 DEEPEST = 8
-"""Maximum depth of nested lists in which texts are read."""
+"""Maximum number of nested levels of content in which texts are read."""
 _DONE = "[DONE]"
 _THOUGHT = re.compile(r"reasoning|thinking|thought", re.IGNORECASE)
-"""A pattern of the keys under which servers send thoughts, and of the types of content parts that
-are thoughts."""
+"""A pattern of the keys that hold thoughts in a server's chunks, and of the types of content parts
+that are thoughts."""
 _HALF = re.compile("[\ud800-\udbff]\\Z")
 
 
@@ -39,7 +40,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A sign that the model works on the reply: a piece of its thoughts, which may be empty."""
+    """A sign that the model works on the reply: a piece of its thoughts. The text may be empty."""
 
     text: str = ""
 
@@ -54,9 +55,9 @@ class PromptUsage:
     """Token counts of a reply, as the server reports them."""
 
     tokens: int
-    """Tokens of the prompt, without those from the server's cache."""
+    """Number of tokens of the prompt, without those that the server had in its cache."""
     thought: int = 0
-    """Tokens of the model's thoughts."""
+    """Number of tokens of the model's thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,9 @@ Piece = Text | Thought | Calling | StreamedCall | PromptUsage | End
 class ChatStream:
     """A parser of one reply.
 
-    Call `feed` with blocks of bytes until the stream is `over` or there are no more, then with an
-    empty block. It raises Garbled and Complaint, but only after the pieces before the error were
-    returned.
+    Call `feed` with blocks of bytes until the stream is `over` or there are no more blocks, then
+    once with an empty block. `feed` raises Garbled and Complaint, but only after it has returned
+    the pieces before the error.
     """
 
     def __init__(self) -> None:
@@ -85,12 +86,13 @@ class ChatStream:
         """Whether the stream has ended."""
         self._events = EventStream()
         self._half = ""
-        """First half of a surrogate pair, whose other half may come."""
+        """First half of a surrogate pair at the end of the text so far. The other half may still
+        come."""
         self._begun = self._spoke = False
-        """Whether anything of the reply has come, and whether text has come."""
+        """Whether any part of the reply has come, and whether text has come."""
         self._crumbs = ToolCrumbs()
         self._wrong: Garbled | Complaint | None = None
-        """Error that came after the pieces returned last. The next call raises it."""
+        """Error after the pieces that were returned last. The next call of `feed` raises it."""
 
     def feed(self, block: bytes) -> list[Piece]:
         """Add `block` and return the pieces that are complete now, in order."""
@@ -136,7 +138,8 @@ class ChatStream:
             yield PromptUsage(max(0, read), _count(details.get("reasoning_tokens")))
 
     def _more(self, choice: Mapping[str, Any]) -> Iterator[Piece]:
-        """Yield the pieces in `choice`: a part of the reply, or all of it if it is not streamed."""
+        """Yield the pieces in `choice`, which is a part of a streamed reply, or a whole reply that
+        is not streamed."""
         delta, whole = _mapping(choice.get("delta")), _mapping(choice.get("message"))
         given: list[Piece] = []
         if said := delta or ({} if self._spoke else whole):
@@ -154,7 +157,8 @@ class ChatStream:
         yield from given or ([] if choice.get("finish_reason") else [Thought()])
 
     def _said(self, content: object) -> Iterator[Piece]:
-        """Yield the pieces of `content`: a text, or a list of parts that may be thoughts."""
+        """Yield the pieces of `content`, which is a text or a list of parts. A part may be a
+        thought."""
         if isinstance(content, str):
             if content:
                 yield from self._whole(content)
@@ -168,8 +172,9 @@ class ChatStream:
                     yield from self._whole(text)
 
     def _whole(self, text: str) -> Iterator[Piece]:
-        """Yield `text` with U+FFFD in place of lone surrogates, which JSON can contain. The first
-        half of a pair at the end waits for the other half."""
+        """Yield `text`, with U+FFFD in place of each half of a surrogate pair that stands alone;
+        JSON can contain such halves. If `text` ends with a first half, that half waits for the
+        other half."""
         text = self._half + text
         found = _HALF.search(text)
         self._half = found[0] if found else ""
@@ -187,7 +192,8 @@ class ChatStream:
 
 
 def _choice(choices: object) -> Mapping[str, Any] | None:
-    """Return the requested choice, number 0, or None. A server may leave out the number."""
+    """Return the choice with the index 0, the only one that is requested. None if it is not there.
+    A choice without an index counts as that one."""
     every = map(_mapping, cast("list[object]", choices) if isinstance(choices, list) else [])
     return next((one for one in every if one.get("index") in (None, 0, "0")), None)
 
@@ -221,7 +227,7 @@ def _parsed(name: str, data: str) -> Mapping[str, Any]:
 
 
 def _listed(value: object) -> list[object]:
-    """Return `value` if it is a list, [value] if it is an object, and else an empty list."""
+    """Return `value` if it is a list, `[value]` if it is an object, and otherwise an empty list."""
     if isinstance(value, dict):
         return [cast("object", value)]
     return cast("list[object]", value) if isinstance(value, list) else []
@@ -232,6 +238,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _count(value: object) -> int:
-    """Return a number of tokens; 0 if `value` is not a plausible one."""
+    """Return `value` as a number of tokens; 0 if it is no number or not plausible."""
     plausible = isinstance(value, int | float) and 0 <= value <= MOST_COUNTED
     return int(cast("float", value)) if plausible else 0

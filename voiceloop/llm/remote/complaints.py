@@ -1,4 +1,4 @@
-"""Read the error messages of servers of chat completions, in all shapes in which they come.
+"""Read the error messages of servers of chat completions, in all the forms that servers use.
 
 This module knows neither requests nor replies.
 """
@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 DEEPEST = 8
-"""Maximum depth at which a message is found in a response."""
+"""Maximum number of nested objects or lists in which a message is looked for."""
 SAYING = (
     *("error", "errors", "message", "msg", "detail", "details", "description", "reason"),
     *("error_message", "errorMessage", "error_msg", "error_description", "title", "text"),
 )
-"""Keys under which a message may stand. The first one with text counts."""
+"""Keys of a response that may hold the error message. The first key with text is used."""
 NAMING = ("code", "type", "param", "loc", "status", "error_code", "error_type")
-"""Keys under which a word names the kind of error, or the parameter that it is about."""
+"""Keys of a response that may hold the kind of error, or the parameter that it is about."""
 _ERROR = re.compile(r"err|exception|fail|invalid", re.IGNORECASE)
 
 
@@ -26,7 +26,7 @@ class Garbled(ValueError):
 
 
 class Complaint(Exception):
-    """An error that a server reports."""
+    """An error that a server reports. `said` is the server's message."""
 
     def __init__(self, said: str, named: str = "") -> None:
         super().__init__(said)
@@ -36,17 +36,20 @@ class Complaint(Exception):
 
 
 def complaint(body: object) -> str:
-    """Return the error message in a server's response, decoded from JSON; empty without one."""
+    """Return the error message in `body`, a server's response decoded from JSON. Empty if there is
+    no message."""
     return _message(body, 0)
 
 
 def named(body: object) -> str:
-    """Return the code, type and parameter in a server's response, separated by spaces."""
+    """Return the code, type and parameter in `body`, a server's response decoded from JSON. They
+    are separated by spaces."""
     return " ".join(_named(body, 0))
 
 
 def complained(chunk: Mapping[str, Any], event: str = "") -> Complaint | None:
-    """Return the error in a chunk of a reply, or None. `event` is the name of the chunk's event."""
+    """Return the error in a chunk of a reply; None if there is none. `event` is the name of the
+    server-sent event that contained the chunk."""
     choices = chunk.get("choices")
     first = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     choice = cast("Mapping[str, Any]", first if isinstance(first, dict) else {})
@@ -64,8 +67,8 @@ def complained(chunk: Mapping[str, Any], event: str = "") -> Complaint | None:
 
 
 def _flat(chunk: Mapping[str, Any]) -> bool:
-    """Return whether a chunk without choices is an error, although no key such as `error` says
-    so."""
+    """Return whether a chunk without choices is an error, judged by its code and type. It has no
+    key such as `error`."""
     if not complaint(chunk):
         return False
     code = str(chunk.get("code", chunk.get("status")))

@@ -1,7 +1,7 @@
 """Parse server-sent events: bytes in, names and data out.
 
-Bytes may be cut anywhere. Only the fields `event` and `data` are read, and `error`, which some
-servers send instead of `data`. This module does not interpret the data.
+The bytes may be cut anywhere. Only the fields `event`, `data` and `error` are read; some servers
+send `error` instead of `data`. This module does not interpret the data.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import NamedTuple
 from voiceloop.llm.remote.complaints import Garbled
 
 LONGEST_LINE = 1_048_576
-"""Maximum number of characters in a line, or in the data of an event. More is an error."""
+"""Maximum number of characters in a line, and in the data of an event. More characters are an
+error."""
 LONGEST_STREAM = 32 * LONGEST_LINE
-"""Maximum number of bytes in a stream. More is an error."""
+"""Maximum number of bytes in a stream. More bytes are an error."""
 
 
 class Event(NamedTuple):
-    """An event with data."""
+    """A server-sent event with its name and its data. An event without data is never made."""
 
     name: str
     data: str
@@ -32,14 +33,14 @@ class EventStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = ""
         self._returned = False
-        """Whether the last character was a carriage return. A line feed that follows belongs to the
-        same line end."""
+        """Whether the last character was a carriage return. If a line feed follows, the two are one
+        line end."""
         self._name, self._data, self._length = "", list[str](), 0
         """Name and data of the current event, and the number of characters in its data."""
         self._bytes = 0
 
     def feed(self, block: bytes) -> Iterator[Event]:
-        """Add `block` and yield the events that are complete now."""
+        """Add `block`, a piece of the stream. Yield the events that are complete now."""
         self._bytes += len(block)
         if self._bytes > LONGEST_STREAM:
             raise Garbled("a reply without an end")

@@ -1,4 +1,5 @@
-"""Search for language-model servers on this machine: all ports at once, for a second at most.
+"""Search for language-model servers on this machine. All ports are asked at the same time, for at
+most a second.
 
 No request leaves the machine. Requests go to the loopback address, without a proxy, and redirects
 are not followed.
@@ -32,7 +33,8 @@ MOST_BYTES = 1 << 20
 
 
 async def find_servers(ports: Sequence[int] = PORTS) -> list[LocalServer]:
-    """Return the servers at `ports` of this machine that have a model for conversations."""
+    """Return the servers at `ports` of this machine that have a model that can hold a
+    conversation."""
     import httpx2
 
     answers: dict[int, dict[str, bytes]] = {port: {} for port in ports}
@@ -54,13 +56,13 @@ async def find_servers(ports: Sequence[int] = PORTS) -> list[LocalServer]:
 
 
 def begin_search(ports: Sequence[int] = PORTS) -> Future[list[LocalServer]]:
-    """Start `find_servers` on a thread of its own."""
+    """Run `find_servers` on a new thread. Return a future for its result."""
     found: Future[list[LocalServer]] = Future()
 
     def search() -> None:
         try:
             found.set_result(anyio.run(find_servers, ports))
-        except BaseException as error:  # raised where the result is taken
+        except BaseException as error:  # is raised in the caller of `result`
             found.set_exception(error)
 
     Thread(target=search, name="voiceloop-llm-search", daemon=True).start()
@@ -70,8 +72,8 @@ def begin_search(ports: Sequence[int] = PORTS) -> Future[list[LocalServer]]:
 async def _request(
     client: httpx2.AsyncClient, server: str, path: str, bodies: dict[str, bytes]
 ) -> None:
-    """Add the answer at `path` to `bodies`, if it comes in time, with status 200, and is not too
-    long."""
+    """Request `path` from `server`, and add the answer to `bodies`. An answer is ignored if it is
+    late or too long, or if its status is not 200."""
     import httpx2
 
     body = b""

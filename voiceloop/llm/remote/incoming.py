@@ -1,7 +1,7 @@
 """Sort the pieces of a server's reply into speech, thoughts and tool calls.
 
-Speech and thoughts have separate limits. So this module counts thought tokens, wherever the server
-puts them. It sends nothing, and does not know how speech is used.
+Speech and thoughts have separate limits. So this module counts the tokens of thoughts, in whatever
+form the server sends them. It sends nothing, and does not know how speech is used.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.parts import MARKS, THOUGHTS, Parts, ReplyPart
 
 LETTERS = 8
-"""Upper estimate of the average number of characters in a token. Tokens are
-estimated by it, because servers may cut their text anywhere."""
+"""Upper estimate of the average number of characters in a token. It serves to estimate numbers of
+tokens from texts, because pieces of text may contain any number of tokens."""
 _ENDS = frozenset(THOUGHTS.values())
 
 
@@ -26,32 +26,33 @@ class Incoming:
         self.thought = 0
         """Number of thought tokens: an estimate, or the server's count if that is larger."""
         self.lone = False
-        """Whether the end of a thought came without its beginning, so the thought was taken for
-        speech."""
+        """Whether the end mark of a thought came without a beginning mark. Then the thought was
+        taken for speech."""
         self.cut = False
         """Whether the reply was cut off at its token limit."""
         self._stop = stop
         self._parts = Parts(thinking=thinking, stop=stop)
         self._leaks = Leaks()
         self._silent = 0
-        """Number of empty thoughts, which only show that the server is at work."""
+        """Number of thoughts without text. They only show that the server is at work."""
         self._pending = 0
-        """Number of characters that are not known to be speech, thought or call yet."""
+        """Number of characters that may still turn out to be speech, a thought or a call."""
         self._spoke = False
         self._within = thinking
         """Whether the text is inside a thought."""
         self._supposed: list[str] | None = [] if thinking else None
-        """All text so far, if it is supposed to be a thought; None otherwise, and once the end of a
-        thought has come."""
+        """All text so far, while it is taken for a thought. None if the reply is not supposed to
+        begin inside a thought, or once the end of a thought has come."""
 
     @property
     def over(self) -> bool:
-        """Whether later text does not belong to the reply."""
+        """Whether the reply is over, so that later text does not belong to it."""
         return self._parts.stopped or self._leaks.over
 
     @property
     def silence(self) -> int:
-        """Lower estimate of the number of tokens so far that gave neither speech nor a call."""
+        """Lower estimate of the number of tokens so far that are not part of speech or of a
+        call."""
         return self.thought + self._silent + self._pending // LETTERS
 
     def push(self, piece: Piece) -> Sequence[ReplyPart | StreamedCall]:
@@ -73,8 +74,11 @@ class Incoming:
         return []
 
     def finish(self) -> Sequence[ReplyPart | StreamedCall]:
-        """Return the remaining parts and calls. If the reply was supposed to begin with a thought,
-        but is complete and has no end of a thought, return the parts of its whole text instead."""
+        """Return the remaining parts and calls.
+
+        If the reply was taken for a thought from its beginning, but is complete and contains no end
+        of a thought, it was no thought. Then return the parts of its whole text instead.
+        """
         left = self._said(self._leaks.finish())
         if not self._parts.stopped:
             left += self._noted(self._parts.finish())
@@ -101,7 +105,7 @@ class Incoming:
         return parts
 
     def _silenced(self, text: str) -> None:
-        """Count the tokens of a silent text: a thought, a piece of one, or a mark."""
+        """Count the tokens of a silent text: of a thought, a piece of a thought, or a mark."""
         if text.startswith(tuple(THOUGHTS)):
             self._within = True
         elif text in _ENDS and not self._within and self._spoke:

@@ -1,5 +1,5 @@
-"""Language-model servers on the user's own machine: their ports, how each kind is recognised, and
-which of their models can hold a conversation.
+"""Describe the language-model servers on the user's own machine: their ports, their kinds, and
+their models that can hold a conversation.
 
 The answers of these servers are not trusted. They are parsed only here, and unexpected data is left
 out. This module opens no connection.
@@ -17,15 +17,18 @@ from voiceloop.errors import ConfigError
 from voiceloop.schema import nearest
 
 HOST = "127.0.0.1"
-"""Address of this machine. A host name could be made to lead elsewhere."""
+"""Address of this machine. It is not written as a host name, because that could lead to another
+machine."""
 MODELS = "v1/models"
 """Path at which servers of chat completions list their models."""
 TAGS, LOADED = "api/tags", "api/ps"
-"""Paths at which Ollama describes its models, and lists those that are loaded."""
+"""Paths at which Ollama describes its models (`TAGS`), and lists the models in memory
+(`LOADED`)."""
 LATEST = ":latest"
-"""Suffix that Ollama adds to model names, and leaves out in what it shows to people."""
+"""Suffix that Ollama adds to the names of models. Ollama leaves it out in what it shows to
+people."""
 MOST_MODELS = 100
-"""Maximum number of models of one server that are considered."""
+"""Maximum number of models that are read from one server's list."""
 LONGEST_NAME = 200
 """Maximum number of characters in a model's name."""
 
@@ -35,15 +38,16 @@ class ServerKind:
     """A kind of server, such as Ollama."""
 
     id: str
-    """Name on the command line."""
+    """Name of the kind on the command line, e.g. `lm-studio`."""
     name: str
     port: int
     """Default port."""
     sign: str = ""
-    """Path at which only this kind answers with a JSON object that has the key `mark`."""
+    """Path at which only this kind answers with a JSON object that has the key `mark`. Empty if
+    there is no such path."""
     mark: str = ""
     owner: str = ""
-    """Value of `owned_by` in the list of its models."""
+    """Value of `owned_by` in this kind's list of models. Empty if it is not known."""
 
 
 KNOWN = (
@@ -52,10 +56,10 @@ KNOWN = (
     ServerKind("llama.cpp", "llama.cpp", 8080, owner="llamacpp"),
     ServerKind("vllm", "vLLM", 8000, owner="vllm"),
 )
-"""Kinds that are searched for, in the order in which they are offered."""
+"""Kinds of servers that are searched for. The user is offered the servers in this order."""
 PORTS = tuple(known.port for known in KNOWN)
 _LISTS = (MODELS, TAGS, "api/v0/models")
-"""Paths whose answers describe models, under `data` or `models`."""
+"""Paths with answers that describe models, under the key `data` or `models`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,12 @@ class LocalServer:
     """A server on this machine with a model that can hold a conversation."""
 
     id: str
-    """Identifier among the servers that were found."""
+    """Name of the server on the command line: its kind or its port. No two servers that were found
+    have the same one."""
     name: str
     port: int
     models: tuple[str, ...]
-    """Names of its models, at least one. The first is the default."""
+    """Names of the server's models for conversations, at least one. The first is the default."""
 
     @property
     def url(self) -> str:
@@ -76,7 +81,7 @@ class LocalServer:
 
     @property
     def told(self) -> str:
-        """One line that says which server runs here, and with which models."""
+        """One line for the user that says which server runs here, and with which models."""
         more = len(self.models) - 1
         others = f" and {more} more" if more else ""
         name = self.name[0].upper() + self.name[1:] if self.name.startswith("a ") else self.name
@@ -84,7 +89,8 @@ class LocalServer:
 
 
 def paths(port: int) -> tuple[str, ...]:
-    """Return the paths to request at `port`. At an unusual port, any kind may answer."""
+    """Return the paths to request at `port`. If no kind uses `port` by default, these are the paths
+    of all kinds."""
     usual = [known for known in KNOWN if known.port == port] or KNOWN
     signs = [known.sign for known in usual if known.sign]
     ollama = (TAGS, LOADED) if KNOWN[0] in usual else ()
@@ -92,8 +98,8 @@ def paths(port: int) -> tuple[str, ...]:
 
 
 def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
-    """Return the server at `port`, or None if none of its models can hold a conversation.
-    `answers` are the bodies of its responses, by path."""
+    """Return the server at `port`; None if none of its models can hold a conversation. `answers`
+    are the bodies of the server's responses, by path."""
     found = {path: _value(body) for path, body in answers.items()}
     facts: dict[str, list[Mapping[str, Any]]] = {}
     for path in _LISTS:
@@ -115,7 +121,8 @@ def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
 
 
 def told_apart(servers: Iterable[LocalServer]) -> list[LocalServer]:
-    """Return `servers` with distinct ids. A further server of the same kind gets its port as id."""
+    """Return `servers` with different ids. If several servers have the same id, all but the first
+    get their port as id."""
     known: dict[str, LocalServer] = {}
     for server in servers:
         own = str(server.port) if server.id in known else server.id
@@ -135,7 +142,7 @@ class ServerChoice:
     """Value of `--llm-server`."""
 
     id: str
-    """Kind of server, or a port, or `NOWHERE`."""
+    """A kind of server, such as `ollama`, or a port, or `NOWHERE`."""
     model: str = ""
     """Name of the model; empty for the server's default."""
 
@@ -146,9 +153,10 @@ class ServerChoice:
 
 
 def read_asked(text: str) -> ServerChoice:
-    """Parse a server's name, port or local address, with an optional model after a slash.
+    """Parse a value of `--llm-server`: `NOWHERE`, or the kind, port or local address of a server. A
+    slash and a model's name may follow, e.g. `ollama/llama3.2`.
 
-    Raises ConfigError for anything else.
+    Raises ConfigError for any other text.
     """
     here = _HERE.fullmatch(text)
     name, _, model = text.partition("/")
@@ -171,8 +179,8 @@ def read_asked(text: str) -> ServerChoice:
 
 
 def pick(choice: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
-    """Return the requested server, with the requested model first in its list. Raises ConfigError
-    if the server does not run here or has no such model."""
+    """Return the server of `found` that is chosen, with the chosen model first in its list. Raises
+    ConfigError if the server does not run here or has no such model."""
     server = next((one for one in found if choice.id in (one.id, str(one.port))), None)
     if server is None:
         name = next((known.name for known in KNOWN if known.id == choice.id), f"port {choice.id}")
@@ -202,13 +210,13 @@ _SILENT = re.compile(
     r"kokoro|piper|diffusion|flux|moderation|guard\d*)(?![a-z]))",
     re.IGNORECASE,
 )
-"""A pattern in names, types and families of models that do not chat: they embed, rank, recognise
+"""A pattern in names, types and families of models that do not chat. They embed, rank, recognise
 speech, speak or draw."""
 
 
 def _can_talk(name: str, facts: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a model can chat and runs on this machine, judged by its name and by `facts`,
-    its descriptions in the server's answers."""
+    """Return whether the model `name` can chat and runs on this machine. `facts` are its
+    descriptions in the server's answers."""
     words = [name]
     for fact in facts:
         details = fact.get("details")

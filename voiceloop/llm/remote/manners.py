@@ -1,7 +1,7 @@
-"""Known limits of one server of chat completions, and requests adapted to them.
+"""Keep the known limits of one server of chat completions, and adapt requests to them.
 
-All servers share a protocol, but some refuse what others require. So every server first gets the
-usual request, until a refusal says otherwise. This module sends nothing.
+All servers share a protocol, but some refuse parameters that others require. So every server gets
+the usual request at first. After a refusal, requests are adapted. This module sends nothing.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ LIMITS = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
-"""The two names of the parameter that limits a reply's tokens, each mapped to the other, which is
-tried next."""
+"""The two names of the parameter that limits a reply's tokens. Each is mapped to the name that is
+tried if the server refuses it."""
 THINKING = ("chat_template_kwargs", "reasoning_effort")
-"""Parameters that ask a model not to think."""
+"""Parameters that can ask a model not to think."""
 ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
-"""Parameters that only some servers know. If a refusal names one of them, the server refuses this
-parameter, because no server lists these parameters as supported."""
+"""Parameters that only some servers know. If the message of a refusal names one of them, that is
+the refused parameter: a message would not name it as one that is supported."""
 USUAL = (
     *("seed", "frequency_penalty", "presence_penalty", "top_p", "stop", "temperature"),
     *(*LIMITS, "tool_choice", "tools"),
 )
 UNTOLD = (*THINKING, *LIMITS, "stream_options")
-"""Parameters that are dropped without a warning, because no user has set them."""
+"""Parameters that are left out without a warning, because no user has set them."""
 _REFUSES = re.compile(
     r"unsupported|(not|n't)\W+(\w+\W+){0,3}(support|permit|allow|accept|recogni|enabl|implement|valid)"
     r"|unrecogni|unknown|unexpected|unused|extra|invalid|illegal|must|should|only|cannot|can't"
@@ -48,23 +48,27 @@ _MEANT = {
     "tools": re.compile(r"\btools?\b|\btool[ _-]?(us|call|choice)|function.call", re.IGNORECASE),
     **dict.fromkeys(THINKING, re.compile(r"\bthink|\breasoning", re.IGNORECASE)),
 }
-"""Patterns of words with which a refusal may mean a parameter that it does not name."""
+"""Patterns of words that show which parameter a refusal is about if it does not name the
+parameter."""
 
 
 @dataclass(slots=True)
 class Manners:
-    """Known limits of one server and its model."""
+    """The known limits of one server and its model."""
 
     left_out: set[str] = field(default_factory=set[str])
     """Parameters that the server refuses."""
     limit: str | None = None
-    """The name in `LIMITS` that the server takes; None until it has refused one of the two."""
+    """The name in `LIMITS` that requests use. None if the server has refused neither name: then the
+    name in the usual request stays."""
     no_system: bool = False
-    """Whether the server refuses system prompts. Then the prompt begins the user's first turn."""
+    """Whether the server refuses system prompts. If so, the prompt is put at the beginning of the
+    user's first message."""
     alternates: bool = False
-    """Whether turns of user and assistant must alternate, beginning with the user's."""
+    """Whether messages of user and assistant must alternate, and the user's must be the first."""
     thinks: bool = False
-    """Whether the server's model has thought. Then requests have more tokens, for thoughts."""
+    """Whether the server's model has sent a thought. If so, requests allow more tokens, for
+    thoughts."""
     opens_in_thought: bool = False
     """Whether the server's replies begin inside a thought without a start mark."""
 
@@ -84,8 +88,8 @@ class Manners:
         return fitted
 
     def learn(self, complaint: Complaint, request: Message) -> list[str]:
-        """Learn from the refusal of `request`, an adapted request. Of the parameters that are left
-        out from now on, return those that a user may have set."""
+        """Learn from the refusal of `request`, which was adapted before. Return the parameters that
+        are left out from now on and that a user may have set."""
         said = f"{complaint.said} {complaint.named}"
         if _ROLES.search(said) and self._learn_roles(said, request):
             return []
@@ -98,7 +102,8 @@ class Manners:
         return [name for name in names if name not in UNTOLD]
 
     def _learn_roles(self, said: str, request: Message) -> bool:
-        """Adapt the roles of messages from now on. Return whether that changes the request."""
+        """Choose how the roles of messages are adapted from now on. Return False if nothing would
+        change `request`."""
         messages = request["messages"]
         merged = {"no_system": without_system(messages), "alternates": alternating(messages)}
         names = reversed(merged) if _ALTERNATE.search(said) else iter(merged)
@@ -108,10 +113,11 @@ class Manners:
         return name is not None
 
     def _refused(self, complaint: Complaint, request: Message) -> list[str]:
-        """Return the parameters that a refusal is about.
+        """Return the parameters of `request` that a refusal is about.
 
-        They are looked for in this order, until some are found: those in its code and parameter
-        fields; those of `ADDED` in its message; the first in its message; those of `_MEANT`.
+        The refusal is searched in this order, until a parameter is found: its code and parameter
+        fields for all parameters; its message for those of `ADDED`; its message for the first of
+        all others; its message for words of `_MEANT`.
         """
         known = [name for name in (*ADDED, *USUAL) if name in request]
         if apart := [name for name in known if _names(complaint.named, name)]:

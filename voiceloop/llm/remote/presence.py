@@ -1,4 +1,5 @@
-"""Watch whether a server is still there, and report once that it has gone and once that it is back.
+"""Watch whether a server can still be reached. Report once when it has gone, and once when it is
+back.
 
 Reports go to the log, or to the view of a running conversation. This module sends nothing.
 """
@@ -20,12 +21,16 @@ logger = logging.getLogger(__name__)
 EVERY_S = 2.0
 """Seconds between two checks of a server that has gone."""
 LOADING = 503
-"""HTTP status of a server that is there and cannot reply yet."""
+"""HTTP status of a server that runs but cannot reply yet."""
 
 
 async def watch(host: str, ask: Callable[[], Awaitable[None]]) -> None:
-    """Return once the server at `host` is there. If it has gone, report that, and later its return.
-    `ask` raises Trouble if it gets no answer."""
+    """Wait until the server at `host` is there. If it is not there at first, report that, and later
+    its return.
+
+    `ask` sends a request to the server, and raises Trouble if the request fails. A server that
+    refuses the request is there, unless the status is `LOADING`.
+    """
     gone = False
     while (why := await _absent(ask)) is not None:
         if not gone:
@@ -49,7 +54,8 @@ async def _absent(ask: Callable[[], Awaitable[None]]) -> str | None:
 
 @asynccontextmanager
 async def told_to(tell: Callable[[str], None]) -> AsyncGenerator[None]:
-    """Pass all reports to `tell` on this event loop, not to the log, while the context lasts."""
+    """Pass all reports to `tell` while the context lasts, and not to the log. `tell` is called on
+    this event loop."""
     async with BlockingPortal() as portal:
         handler = _ComplaintHandler(partial(portal.start_task_soon, tell))
         logger.addHandler(handler)
@@ -67,6 +73,6 @@ class _ComplaintHandler(logging.Handler):
         self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass the message on. This runs on the thread of the requests."""
+        """Pass the message to `tell`. This is called on the thread of the requests."""
         with suppress(RuntimeError):  # the conversation has just ended
             self._tell(record.getMessage())

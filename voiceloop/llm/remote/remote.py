@@ -1,6 +1,6 @@
-"""Conversations with a language model on any server with OpenAI's chat completions API.
+"""Hold conversations with a language model on any server with OpenAI's chat completions API.
 
-The whole history goes with each request, which the server's prompt cache makes cheap. This module
+Each request contains the whole history; the server's prompt cache makes that cheap. This module
 does not know how requests are sent.
 """
 
@@ -30,8 +30,8 @@ from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
-"""Maximum number of stop strings that are sent to the server. For any further ones, only the reply
-is searched here."""
+"""Maximum number of stop strings that are sent to the server. All stop strings are also searched
+for in the reply here, so those that are not sent work too."""
 
 
 class RemoteConversation(ChatConversation):
@@ -42,15 +42,15 @@ class RemoteConversation(ChatConversation):
         self._server = server
         self._config = config
         self.seed = seed if config.temperature else None
-        """Seed of the sampling; None at temperature 0. A server may ignore it."""
+        """Seed of the sampling; None at temperature 0. The server may ignore it."""
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         """Return True: the server takes care of tool calls."""
         return True
 
     def warm(self) -> None:
-        """Let the server begin a reply of one token. Raises Trouble. If the model spends that token
-        on thinking, that is no error."""
+        """Let the server begin a reply of one token. Raises Trouble, but not if the model spends
+        that token on thinking."""
         self._set_request("Hello there.", 0)
         try:
             self._server.begin(self._request(most=1))
@@ -59,11 +59,11 @@ class RemoteConversation(ChatConversation):
                 raise
 
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        """Request the reply, or the rest of it.
+        """Request `reply`, or the rest of it.
 
-        If the history does not fit, the older half is forgotten, because the next turns need room
-        too. If the model's thoughts used up the tokens, a second request adds tokens for
-        thoughts.
+        If the history does not fit, the older half of it is forgotten and the request is repeated.
+        Half is forgotten because the next turns need room too. If the model's thoughts used up the
+        tokens, the request is repeated with more tokens, for thoughts.
         """
         reply.finished = False
         known, roomy = len(reply.parts), self._thinks
@@ -79,7 +79,7 @@ class RemoteConversation(ChatConversation):
 
     @property
     def _thinks(self) -> bool:
-        """Whether a reply gets additional tokens for thoughts."""
+        """Whether requests allow additional tokens for thoughts."""
         return self._config.thinking == "on" or self._server.manners.thinks
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
@@ -88,7 +88,7 @@ class RemoteConversation(ChatConversation):
         most = reply.words + self._config.max_new_tokens
         with closing(self._server.ask(self._request())) as answer:
             while (pieces := answer.next()) is not None:
-                yield None  # other work goes on, also while the model thinks
+                yield None  # lets other work go on, also while the model thinks
                 for piece in pieces:
                     if isinstance(piece, PromptUsage):
                         self.tokens_read += piece.tokens
@@ -107,7 +107,8 @@ class RemoteConversation(ChatConversation):
         reply.finished, reply.limited = True, incoming.cut
 
     def _note(self, incoming: Incoming) -> None:
-        """Remember how the server's model thinks."""
+        """Store whether the server's model thinks, and whether its replies begin inside a
+        thought."""
         manners = self._server.manners
         manners.thinks = manners.thinks or incoming.thought > 0
         if incoming.lone and not manners.opens_in_thought:
@@ -119,11 +120,11 @@ class RemoteConversation(ChatConversation):
             )
 
     def _request(self, most: int | None = None) -> Message:
-        """Return the request for the next reply. `most` replaces the configured limit of its
-        tokens.
+        """Return the request for the next reply. `most` is the maximum number of its tokens, which
+        replaces the configured limit if given.
 
-        Optional parameters with their default values are left out, because some servers refuse
-        those that they do not know.
+        Optional parameters with default values are left out, because some servers refuse parameters
+        that they do not know.
         """
         config = self._config
         official = self._server.where.host == OPENAI
@@ -174,7 +175,7 @@ class RemoteConversation(ChatConversation):
 def _outputs(
     parts: Sequence[ReplyPart | StreamedCall], reply: ChatReply
 ) -> Iterator[TokenBurst | ToolCall]:
-    """Yield the model's text and its tool calls, including those that it wrote into the text."""
+    """Yield the text and the tool calls in `parts`. Calls in the text count too."""
     for part in parts:
         if isinstance(part, StreamedCall):
             read = written(part.name, part.arguments)
@@ -184,11 +185,11 @@ def _outputs(
 
 
 class RemoteLlm:
-    """A model on a server. It holds many conversations."""
+    """A model on a server: a `voiceloop.engines.Llm`. It holds many conversations."""
 
     fingerprint = ""
-    """Empty: no calibration is kept, since the server may have another model of this name
-    tomorrow."""
+    """Empty, so that no calibration is stored: the server may use the same name for another model
+    later."""
 
     def __init__(self, server: ChatServer, config: LlmConfig) -> None:
         self.name = config.target
@@ -210,15 +211,16 @@ class RemoteLlm:
         return RemoteConversation(self._server, self._config, system, seed)
 
     def warm(self) -> None:
-        """Ask for a reply of one token, so that the server loads the model, and this engine learns
-        which parts of a request it refuses. Raises Trouble."""
+        """Request a reply of one token. Then the server loads the model, and this engine learns
+        which parts of a request the server refuses. Raises Trouble."""
         self.conversation().warm()
 
 
 def openai(config: LlmConfig) -> RemoteLlm:
     """Return the engine that `config` describes.
 
-    Raises ConfigError for settings that exclude each other, and Trouble if there is no server.
+    Raises ConfigError for settings that exclude each other or are missing, and the errors of
+    `ChatServer` and its `look_up`.
     """
     if not config.base_url:
         raise ConfigError("llm.engine is openai, and llm.base_url is not set", USUAL)

@@ -1,8 +1,9 @@
 """Assemble tool calls from the fragments ("crumbs") in which servers stream them.
 
-A crumb says by its id, or else by its index, to which call it belongs. Servers differ: some repeat
-the name in each crumb, give all calls the same index or one call several indexes, send the whole
-call again at the end, or send it in one piece. This module does not interpret arguments.
+The id of a crumb tells to which call it belongs; without an id, its index tells that. Servers
+differ. Some repeat the name in each crumb. Some give all calls the same index, or one call several
+indexes. Some send the whole call again at the end, or send it in one piece. This module does not
+interpret arguments.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any, cast
 from voiceloop.llm.remote.complaints import Garbled
 
 LONGEST_CALLS = 1_048_576
-"""Maximum number of characters in all calls of a reply. More is an error."""
+"""Maximum number of characters in all calls of a reply. More characters are an error."""
 _CRUMB = 16
-"""Number of characters that each crumb counts in addition to its own, so that the limit of
-characters limits the number of crumbs too."""
+"""Number that is added to the number of characters of each crumb. So `LONGEST_CALLS` also limits
+the number of crumbs, even if they are empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,10 @@ class StreamedCall:
     """A complete tool call."""
 
     id: str
-    """The server's id of the call; empty if it has none."""
+    """The server's id of the call; empty if the server gives none."""
     name: str
     arguments: str
-    """Arguments as the model wrote them: JSON, unless it made a mistake."""
+    """Arguments as the model wrote them. They are JSON, unless the model made a mistake."""
 
 
 @dataclass(slots=True)
@@ -45,14 +46,15 @@ class _Call:
 
 
 class ToolCrumbs:
-    """The tool calls of one reply. Raises Garbled for data that is not of calls, or is too long."""
+    """The tool calls of one reply. Raises Garbled for data that is no tool call, and for calls that
+    are too long."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._length = 0
 
     def gather(self, chunk: object) -> None:
-        """Add the crumb or the list of crumbs in a chunk."""
+        """Add the crumb in `chunk`, or the list of crumbs in it."""
         crumbs = cast("list[object]", chunk) if isinstance(chunk, list) else [chunk]
         for crumb in crumbs:
             if isinstance(crumb, dict):
@@ -76,14 +78,14 @@ class ToolCrumbs:
         call = self._call_of(index if isinstance(index, int) else None, call_id, name, arguments)
         call.id = call.id or call_id
         if not call.name or (name != call.name and not call.pieces):
-            call.name += name  # the name may come in crumbs too
+            call.name += name  # the name may be spread over several crumbs
         if _whole(arguments) and _whole(call.arguments):
-            call.pieces = [arguments]  # the server has sent all of it again
+            call.pieces = [arguments]  # the server has sent the whole call again
         elif arguments:
             call.pieces.append(arguments)
 
     def _call_of(self, index: int | None, call_id: str, name: str, arguments: str) -> _Call:
-        """Return the call that a crumb continues, or a new call if it begins one."""
+        """Return the call that a crumb continues, or a new call if the crumb begins one."""
         for call in reversed(self._calls):
             here = index in call.indexes or (index is None and not name)
             same = call_id == call.id or (here and not name) if call_id and call.id else here
@@ -95,7 +97,7 @@ class ToolCrumbs:
 
 
 def _another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
-    """Return whether a crumb begins another call, although it has the id or index of `call`."""
+    """Return whether a crumb begins a new call, although it has the id or the index of `call`."""
     if not name or not call.name:
         return False
     identified = call.id and call_id in ("", call.id)

@@ -1,4 +1,5 @@
-"""Errors of requests to a server of chat completions, each with a one-line message and a hint.
+"""Make the errors of requests to a server of chat completions, each with a one-line message and a
+hint.
 
 At most `QUOTED` characters of a server's message are passed on, and never the key. This module
 sends nothing.
@@ -16,9 +17,10 @@ from voiceloop.llm.remote.address import USUAL, Address
 from voiceloop.llm.remote.complaints import Complaint
 
 AGAIN_S = 0.5
-"""Seconds until a failed request is repeated, unless the server names another time."""
+"""Seconds until a failed request is repeated, unless the server tells another time."""
 PATIENCE_S = 3.0
-"""Longest wait that a busy server may require, in seconds. If it wants more, the request fails."""
+"""Longest wait that a busy server may ask for, in seconds. If it asks for more, the request
+fails."""
 QUOTED = 200
 """Maximum number of characters quoted from a server's message."""
 _TOO_LONG = re.compile(
@@ -30,9 +32,10 @@ _TOO_LONG = re.compile(
     r"|(prompt|input).{0,12}tokens.{0,40}must be (<|at most|less)",
     re.IGNORECASE,
 )
-"""A pattern of messages which say that a history does not fit. It serves all servers."""
+"""A pattern of messages which say that a conversation does not fit into the model's context. It is
+used for all servers."""
 _SPENT = re.compile(r"could not finish|output limit was reached|try again with (a )?higher", re.I)
-"""A pattern of messages about a reply that has used up its tokens."""
+"""A pattern of messages which say that a reply has used up its tokens."""
 
 
 class Trouble(EngineError):
@@ -52,18 +55,18 @@ class Trouble(EngineError):
     ) -> None:
         super().__init__(message, hint)
         self.again_s = again_s
-        """Seconds after which another attempt may help; None if it will not."""
+        """Seconds after which another attempt may help; None if none would help."""
         self.too_long = too_long
-        """Whether the request does not fit into the model's context."""
+        """Whether the conversation does not fit into the model's context."""
         self.lost = lost
         """Whether the server may have gone."""
         self.spent = spent
-        """Whether the reply used up its tokens and contains no text."""
+        """Whether the reply used up its tokens before any text came."""
         self.complaint = complaint
         """The server's error, if an adapted request may help; otherwise None."""
         self.status = status
-        """HTTP status of the response; None without one, or if the error has a more specific
-        meaning."""
+        """HTTP status of the response. None if there was no response, or if the error has a more
+        specific cause."""
 
 
 def unreachable(where: Address, error: Exception) -> Trouble:
@@ -104,7 +107,8 @@ def silent(where: Address, seconds: float) -> Trouble:
 
 
 def no_such_server(where: Address, kind: str) -> Trouble:
-    """Return the error for a server of another kind, whose response has the content type `kind`."""
+    """Return the error for a server that is no server of chat completions. `kind` is the content
+    type of its response."""
     plain = kind.partition(";")[0] or "something else"
     return Trouble(
         f"{where.host} answers with {quoted(where, plain)}, not as a model's server does",
@@ -113,8 +117,8 @@ def no_such_server(where: Address, kind: str) -> Trouble:
 
 
 def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble:
-    """Return the error for a refusal. `status` is the HTTP status; None for a refusal within a
-    reply."""
+    """Return the error for a refusal. `status` is the HTTP status; None if the refusal came within
+    a reply that had begun."""
     why = complaint.said
     host, key = where.host, where.key_name
     if status is not None and 300 <= status < 400:
@@ -154,7 +158,8 @@ def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble
 
 
 def cut_off(tokens: int, *, spent: bool) -> Trouble:
-    """Return the error for a model that thought too long or used up its tokens (`spent`)."""
+    """Return the error for a model that thought for `tokens` tokens. With `spent`, it used up the
+    tokens of its reply; otherwise, it thought longer than is allowed."""
     return Trouble(
         f"the model came to no end: it thought for {tokens} tokens and was cut off",
         "llm.max_thought_tokens is how long it may think, and llm.thinking = off asks it not to",
@@ -163,7 +168,8 @@ def cut_off(tokens: int, *, spent: bool) -> Trouble:
 
 
 def busy(where: Address, after: str, why: str) -> Trouble:
-    """Return the error for a busy server. `after` is its header Retry-After, in seconds."""
+    """Return the error for a busy server. `after` is the value of its header Retry-After, in
+    seconds; it may be empty. `why` is the server's message."""
     seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else None
     wait = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
     return Trouble(
@@ -174,7 +180,8 @@ def busy(where: Address, after: str, why: str) -> Trouble:
 
 
 def quoted(where: Address, text: str) -> str:
-    """Return a server's text on one short line, without the key."""
+    """Return `text`, which a server sent, on one line of at most `QUOTED` characters and without
+    the key."""
     plain = " ".join((text.replace(where.key, "…") if where.key else text).split())
     plain = "".join(char for char in plain if char.isprintable())
     return plain if len(plain) <= QUOTED else f"{plain[:QUOTED]}…"
@@ -185,7 +192,7 @@ def _because(where: Address, why: str) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, its cause, the cause of that, and so on."""
+    """Yield `error`, then its cause, then the cause of that cause, and so on."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
