@@ -61,7 +61,8 @@ STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-d
 SHIPPED = "shipped"
 """The name of the draft that is shipped with voiceloop for the target's family of models."""
 _ROW_COST = {"cpu": 0.06}
-"""The cost of each further row of a target pass, by device; the first row costs 1."""
+"""The cost of each further row of a target pass, by device, relative to the cost of the first
+row."""
 
 
 class SpeculativeLlm:

@@ -58,7 +58,7 @@ class Round:
     recent: tuple[int, int]
     """The last two ids of the sequence."""
     keys: dict[RandomStream, list[int]]
-    """The keys of the random numbers of the next `MOST` + 1 tokens, by their use."""
+    """The keys of the random numbers for the next `MOST` + 1 tokens, by stream."""
 
 
 class Inputs:

@@ -244,8 +244,8 @@ class Ahead(ReplyHook):
         return (yield from most_likely(root, extend, end, count=count, rows=ROWS))
 
     def _answer(self, nodes: Nodes, lines: Sequence[ParallelReply]) -> Generator[None, None, None]:
-        """Choose the first token of each of `lines`, the answers. At the start, the node of a line
-        is that of the last token of the text that it answers."""
+        """Choose the first token of each of `lines`, the answers. Before the call, the node of each
+        line is the last token of the text that the line answers."""
         marks = self._marks
         at_once = max(1, AT_ONCE // len(marks))
         for group in (lines[at : at + at_once] for at in range(0, len(lines), at_once)):

@@ -17,8 +17,8 @@ from voiceloop.schema import suggestion
 
 GROUP = "voiceloop.scorer"
 LONG_WORDS = 40
-"""Maximum number of words of a reply that `concise` does not count as too long: it is heard, not
-read."""
+"""Number of words up to which `concise` does not score a reply lower for its length. A reply should
+be short because it is heard, not read."""
 GRAM = 3
 """Number of successive words that count as a repetition if they occur again. Fewer words may be a
 common phrase."""
@@ -36,7 +36,7 @@ class Candidate:
     logprobs: tuple[float, ...]
     """The log-probability of each token for the target, before penalties and temperature."""
     complete: bool
-    """Whether it is a whole reply; other candidates may end anywhere."""
+    """Whether the candidate is a whole reply. The beginning of a reply may end anywhere."""
 
 
 Scorer = Callable[[Candidate], float]

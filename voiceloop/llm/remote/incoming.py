@@ -26,8 +26,8 @@ class Incoming:
         self.thought = 0
         """Number of thought tokens: an estimate, or the server's count if that is larger."""
         self.lone = False
-        """Whether the end mark of a thought came without a beginning mark. Then the thought was
-        taken for speech."""
+        """Whether the end mark of a thought came without a start mark. Then the thought was taken
+        for speech."""
         self.cut = False
         """Whether the reply was cut off at its token limit."""
         self._stop = stop

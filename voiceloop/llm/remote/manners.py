@@ -21,8 +21,8 @@ tried if the server refuses it."""
 THINKING = ("chat_template_kwargs", "reasoning_effort")
 """Parameters that can ask a model not to think."""
 ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
-"""Parameters that only some servers know. If the message of a refusal names one of them, that is
-the refused parameter: a message would not name it as one that is supported."""
+"""Parameters that only some servers know. If the message of a refusal names one of them, the server
+refuses this parameter. Other parameters may be named because the server supports them."""
 USUAL = (
     *("seed", "frequency_penalty", "presence_penalty", "top_p", "stop", "temperature"),
     *(*LIMITS, "tool_choice", "tools"),

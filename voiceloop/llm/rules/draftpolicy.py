@@ -43,8 +43,8 @@ class DraftPolicy:
     """
 
     FIRST_CLAUSE = 8
-    """The approximate number of tokens in a reply's first clause. Until they are decided, no draft
-    goes beyond them, because the user waits for the first clause."""
+    """The approximate number of tokens in a reply's first clause. Until the first clause is
+    decided, no draft goes beyond its end, because the user waits for it."""
     PROBE = 20
     """Number of rounds without draft tokens after which one draft token is tried, to see whether
     drafting pays by now. If that token adds more time than a round without draft tokens takes, more
@@ -147,8 +147,8 @@ class _Acceptances:
     FIRST = 7.0, 10.0
     """The numbers of accepted and of tested draft tokens that are assumed at the start."""
     HARDLY = 0.01
-    """Minimum probability that all first choices of a tree are accepted. Deeper trees are not
-    tried."""
+    """Minimum probability that the draft's first choices are accepted at all depths of a tree.
+    Trees with a lower probability are not tried."""
     NEXT = 0.3, 0.15, 0.08
     """The acceptance of the second, third and fourth choice that is assumed at the start, as a
     share of the cases in which the first choice is rejected."""

@@ -48,8 +48,8 @@ _FENCED_MAYBE = re.compile(r"(?:`{1,2}|```\w*\s*(?:\[\s*)?(?:\{\s*)?)$")
 """Matches the end of a text that may become the beginning of a code fence with JSON when more text
 follows."""
 _EVIDENT = 4
-"""Minimum number of characters of an incomplete mark at the end of a reply that is silent. A
-shorter one is spoken."""
+"""Minimum length of an incomplete mark at the end of a reply, in characters, from which on it is
+silent. A shorter one is spoken."""
 
 
 @dataclass(frozen=True, slots=True)
