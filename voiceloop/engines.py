@@ -257,7 +257,8 @@ class Conversation(Protocol):
 
     A turn of the user has a number. Calls of `prefill`, `reply` and `revise` with the same number
     are about the same turn: the newest text replaces the earlier ones. A new number closes the
-    exchange before it. If that exchange has no reply, its text and the new text become one turn.
+    exchange before it. If the reply of that exchange was begun and then cut to nothing, its text
+    and the new text become one turn. If no reply was begun, its text is forgotten.
     """
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,9 @@ def test_a_server_that_restarts_is_found_again_and_the_session_goes_on(
     server.stop()
     opened.phase("Not connected")
     expect(page.get_by_role("status")).to_contain_text("The connection is lost. Trying again in")
+    # Once it waits that long, it will not connect by itself before the click.
+    long = re.compile(r"in ([4-9]|1\d) s")
+    expect(page.get_by_role("status")).to_contain_text(long, timeout=30_000, use_inner_text=True)
     with standing_in(resuming, server.port, **TAP) as second:
         page.get_by_role("button", name="Try now").click()
         again = second.client()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -18,7 +19,7 @@ from tests.test_session import CONFIG, RATE
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.config import Config, LlmConfig
 from voiceloop.conversations.continuing import Continuing
-from voiceloop.conversations.keeping import kept
+from voiceloop.conversations.keeping import KeptConversation, ResumedConversation, kept
 from voiceloop.conversations.prompt import past
 from voiceloop.conversations.records import KeptRecord, KeptTurn
 from voiceloop.conversations.store import ConversationStore
@@ -105,6 +106,23 @@ def record(path: Path) -> KeptRecord:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "conversations.sqlite3"
+
+
+def test_the_user_hears_of_a_store_that_fails_and_of_its_return() -> None:
+    told: list[str] = []
+    troubles = ["", "disk is full", "disk is full", "", "it is locked"]
+    states = iter(troubles)
+    conversation = KeptConversation(
+        ResumedConversation(), lambda *_: None, lambda: next(states, troubles[-1]), 0
+    )
+
+    async def follow() -> None:
+        with anyio.move_on_after(1):
+            await conversation.follow(cast(Session, SimpleNamespace(sounding=None)), told.append)
+
+    VirtualClock().run(follow)
+    gone, back = "this conversation is not kept from here on: ", "this conversation is kept again"
+    assert told == [f"{gone}disk is full", back, f"{gone}it is locked"]
 
 
 @settings(max_examples=25, deadline=None)

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.server.serving import until
 from voiceloop.conversations.keeping import kept
 from voiceloop.conversations.records import KeptCall, KeptSummary, KeptTurn
 from voiceloop.conversations.store import (
@@ -217,6 +218,23 @@ def test_a_full_disk_is_told_once_and_the_talk_goes_on(path: Path) -> None:
     writer.close()
     assert "full" in writer.trouble
     ConversationStore(path, pytest.fail).close()  # nothing is damaged
+
+
+def test_what_could_not_be_written_is_written_when_it_can_be(path: Path) -> None:
+    with closing(ConversationStore(path, print)) as other:
+        store = ConversationStore(path, print)
+        number, mine, _ = store.claim("work")
+        store.database.execute("PRAGMA busy_timeout = 10")
+        writer = ConversationWriter(store.database, number, mine)
+        other.database.execute("BEGIN IMMEDIATE")
+        writer.write(turn_statement(number, replace(TURN, number=1), 0))
+        until(lambda: "locked" in writer.trouble)
+        other.database.execute("ROLLBACK")
+        writer.write(turn_statement(number, replace(TURN, number=2), 0))
+        until(lambda: not writer.trouble)
+        writer.close()
+        found = other.record("work")
+        assert [turn.number for turn in found.turns] == [1, 2]
 
 
 HOLD = """

@@ -153,15 +153,20 @@ class KeptConversation:
         self.changed = anyio.Event()
 
     async def follow(self, session: Session, notice: Callable[[str], None]) -> None:
-        """Write how much of each reply was heard, while the reply sounds. Runs until cancelled. At
-        the first trouble with the store, `notice` is called once."""
+        """Write how much of each reply was heard, while the reply sounds. Runs until cancelled.
+        Call `notice` when the store cannot be written any more, and when it can be again."""
         told_of = False
         while True:
             if exchange := session.sounding:
                 self._look(exchange)
-            if not told_of and (trouble := self._trouble()):
-                notice(f"this conversation is not kept from here on: {trouble}")
-                told_of = True
+            trouble = self._trouble()
+            if bool(trouble) is not told_of:
+                notice(
+                    f"this conversation is not kept from here on: {trouble}"
+                    if trouble
+                    else "this conversation is kept again"
+                )
+                told_of = bool(trouble)
             await anyio.sleep(LOOK_S)
 
     def condensed(self, through: int, text: str) -> None:

@@ -30,8 +30,8 @@ class ConversationWriter:
         """Start a thread that writes to `database`. Only this thread may use `database` from now
         on. It writes as long as `holder` has the lease of the conversation."""
         self.trouble = ""
-        """Why writing failed: the first error, or the loss of the lease; empty if nothing has
-        failed. It stays after later writes succeed."""
+        """Why statements wait: the first error since the last write, or the loss of the lease.
+        Empty if nothing waits."""
         self.lost = False
         """Whether another process has taken the lease. If so, nothing is written any more."""
         self._database = database
@@ -112,6 +112,7 @@ class ConversationWriter:
                 execute("ROLLBACK")
             raise
         self._pending.clear()
+        self.trouble = ""
 
     def _checkpoint(self) -> None:
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
