@@ -1,7 +1,7 @@
 """Completion scripts for shells: commands, options, and the words that an option takes.
 
-A script holds all words, so a key press starts no program. If no word fits, the shell completes
-the names of files. zsh runs the bash script.
+A script contains all words. So the shell completes them without starting voiceloop. If no word
+fits, the shell completes the names of files. zsh runs the bash script.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Option(NamedTuple):
 
 
 class CompletionWord(NamedTuple):
-    """The words that may follow one beginning of a command line.
+    """The words that may come next on a command line, after what was typed so far.
 
-    The beginning is empty, the first word of a command of two words, or a whole command.
+    That is nothing, a whole command, or the first word of a command of two words.
     """
 
     meaning: str

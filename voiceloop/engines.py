@@ -11,11 +11,13 @@ work, are used on the event loop. So they may not depend on anything that a step
 device.
 
 Engines register by entry point, the built-in ones too. The group is `voiceloop.vad`,
-`voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The registered object is
-called with the matching section of the configuration, and returns the engine. A recogniser,
-language model or synthesizer may have settings of its own. Then its object has a struct `Options`,
-a subclass of `voiceloop.schema.Object`. The second argument is an instance of it with the user's
-values. The module of an engine may have a function `footprint(config, device)`. It yields a
+`voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The registered object is a
+class or function. It is called with the matching section of the configuration, and returns the
+engine. A recogniser, language model or synthesizer may have settings of its own. Then the
+registered object has an attribute `Options`, a subclass of `voiceloop.schema.Object`, and it is
+called with an instance of `Options` as the second argument.
+
+The module of an engine may have a function `footprint(config, device)`. It yields a
 `voiceloop.memoryplan.MemoryPart` for everything that takes memory on a device of that type, such as
 `cpu`. Engines are imported only when they are chosen.
 """
@@ -257,8 +259,9 @@ class Conversation(Protocol):
 
     A turn of the user has a number. Calls of `prefill`, `reply` and `revise` with the same number
     are about the same turn: the newest text replaces the earlier ones. A new number closes the
-    exchange before it. If the reply of that exchange was begun and then cut to nothing, its text
-    and the new text become one turn. If no reply was begun, its text is forgotten.
+    exchange before it. If the reply of that exchange was begun and then cut to nothing, the
+    user's words in it and the new words become one turn. If no reply was begun, the user's words in
+    it are forgotten.
     """
 
     @property
@@ -293,11 +296,11 @@ class Conversation(Protocol):
         ...
 
     def end_of_turn_probability(self) -> float | None:
-        """Return the probability that the user's turn ends after the newest text.
+        """Return the probability that the user's turn ends after the words that the model has read
+        of it. None if the engine does not know.
 
-        The newest text is the text of the last `prefill`. Once a `reply` has taken its first step,
-        it is the text of that `reply` without its final punctuation. Returns None if the engine
-        does not know.
+        These words are the argument `text` of the last `prefill` or, after the first step of a
+        `reply`, the argument `text` of `reply` without the final punctuation.
         """
         ...
 
@@ -321,10 +324,10 @@ class Conversation(Protocol):
         """Begin replies to what the user may say in `turn`, if it begins with `text`.
 
         Once a reply was heard to its end, `turn` may be the next one, which has not begun yet. A
-        step gives the number of tokens so far; the last steps give the begun replies, the likeliest
-        first. The real reply does not change. It comes sooner if it begins like one of them. Any
-        other call ends this work. Returns None if the engine begins nothing ahead. This is called
-        on the event loop.
+        step gives the number of tokens that were computed so far. The last steps give the begun
+        replies, the likeliest first. The real reply has the same tokens as without this call, but
+        comes sooner if it begins like a begun reply. Any other call ends this work. Returns None if
+        the engine begins nothing ahead. This is called on the event loop.
         """
         ...
 
@@ -401,12 +404,12 @@ class Llm(Protocol):
     """A key that depends on the weights of the model and not on their path. The calibration of the
     model is stored under this key."""
     calibrations: dict[str, Calibration | None]
-    """The calibration of its end probabilities, by language code. None for a language in which they
-    judge ends no better than the last word does. A language without an entry is not calibrated
-    yet."""
+    """The calibration of the end probabilities, by language code. It is None for a language in
+    which rules on the last word find the ends of turns as well as the probabilities do. A language
+    without an entry is not calibrated yet."""
     borrowed: set[str]
-    """Codes of languages that use the calibration of another file of the same model, until this
-    file has its own."""
+    """Codes of languages without a calibration for this model file. They use the calibration of
+    another file of the same model, e.g. of another quantisation."""
     system: str
     """The default system prompt of conversations; empty: none."""
     metered: bool
@@ -517,8 +520,7 @@ class Engines:
     vad_runner: Runner | None = None
     """The runner of the VAD; None if the VAD is so quick that it runs on the event loop."""
     new_vad: Callable[[], Vad] | None = None
-    """A function that loads another VAD, since each conversation needs its own. None means that the
-    configured VAD is loaded."""
+    """Function that makes a VAD for one conversation. None means the configured VAD."""
 
     @property
     def runners(self) -> Sequence[Runner]:
@@ -617,8 +619,8 @@ def check(kind: Kind, name: str, config: object) -> None:
 def load(kind: Kind, name: str, config: object) -> object:
     """Build the engine registered as `name` in group `voiceloop.<kind>`.
 
-    Raises ConfigError for an unknown name and for wrong settings of the engine's own, and any
-    EngineError of the engine.
+    Raises ConfigError if no such engine is registered, or if its `Options` refuse the settings.
+    Raises EngineError if the engine cannot be loaded.
     """
     options = _read_options(kind, name, config, options_of(kind, name))
     return _built(_imported(kind, name), config, options)
@@ -632,7 +634,7 @@ def name_of(make: Callable[..., object]) -> str:
 def build(kind: Kind, make: Callable[..., object], config: object) -> object:
     """Build an engine that a program brings. `make` is its class or function.
 
-    Raises ConfigError for wrong settings of the engine's own, and any EngineError of the engine.
+    Raises ConfigError if its `Options` refuse the settings, and EngineError if it cannot be loaded.
     """
     options = _read_options(kind, name_of(make), config, getattr(make, "Options", None))
     return _built(make, config, options)

@@ -33,9 +33,9 @@ def check_memory(
 ) -> MemoryPlan:
     """Return the memory plan of the language model's device, with the other engines on it.
 
-    `free_on` returns the free bytes of a device. The engines of the kinds in `own` are not counted,
-    since a program brings them. Raises OutOfMemory if the plan does not fit; the hint names a
-    smaller choice. Also raises the errors of `Models.of`.
+    `free_on` returns the free bytes of a device. Engines of the kinds in `own` are not counted:
+    the caller's own classes replace them. Raises OutOfMemory if the plan does not fit; the hint
+    names a smaller choice. Also raises the errors of `Models.of`.
     """
     models = Models.of(config.llm)
     device = models.device
@@ -56,7 +56,7 @@ def check_memory(
 
 
 def _beside(config: Config, device: str, own: Collection[Kind]) -> Iterator[MemoryPart]:
-    """Yield the memory that each configured engine reports for a device of that type."""
+    """Yield the memory that each configured engine takes on a device of type `device`."""
     for kind, name, settings in configured(config):
         footprint = None if kind in own else getattr(module_of(kind, name), "footprint", None)
         if footprint:

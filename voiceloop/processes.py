@@ -14,10 +14,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:
-    """Start processes of multiprocessing within this context with Ctrl-C blocked.
+    """Block Ctrl-C while the caller starts processes of multiprocessing in this context.
 
-    The processes do not get a Ctrl-C even while their Python starts, so the parent has to end them.
-    A Ctrl-C within the context reaches this process when the context ends.
+    The new processes inherit the block, so Ctrl-C does not reach them even while their Python
+    starts. The caller has to end them. A Ctrl-C that the caller gets meanwhile arrives when the
+    context ends.
     """
     if os.name == "nt":
         yield

@@ -1,10 +1,9 @@
 """Reads weights from a model file of CTranslate2. The API of CTranslate2 does not give them out.
 
-The format is private to CTranslate2. This is its version 6, which `ctranslate2.specs.ModelSpec` of
-CTranslate2 3 and 4 writes. For each variable the file has the name, shape, type and values. Then
-come pairs of names: an alias, and the variable that it stands for. A later version of the library
-may write another format, so voiceloop requires a version below 5 of the library. A file of another
-format version is refused.
+The format is private to CTranslate2. The releases 3 and 4 of CTranslate2 write format version 6
+(`ctranslate2.specs.ModelSpec`); files of another format version are refused. A later release may
+write another one, so voiceloop requires a release below 5. For each variable the file has the name,
+shape, type and values. Then come pairs of names: an alias, and the variable that it stands for.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ VERSION = 6
 TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, np.uint16)
 """Types of values; the index of each is its number in the file."""
 BFLOAT16 = 5
-"""Number of the type bfloat16, the upper half of a float32, which numpy lacks."""
+"""Number of the type bfloat16. numpy does not have it; it is the upper half of a float32."""
 SCALE = "_scale"
 """Suffix of the names of scales: the weight NAME has the scale NAME_scale. Integer weights are
 stored multiplied by their scale. A scale is one number for all rows, or one number for each row."""

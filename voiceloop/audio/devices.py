@@ -25,8 +25,8 @@ Pace = Literal["realtime", "max"]
 """Speed of audio: real time, or the highest speed of the machine."""
 
 AHEAD_S = 0.06
-"""Seconds of audio that a speaker is handed before they sound. `cut` takes them back, so they delay
-nothing."""
+"""Seconds of audio that are written to a speaker ahead of the sound. `cut` discards them, so an
+interrupted reply stops at once."""
 SILENT_S = 4.0
 """If the microphone gives only silence in its first `SILENT_S` seconds, `Centred` reports it."""
 OFF = 4 / 32768
@@ -129,7 +129,7 @@ class PacedSpeaker:
     """
 
     ahead_s = AHEAD_S
-    """Seconds of audio that the speaker is handed before they sound."""
+    """Seconds of audio that are written to the speaker ahead of the sound."""
 
     def __init__(self, rate: int, *, pace: Pace = "realtime") -> None:
         self.rate = rate
@@ -143,8 +143,8 @@ class PacedSpeaker:
 
     @property
     def _end(self) -> float:
-        """Time at which the present stretch of sound ends without the lag, in seconds of the loop's
-        clock."""
+        """Time at which the present stretch of sound would end if there were no lag, in seconds of
+        the loop's clock."""
         return self._since + self._count / self.rate
 
     def due(self) -> float:
@@ -202,8 +202,8 @@ class PacedMicrophone:
 
     @property
     def finished(self) -> bool:
-        """True once the recording has been read to its end. Only silence follows the frame with its
-        last sample."""
+        """True once the whole recording has been read. After its last frame come only frames of
+        silence."""
         return self._finished
 
     def hold(self) -> None:
@@ -268,5 +268,5 @@ class FileMicrophone(PacedMicrophone):
 
     @property
     def info(self) -> AudioInfo:
-        """Properties of the file; `warning` is complete once `finished` is true."""
+        """Properties of the file. `AudioInfo.warning` may change until `finished` is true."""
         return self._file.info

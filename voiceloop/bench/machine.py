@@ -43,7 +43,7 @@ def surroundings() -> dict[str, object]:
 
 
 def engines(config: Config) -> dict[str, object]:
-    """Return the names of the configured engines, and the longest reply in tokens."""
+    """Return the names of the configured engines, and the limit of tokens for a reply."""
     return {
         "asr": f"{config.asr.engine} {config.asr.model}",
         "target": config.llm.target,

@@ -52,14 +52,15 @@ class ConversationState:
     """Number of turns so far, continuations of earlier turns included. It is the id of the newest
     turn."""
     numbered: int = 0
-    """Number of turns so far, without continuations. It is the number of the newest turn."""
+    """Number of the newest turn. Turns are numbered from 1; a continuation has the number of the
+    turn that it continues."""
     last_answered: int | None = None
     """Id of the turn to which a reply was begun last; None if there was no reply."""
 
     listening: int | None = None
     """Id of the turn of the user that is being heard; None between turns."""
     heard_to: int = 0
-    """Index in the stream of the sample after the last one heard."""
+    """Number of samples heard so far: the index of the next one."""
     silence: SilenceLasts | None = None
     """Newest report of the present silence in the turn that is being heard; None if there is no
     silence, and once the turn has been ended."""
@@ -97,8 +98,8 @@ class ConversationState:
 
     @property
     def contested(self) -> bool:
-        """Whether the contest of any turn is not over. While there is one, decisions depend on how
-        much of the reply has been played."""
+        """Whether the user and a reply contest the floor now. As long as this is so, decisions
+        depend on how much of the reply has been played."""
         contests = (turn.contest for turn in self.turns)
         return any(contest and not contest.over for contest in contests)
 
@@ -115,8 +116,9 @@ class ConversationState:
     def add(self, number: int, language: Language, **known: Any) -> Turn:
         """Begin a turn, with the fields `known`, and return it.
 
-        The new turn goes after all others. But a turn in which the user says nothing goes before
-        the first turn that nobody has requested to answer, because it must not wait for that turn.
+        The new turn goes to the end of the queue. There is one exception: turns whose reply was not
+        requested yet may wait for ever. A turn in which the user says nothing goes before the first
+        of them.
         """
         turn, turns = Turn(self.begun + 1, number, language, **known), self.turns
         waiting = [at for at, other in enumerate(turns) if not other.request.made]

@@ -36,8 +36,8 @@ def commit(state: ConversationState, turn_id: int) -> None:
 
 
 def doubt(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
-    """Delay the guess if the user will probably go on, by the end probability in `report`. The
-    model reports it when it has read the words and begins the reply."""
+    """Delay the guess if the end probability in `report` says that the user will probably go on.
+    The language model sends this report after it has read the words, before it replies."""
     words, policy = bare(report.text), policy_for(state, turn)
     if not turn.ended and policy.unread(turn, words):
         take_probability(state, turn, report)

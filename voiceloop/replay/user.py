@@ -40,8 +40,8 @@ class Piece:
     """A word; empty for another sound, such as a cough; None for silence."""
     seconds: float
     misheard: str | None = None
-    """Word that partial decodes give instead while the voice goes on; empty: they miss the word;
-    None: they give the word itself."""
+    """Word that partial decodes return in place of `text` while the voice goes on. If it is empty,
+    they leave the word out. If it is None, they return `text`."""
 
 
 class Lexicon:
@@ -87,8 +87,8 @@ class Lexicon:
 
 After = Literal["speech", "sound", "reply"]
 ALL = 0
-"""Turn number of the moments of `Watch` that are not about one turn: a sound of any turn, or the
-end of all turns."""
+"""Number that `Watch` uses in place of a turn's number: in the moment when any turn sounds, and in
+the moment when all turns are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,11 @@ class TimedSound:
     """Event that the sound follows. `speech`: the end of the previous sound; `sound`: the first
     sound of a reply; `reply`: the end of `turn`, or of all turns."""
     delay_s: float = 0.0
-    """Seconds from the event to the sound. After `speech` the stream's clock counts them, otherwise
-    the event loop's."""
+    """Seconds from the event to the sound, in time of the stream if the event is `speech`, else in
+    time of the event loop."""
     turn: int | None = None
-    """Turn of the event. None: the sound of any turn, or the end of all turns, after the previous
-    sound."""
+    """Turn whose `sound` or `reply` is waited for. If it is None, the user waits until any turn
+    sounds, or until all turns are over. Only what comes after the user's previous sound counts."""
 
 
 class StreamClock:
@@ -168,8 +168,9 @@ class Watch:
         self.active_at = 0.0
         """Time of the last event, or of the microphone's last start or release."""
         self._moments: list[tuple[str, int, float]] = []
-        """Kind, turn or `ALL`, and time: `sound` for each clause that began to sound, `reply` for
-        each end of a turn or of all turns."""
+        """Past events as tuples (kind, number, time). The kind is `sound` when a clause begins to
+        sound, and `reply` when a turn or the last of all turns is over. The number is the turn's
+        number or `ALL`."""
         self._live: set[int] = set()
         """Turns that have shown something and are not over."""
 
@@ -188,8 +189,8 @@ class Watch:
                 self._live.add(event.turn)
 
     def moment(self, say: TimedSound, since: float) -> float | None:
-        """Return when the event that `say` follows first happened; None if it has not. If `say`
-        names no turn, only events from `since` on count."""
+        """Return the time of the first event that `say` waits for; None if there was none yet. If
+        `say` names no turn, only events from the time `since` on count."""
         first: float | None = None
         for what, turn, at in reversed(self._moments):
             if say.turn is None and at < since:

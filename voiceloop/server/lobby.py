@@ -109,7 +109,8 @@ class SessionRegistry:
     ) -> None:
         """`turn_over` is called when a turn of any session ends. Clients on this machine may choose
         among the language-model servers of `offers` and among the kept `conversations`; None means
-        that nothing is offered. The server's own assistant may call the tools in `toolbox`."""
+        that nothing is offered. The replies of the server may call the tools in
+        `toolbox`, besides those of the client."""
         self.new_id = maker(SystemRandom())
         self.turn_over = turn_over
         self.offers = offers
@@ -144,8 +145,8 @@ class SessionRegistry:
     # ---- places
 
     async def admit(self, key: str | None, *, beside: bool = False) -> Ticket | Refusal:
-        """Give a place to a client until it leaves, or refuse it. `key` is the id of its API key;
-        `beside` means that it is the server's own page, opened on this machine."""
+        """Give a place to a client until it leaves, or refuse the client. `key` is the id of its
+        API key. `beside` is True if the client is the server's own page on the server's machine."""
         admitted = self._admission.admit(key, beside=beside)
         if isinstance(admitted, Ticket):
             room = True
@@ -399,8 +400,8 @@ class SessionRegistry:
 
     async def use(self, server: str) -> LlmServerUsed:
         """Let the language-model server with the id `server` reply in all sessions that begin or
-        are resumed from now on. Raises ConfigError if it is not offered, and what loading its model
-        raises."""
+        are resumed from now on. Raises ConfigError if it is not offered. Raises the errors of
+        loading its model."""
         assert self.offers is not None, "whoever knows of a server was offered it"
         llm, self._config, used = await self.offers.take(server)
         self._engines = replace(self._engines, llm=llm)

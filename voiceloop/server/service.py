@@ -46,14 +46,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GOING = "the server is going down"
-"""Reason that clients get when they are refused, or their connections closed, because the server
-ends."""
+"""Reason for refusing a client, or for closing its connection, when the server ends."""
 CLOSING_S = 10.0
-"""Maximum seconds for which the end of the server waits until all connections are closed."""
+"""Maximum seconds to wait for the connections to close when the server ends."""
 
 
 class Socket(Transport, Protocol):
-    """A transport that can find out that its client has gone without closing the connection."""
+    """A transport that notices when its client is gone and has not closed the connection."""
 
     async def vanished(self, ping_s: float) -> None:
         """Wait until the client has given no sign of life for `ping_s` seconds after a ping."""
@@ -82,8 +81,10 @@ class Service:
         servers: Mapping[str, McpServer] | None = None,
         conversations: OfferedConversations | None = None,
     ) -> None:
-        """`open` enters `models` on a worker thread. At its end it leaves `models` and closes
-        `store`. With `record`, sessions are recorded in that folder. With `calibrates`, the
+        """Keep the arguments. `open` enters the context manager `models` on a worker thread.
+
+        When the server ends, `models` is exited and `store` is closed. With `record`, sessions are
+        recorded in that folder. With `calibrates`, the
         language model is calibrated in idle time. The server's own assistant may call the tools in
         `toolbox` and those of the MCP `servers`. `conversations` are offered to clients on this
         machine."""

@@ -6,8 +6,11 @@ from voiceloop.config import TtsConfig
 
 
 def check_voice(config: TtsConfig) -> None:
-    """Raise ConfigError for a voice that espeak, Piper or Kokoro does not have, and the errors that
-    loading would raise for its files. Other engines know their voices only once they are loaded."""
+    """Check the configured voice of espeak, Piper or Kokoro without loading the engine.
+
+    Raises ConfigError if the engine does not have the voice. Raises the errors of loading if a file
+    of the voice is missing or damaged. Other engines know their voices only once they are loaded.
+    """
     match config.engine:
         case "espeak":
             from voiceloop.tts.espeak import espeak

@@ -20,8 +20,8 @@ async def clauses(
     """Yield the clauses of one reply, to be spoken in `language`. Each comes when it can safely be
     cut. The last one has `last` set.
 
-    Items that are not bursts are passed on. All text before such an item is cut off first, because
-    the next text may take long to come.
+    Items that are not bursts are passed on. Before such an item, the rest of the text is yielded
+    as a clause, because the next text may take long to come.
     """
     cutter: ClauseCutter | None = None
     async for burst in bursts:

@@ -6,9 +6,9 @@ Each stage takes its input from the stage before it, through a bounded stream if
 same time. No stage knows which one comes after it. Reports to the core leave after the cut, and the
 core handles each before thinking goes on.
 
-A reply may begin on the guess that the user has finished. Until its gate opens nothing of it
-leaves: it is not shown, the player stays silent, tools wait, and thinking pauses after the first
-clause. Others decide whether the guess was right.
+A reply may begin on the guess that the user has finished. Before its gate opens, nothing is shown
+or played, tools wait, and thinking pauses after the first clause. Others decide whether the guess
+was right.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Reply:
         self._recorder = recorder
         self._resources = resources
         self._head_start_s = 0.0
-        """Seconds of head start for the voice; 0 if stages do not overlap, or if a slow voice needs
-        a lead."""
+        """Maximum seconds for which thinking pauses while the voice makes its first sound. 0 if
+        stages do not overlap, or if audio must be queued before a slow voice plays."""
 
     def begin(self) -> None:
         """Make this reply the player's current reply. It sounds once the gate opens."""
@@ -212,7 +212,7 @@ class Reply:
             yield burst
 
     def _read(self, begun: float) -> inputs.Read:
-        """Return the report that the model has read the words that the reply answers."""
+        """Return the report for the core that the language model has read the user's words."""
         found, request = self._resources.observer.standing, self.asked
         return inputs.Read(
             request.turn, request.text, found.end_probability, begun, found.exchanges

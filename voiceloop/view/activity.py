@@ -12,8 +12,8 @@ ASKING = "asking a tool"
 SPEAKING = "speaking"
 PAUSED = "paused"
 MOST_TELLING = (PAUSED, SPEAKING, ASKING, THINKING, HEARING)
-"""The states of turns. If turns are in different states, the first of these states in this list is
-shown."""
+"""The states of turns, by precedence. If several turns are not over, only the state that comes
+first in this list is shown."""
 
 
 class Activity:

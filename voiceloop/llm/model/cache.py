@@ -108,8 +108,8 @@ class KvCache:
         self.length = min(self.length, length)
 
     def keep(self, start: int, rows: Sequence[int]) -> None:
-        """Keep all rows before `start`. Of the rows from `start` on, keep only those at the offsets
-        `rows` from `start`, and close the gaps. The offsets ascend."""
+        """Keep all rows before `start`, and the rows `start + n` for each n in `rows`, which
+        ascends. Forget all other rows, and close the gaps."""
         moved = next((at for at, row in enumerate(rows) if row != at), len(rows))
         self.length = start + len(rows)
         if moved == len(rows):

@@ -74,19 +74,19 @@ class Decoder(CausalModel, Protocol):
     """A model that also computes trees of tokens, and passes of fixed shapes."""
 
     attends_bucket: bool
-    """True if a pass of fixed shape attends to its whole bucket of rows, with a mask; False if a
-    kernel reads only the rows that are in use."""
+    """True if a pass of fixed shape attends to all rows of a slot up to its fixed limit, with a
+    mask. False if a kernel reads only the rows that are in use."""
 
     def forward_tree(self, ids: Tensor, cache: KvCache, tree: Tree, keep: int) -> Tensor:
-        """Compute `ids` like `forward`; the last of them are nodes of `tree`. The last rows of the
-        cache may be earlier nodes of the tree."""
+        """Compute `ids` like `forward`. The ids at the end are nodes of `tree`. Earlier nodes of
+        the same tree may already be the last rows of the cache."""
         ...
 
     def forward_at(self, ids: Tensor, place: SlotPosition, keep: int) -> Tensor:
         """Compute `ids` like `forward`, but write at `place` in a slot. The pass can be captured.
 
         Shapes depend only on `len(ids)`, `keep` and `place.reach`. Nothing is read back from the
-        device, and the length of no cache changes.
+        device. `KvCache.length` stays as it is.
         """
         ...
 
@@ -319,7 +319,8 @@ class _LayerBuilder:
     """
 
     def __init__(self, model: Checkpoint, how: Quantize, rotary_sights: Sequence[Sight]) -> None:
-        """`rotary_sights` are the different sights with rotary positions, each once."""
+        """`rotary_sights` are all different `Sight` objects of the layers that have rotary
+        positions."""
         self._model = model
         self._rotary_sights = rotary_sights
         self._how: Quantize = how

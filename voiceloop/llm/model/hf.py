@@ -219,8 +219,8 @@ class TransformersDecoder:
     def _seen(
         self, positions: Tensor, places: Tensor, apart: Tensor | None = None
     ) -> dict[str, Any]:
-        """Return the keyword arguments of the model for positions and masks. The parameters mean
-        the same as in `hidden`."""
+        """Return the keyword arguments of the model for positions and masks. The parameters are
+        those of the method `hidden`."""
         masks = {kind: self._mask(kind, positions, places, apart) for kind in self._kinds}
         # If all layers are of one kind, transformers takes their mask, not a dict of masks.
         mask = masks if len(masks) > 1 else next(iter(masks.values()))
