@@ -95,7 +95,7 @@ class AsrConfig(Object, frozen=True):
 class LlmConfig(Object, frozen=True):
     """The language model that replies.
 
-    Each field is a setting.
+    Its fields are settings.
     """
 
     engine: str = "speculative"
@@ -239,7 +239,7 @@ class TtsConfig(Object, frozen=True):
 class TurnConfig(Object, frozen=True):
     """The rules by which a turn of the user begins and ends.
 
-    Each field is a setting.
+    Its fields are settings.
     """
 
     threshold: Fraction = 0.5
@@ -300,7 +300,7 @@ class WakeConfig(Object, frozen=True):
 class ServerConfig(Object, frozen=True):
     """The limits that `voiceloop serve` sets for its clients.
 
-    Each field is a setting.
+    Its fields are settings.
     """
 
     max_sessions: Positive = 4

@@ -85,7 +85,7 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The description of a model as one source offers it."""
+    """The description of a model as one source offers it. Its fields are shown to the user."""
 
     name: str
     title: str

@@ -54,8 +54,8 @@ MOST_HELD = 500
 class KeptConversation:
     """A kept conversation that is open.
 
-    It holds the history with which the conversation continues, and knows which parts of the present
-    turn are written.
+    Some of its attributes are the history with which the conversation continues. The others say
+    which parts of the present turn are written.
     """
 
     def __init__(

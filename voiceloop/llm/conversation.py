@@ -58,7 +58,8 @@ class _TurnRequest:
 
 @dataclass(slots=True)
 class _ReplyState:
-    """The reply to the user's last turn, so far. "The ids" are those of the conversation."""
+    """The reply to the user's last turn, so far. Its fields say where it is in the conversation's
+    ids, which "the ids" below means, and what was heard of it."""
 
     turn: int
     request_end: int
@@ -92,7 +93,10 @@ class _ReplyState:
 
 
 class SpeculativeConversation:
-    """A conversation whose replies are decoded speculatively."""
+    """A conversation whose replies are decoded speculatively.
+
+    Some of its attributes belong to the dialogue, the others to the work of the two models.
+    """
 
     def __init__(
         self,

@@ -53,8 +53,8 @@ class ModelContext(NamedTuple):
 class Dialogue:
     """The conversation of one client: its models, settings, items and skills.
 
-    A dialogue outlives a connection: the client's next connection continues it. The state of a
-    single connection is in `ClientSession`.
+    A dialogue outlives a connection: the client's next connection continues it, so its attributes
+    are all that has to last. The state of a single connection is in `ClientSession`.
     """
 
     def __init__(

@@ -173,7 +173,8 @@ class LeanDecoder:
     """Runs Llama, Qwen2, Qwen3, Mistral, SmolLM3 and Gemma 3.
 
     These models have RMSNorm, rotary positions in all or most layers, grouped-query attention, and
-    SwiGLU or GeGLU. Some have sliding windows, or norms after attention and MLP.
+    SwiGLU or GeGLU. Some have sliding windows, or norms after attention and MLP. The public
+    attributes are those of the protocol `Decoder`.
     """
 
     def __init__(

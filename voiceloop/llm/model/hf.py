@@ -137,7 +137,8 @@ class TransformersDecoder:
     method.
 
     Layers may have a sliding window. The masks of transformers hide the rows before the window, but
-    the cache keeps these rows, because a rollback may uncover them.
+    the cache keeps these rows, because a rollback may uncover them. The public attributes are those
+    of the protocol `Decoder`.
     """
 
     def __init__(
