@@ -10,7 +10,7 @@ import pytest
 
 from lab.echo.room import SCENES, SILENT, Room, RoomCard, Scene
 from tests.test_echo import SCENE, speech
-from voiceloop.audio.checkup import CHIME_S, QUIET_S, Checkup, chime, examine
+from voiceloop.audio.checkup import QUIET_S, SWEEP_S, Checkup, examine, sweep
 from voiceloop.audio.echo.trial import Duplex
 from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.audio.lasting import Soundcard
@@ -18,13 +18,13 @@ from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.virtual
 
-SPOKEN = QUIET_S + CHIME_S + 1.5
+SPOKEN = QUIET_S + SWEEP_S + 1.5
 
 
 async def tried(scene: Scene, voice: Pcm, *, gap: bool = False) -> Checkup:
     """What is found in a room where the user says `voice` when asked to. With `gap`, the speaker
     then runs out of samples."""
-    card, told = RoomCard(Room(scene, chime(SPEECH_RATE))), list[str]()
+    card, told = RoomCard(Room(scene, sweep(SPEECH_RATE))), list[str]()
 
     async def speak() -> None:
         await anyio.sleep(SPOKEN)
@@ -52,7 +52,7 @@ async def test_an_echo_is_measured_and_can_be_removed(scene: Scene) -> None:
     assert "you can interrupt it" in speaker
 
 
-async def test_a_gap_after_the_chime_changes_nothing() -> None:
+async def test_a_gap_after_the_sweep_changes_nothing() -> None:
     found = await tried(SCENES[0], speech(2), gap=True)
     assert (found.duplex, found.gaps) == (Duplex.FULL, False)
     assert found.delay_ms is not None

@@ -306,7 +306,7 @@ class Session:
         """
         now = anyio.current_time()
         if self._state.contested or isinstance(report, inputs.Detected):
-            self._core(self._state, self._played(), now)
+            self._core(self._state, self._played(), now)  # this requests nothing
         requested = self._core(self._state, report, now)
         for turn, work in self._work.items():
             work.known = self._state.turn(turn)

@@ -21,9 +21,9 @@ class Understood:
         self._agreement = LocalAgreement()
         self._frozen: tuple[Word, ...] = ()
         """Frozen words, spelt as when they were committed."""
-        self._settled: tuple[Word, ...] = ()
+        self._latest: tuple[Word, ...] = ()
         """Frozen words, spelt as in the last decode of their audio."""
-        self._unsettled: tuple[Word, ...] = ()
+        self._latest_rest: tuple[Word, ...] = ()
         """Words of the hypothesis that `freeze` cut, from the cut on. They are valid until the next
         decode."""
         self._within_sentence = False
@@ -45,7 +45,7 @@ class Understood:
         """Return all words of the turn as in the newest decodes. These may spell and punctuate
         committed words differently. `hypothesis` holds the words of the newest decode. It is None
         if there was no decode since words were last frozen."""
-        return self._settled + tuple(self._unsettled if hypothesis is None else hypothesis)
+        return self._latest + tuple(self._latest_rest if hypothesis is None else hypothesis)
 
     def fitted(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """Return `words`. If they continue a frozen sentence, the first word loses its capital."""
@@ -72,16 +72,16 @@ class Understood:
         alone. `ends` says whether the last sentence is over; otherwise later audio may continue
         it."""
         self._frozen += self._agreement.commit(len(hypothesis)).committed
-        self._settled += tuple(hypothesis)
-        self._agreement, self._unsettled = LocalAgreement(), ()
-        last = "." if ends or not self._settled else self._settled[-1].text
+        self._latest += tuple(hypothesis)
+        self._agreement, self._latest_rest = LocalAgreement(), ()
+        last = "." if ends or not self._latest else self._latest[-1].text
         self._within_sentence = not last.endswith((".", "?", "!"))
 
     def freeze(self, hypothesis: Sequence[Word], cut: int) -> None:
         """Freeze the first `cut` words of `hypothesis`, which must be the newest one."""
         self._frozen += self._agreement.freeze(cut)
-        self._settled += tuple(hypothesis[:cut])
-        self._unsettled = tuple(hypothesis[cut:])
+        self._latest += tuple(hypothesis[:cut])
+        self._latest_rest = tuple(hypothesis[cut:])
         self._within_sentence = False
 
     def _split(self, split: DividedWords) -> DividedWords:

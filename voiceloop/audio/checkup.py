@@ -1,6 +1,6 @@
 """Checks a microphone and a speaker: records silence, the echo of a test sound, and a voice.
 
-The test sound is called chime here; it is not the chime of the wake word. `examine` plays the chime
+The test sound is called chime here; it is not the sweep of the wake word. `examine` plays the sweep
 and records. `Checkup` judges the recordings, in texts for the user.
 """
 
@@ -22,13 +22,13 @@ from voiceloop.audio.lasting import Soundcard
 from voiceloop.audio.recorded import RecordedMicrophone
 from voiceloop.types import AudioFrame, Pcm
 
-QUIET_S, CHIME_S, SPEAK_S = 1.5, 3.0, 4.0
-"""Seconds that are recorded of silence, of the chime, and of the user's voice."""
-CHIME_DBFS = -20.0
+QUIET_S, SWEEP_S, SPEAK_S = 1.5, 3.0, 4.0
+"""Seconds that are recorded of silence, of the sweep, and of the user's voice."""
+SWEEP_DBFS = -20.0
 LOWEST_HZ, OCTAVES, STEP, GLIDE_S = 180.0, 2.0, 1.12, 0.5
-"""The chime is a tone with many harmonics that glides up by `OCTAVES` octaves in `GLIDE_S` seconds,
+"""The sweep is a tone with many harmonics that glides up by `OCTAVES` octaves in `GLIDE_S` seconds,
 several times. The first glide begins at `LOWEST_HZ` hertz, and each later one higher by the factor
-`STEP`. So no part of the chime repeats another, and the delay of its echo is clear."""
+`STEP`. So no part of the sweep repeats another, and the delay of its echo is clear."""
 CLIPPED = 0.98
 """Amplitude from which a sample counts as clipped."""
 MOST_CLIPPED = 0.001
@@ -42,9 +42,9 @@ AUDIBLE_DB = 6.0
 none."""
 
 
-def chime(rate: int) -> Pcm:
-    """Return the chime at `rate` hertz."""
-    count = round(CHIME_S / GLIDE_S)
+def sweep(rate: int) -> Pcm:
+    """Return the sweep at `rate` hertz."""
+    count = round(SWEEP_S / GLIDE_S)
     return np.concatenate([_glide(LOWEST_HZ * STEP**number, rate) for number in range(count)])
 
 
@@ -54,7 +54,7 @@ def _glide(lowest: float, rate: int) -> Pcm:
     phase = lowest * GLIDE_S * (2 ** (OCTAVES * share) - 1) / (OCTAVES * np.log(2))
     tones = [np.sin(2 * np.pi * number * phase) / number for number in range(1, 9)]
     glide = np.sum(tones, axis=0).astype(np.float32)
-    gain = np.full(len(glide), 10 ** ((CHIME_DBFS - dbfs(glide)) / 20), np.float32)
+    gain = np.full(len(glide), 10 ** ((SWEEP_DBFS - dbfs(glide)) / 20), np.float32)
     edge = samples(20, rate)
     return fade_out(fade_in(gain * glide, edge), edge)
 
@@ -66,16 +66,16 @@ class Checkup:
     quiet: Pcm
     """Recording while nobody spoke and nothing sounded."""
     echo: Pcm
-    """Recording while the chime sounded."""
+    """Recording while the sweep sounded."""
     voice: Pcm
     """Recording while the user spoke."""
     duplex: Duplex
-    """Whether the echo of the chime was removed."""
+    """Whether the echo of the sweep was removed."""
     delay_ms: float | None
     """Milliseconds by which the echo came later than the devices' times say; negative if it came
     earlier. None if no echo was found."""
     gaps: bool = False
-    """Whether a device lost samples while the chime sounded."""
+    """Whether a device lost samples while the sweep sounded."""
 
     def findings(self) -> Iterator[str]:
         """Yield the findings as texts for the user, one line each."""
@@ -118,7 +118,7 @@ def _loudest(pcm: Pcm) -> float:
 async def examine(
     card: Soundcard, say: Callable[[str], None], meter: Callable[[float], None]
 ) -> Checkup:
-    """Play the chime and record, for about ten seconds in all. Call `say` with instructions for the
+    """Play the sweep and record, for about ten seconds in all. Call `say` with instructions for the
     user, and `meter` with the level of each frame in dBFS. Raises DeviceError if a device is
     lost."""
     heard = list[Pcm]()
@@ -140,7 +140,7 @@ async def examine(
             return np.concatenate(heard)
 
         async def play() -> None:
-            for block in np.array_split(chime(card.speaker.rate), 100):
+            for block in np.array_split(sweep(card.speaker.rate), 100):
                 await card.speaker.room()
                 card.speaker.write(block)
 
@@ -149,7 +149,7 @@ async def examine(
         say("a sound is played")
         tasks.start_soon(play)
         unbroken = card.microphone.stretch, card.speaker.stretch
-        echo = await listen(CHIME_S)
+        echo = await listen(SWEEP_S)
         await listen(1.0)
         gaps = (card.microphone.stretch, card.speaker.stretch) != unbroken
         # Read both now: after a later gap the canceller would begin anew.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import msgspec
@@ -51,6 +52,16 @@ MOST_HELD = 500
 """Maximum number of turns that are held in memory."""
 
 
+class _Sounding(NamedTuple):
+    """A turn whose reply sounds."""
+
+    turn_id: int
+    turn: KeptTurn
+    """The turn as it was written last."""
+    chars: int
+    """Number of characters of the reply that were heard."""
+
+
 class KeptConversation:
     """A kept conversation that is open.
 
@@ -85,9 +96,8 @@ class KeptConversation:
         self._facts: Sequence[Fact] = resumed.facts
         self._skills: Skills | None = None
         self._toolbox = NO_TOOLS
-        self._open: tuple[int, KeptTurn, int] | None = None
-        """The turn that sounds now; None if there is none. The entries are its id, the turn as it
-        was written last, and the number of characters that were heard."""
+        self._sounding: _Sounding | None = None
+        """The turn that sounds now; None if there is none."""
 
     # ---- beginning
 
@@ -145,7 +155,7 @@ class KeptConversation:
         turn = replace(turn, ended=now(), outcome=exchange.outcome)
         turn = replace(turn, heard=exchange.heard, kept=exchange.kept)
         self._write(turn_statement(self._number, turn, len(exchange.heard)))
-        self._open = None
+        self._sounding = None
         self._next = turn.number + 1
         self.turns.append(turn)
         self._note_skills()
@@ -193,24 +203,24 @@ class KeptConversation:
 
     def _look(self, exchange: SpokenExchange) -> None:
         turn, chars = self._turn(exchange), len(exchange.heard)
-        known = self._open
-        if known is None or known[1].replied != turn.replied or known[1].calls != turn.calls:
+        known = self._sounding
+        if known is None or (known.turn.replied, known.turn.calls) != (turn.replied, turn.calls):
             self._write(turn_statement(self._number, turn, chars))
-            if known is None or known[0] != exchange.turn:
+            if known is None or known.turn_id != exchange.turn:
                 self._note_skills()
-        elif (known[1].words, known[2]) != (turn.words, chars):
+        elif (known.turn.words, known.chars) != (turn.words, chars):
             self._write(heard_statement(self._number, turn.number, turn.words, chars))
         else:
             return
-        self._open = exchange.turn, turn, chars
+        self._sounding = _Sounding(exchange.turn, turn, chars)
 
     def _turn(self, exchange: SpokenExchange) -> KeptTurn:
         """Return the exchange as a turn of the store. Its `ended`, `outcome`, `heard` and `kept`
         are not set."""
-        known = self._open
+        known = self._sounding
         at, number = now(), self._next
-        if known is not None and known[0] == exchange.turn:
-            at, number = known[1].at, known[1].number
+        if known is not None and known.turn_id == exchange.turn:
+            at, number = known.turn.at, known.turn.number
         calls = (
             KeptCall(call.name, dict(call.arguments), result) for call, result in exchange.calls
         )

@@ -151,9 +151,9 @@ def _reply(state: ConversationState, turn_id: int, text: str, *, ahead: bool = F
     assert turn is not None, "it is not over"
     # A doubted reply got no further than a step, so it is no use as a draft.
     revises = turn.reply is not None and not turn.reply.doubted
-    guesses = turn.guesses - (turn.words.final is None)
+    left = turn.guesses - 1 if turn.words.final is None else turn.guesses
     reply = Attempt(text, ahead)
-    state.change(turn_id, phase=Phase.GUESSING, reply=reply, guesses=guesses)
+    state.change(turn_id, phase=Phase.GUESSING, reply=reply, guesses=left)
     state.last_answered = turn_id
     options, spoken = state.options(turn_id), turn.language.code
     _work(

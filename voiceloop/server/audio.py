@@ -40,7 +40,7 @@ PIECE_MS = 20
 """Length in ms of the pieces into which waiting audio is cut. It is the usual length of a client's
 message; more and shorter pieces would cost more work."""
 
-Mark = Callable[[], None]
+Callback = Callable[[], None]
 """A function that is called once all audio before it in the queue is heard."""
 
 
@@ -53,7 +53,7 @@ class SocketMicrophone:
     def __init__(self, heard: Callable[[int], None] = lambda position: None) -> None:
         """`heard` is called after each frame with the number of samples at 16 kHz up to its end."""
         self._heard = heard
-        self._line: deque[Pcm | Mark] = deque()
+        self._line: deque[Pcm | Callback] = deque()
         self._waiting = 0
         """Length of the audio that has not been heard yet, in samples at `RATE`."""
         self._more = anyio.Event()
@@ -79,15 +79,16 @@ class SocketMicrophone:
         """Queue the audio of a message: whole samples in the current format."""
         self._queue(from_wire(audio, self._format))
 
-    def then(self, mark: Mark, *, over: bool = False) -> None:
-        """Call `mark` once all audio so far is heard. `over` appends silence of `TAIL_S` first."""
+    def then(self, callback: Callback, *, over: bool = False) -> None:
+        """Call `callback` once all audio so far is heard. `over` appends silence of `TAIL_S`
+        first."""
         if over:
             self._queue(silence(round(TAIL_S * self._format.rate)))
-        self._line.append(mark)
+        self._line.append(callback)
         self._more.set()
 
     def clear(self) -> None:
-        """Drop the audio that has not been heard yet; marks stay in the queue."""
+        """Drop the audio that has not been heard yet; callbacks stay in the queue."""
         self._line = deque(entry for entry in self._line if callable(entry))
         self._waiting = 0
         self._begin(self._rate)
