@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import random
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
@@ -207,13 +208,24 @@ def test_every_timer_goes_off_at_its_own_moment_however_near_the_next_one_is() -
     assert clock.current_time() == 80_000
 
 
-def test_a_thread_is_waited_for_where_nothing_waits_for_the_clock() -> None:
+def test_time_stands_still_while_a_task_waits_for_a_thread() -> None:
     clock = VirtualClock()
 
-    async def ask() -> tuple[str, float]:
-        return await anyio.to_thread.run_sync(lambda: "done"), anyio.current_time()
+    async def ask() -> float:
+        await anyio.to_thread.run_sync(time.sleep, 0.05)
+        return anyio.current_time()
 
-    assert clock.run(ask) == ("done", 0.0)
+    async def both() -> float:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.sleep_forever)
+            tasks.start_soon(clock.wait, 1.0, 0)
+            tasks.start_soon(anyio.sleep, 2.0)
+            answered = await ask()
+            tasks.cancel_scope.cancel()
+        return answered
+
+    assert clock.run(ask) == 0.0
+    assert clock.run(both) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -20,6 +20,7 @@ from random import Random
 from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
+import anyio.to_thread
 
 from voiceloop.audio.devices import AHEAD_S, NullSpeaker
 from voiceloop.engines import URGENT, Priority
@@ -39,7 +40,8 @@ class _ReadyTicket:
 
 
 class VirtualClock:
-    """A clock that stands still while any task can go on, and then jumps to the next event."""
+    """A clock that stands still while any task can go on or waits for `anyio.to_thread`, and then
+    jumps to the next event."""
 
     def __init__(self, seed: int = 0) -> None:
         self.order = Random(seed)
@@ -110,6 +112,8 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         seconds. None means without a limit."""
         if self._ready:
             self._shuffle()
+        elif anyio.to_thread.current_default_thread_limiter().borrowed_tokens:
+            return None  # time stands still while a task waits for work in another thread
         elif timeout != 0:
             deadline = self._scheduled[0].when() if self._scheduled else math.inf
             if not self._clock.advance(deadline):
