@@ -10,6 +10,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 # The tests compare results, not speed: one thread gives the same sums on every machine.
 TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYTHONDONTWRITEBYTECODE=
+PYTEST := $(TEST_ENV) $(BIN)/pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help setup llama demo check test test-full clients cluster lint types format docs packages clean
@@ -37,31 +38,32 @@ new-types: .venv/test
 
 .PHONY: quick
 quick: .venv/test
-	@$(TEST_ENV) $(BIN)/pytest --quiet -m "(pure or virtual) and not slow and not full" --hypothesis-profile quick \
+	@$(PYTEST) --quiet -m "(pure or virtual) and not slow and not full" --hypothesis-profile quick \
 	  --numprocesses logical
 
 test: packages lint ## lint, check types, run all tests
-	@$(MAKE) --no-print-directory --keep-going sound pages-and-types others
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 timed types computed
 
-# Where programs compete for the processors, what sounds has gaps: nothing runs beside these.
-.PHONY: sound
-sound: .venv/test
-	@$(TEST_ENV) $(BIN)/pytest tests/card
+# Where programs compete for the processors, sound has gaps, and answers are late. So the
+# types and what only computes run at the lowest priority, and of the rest one kind follows another.
+COMPUTED := pure or virtual or models
+AT_ONCE  := --numprocesses auto --maxprocesses 4
 
-.PHONY: pages-and-types
-pages-and-types: .venv/test
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 pages types
+.PHONY: timed
+timed: .venv/test
+	@status=0; \
+	for tests in tests/card "tests/browser --numprocesses 2" \
+	    "--ignore tests/card --ignore tests/browser $(AT_ONCE)"; do \
+	  $(PYTEST) -m "not full and not ($(COMPUTED))" $$tests || status=1; \
+	done; exit $$status
 
-.PHONY: pages
-pages: .venv/test
-	@$(TEST_ENV) $(BIN)/pytest tests/browser --numprocesses 2
-
-.PHONY: others
-others: .venv/test
-	@$(TEST_ENV) $(BIN)/pytest --ignore tests/card --ignore tests/browser --numprocesses auto --maxprocesses 4
+.PHONY: computed
+computed: .venv/test
+	@printed=$$(nice -n 19 env $(PYTEST) -m "not full and ($(COMPUTED))" $(AT_ONCE) 2>&1); \
+	status=$$?; echo "$$printed"; exit $$status
 
 test-full: packages .venv/test ## the whole grids of the properties of decoding; minutes
-	@$(TEST_ENV) $(BIN)/pytest -m full --timeout 0
+	@$(PYTEST) -m full --timeout 0
 
 clients: .venv/base .clients/installed ## let stock clients of the Realtime API hold a conversation each
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.clients.run
@@ -75,7 +77,7 @@ lint: .venv/test ## check style
 	@$(BIN)/vulture
 
 types: .venv/test ## check types
-	@$(TEST_ENV) $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
+	@nice -n 19 env $(TEST_ENV) $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
 
 format: .venv/test ## put code into the house format
 	@$(BIN)/ruff check --fix --quiet

@@ -16,7 +16,7 @@ from tests.llm.chatservers import Request, Scripted, saying
 from voiceloop.bundled import bundled
 from voiceloop.cli import COMMANDS, main
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 DEMO = bundled("models/starter/demo.wav")
 

@@ -28,7 +28,7 @@ from voiceloop.planning import check_memory
 from voiceloop.threads import available_cores
 from voiceloop.types import Pcm
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 SILENCES = ("ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "GITHUB_ACTIONS", "TF_BUILD")
 """What keeps ONNX Runtime from reporting its use."""

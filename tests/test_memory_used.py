@@ -12,7 +12,7 @@ import pytest
 from voiceloop.catalog.store import ModelStore
 
 pytestmark = [
-    pytest.mark.models,
+    pytest.mark.real,
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process holds"),
 ]
 

@@ -17,7 +17,7 @@ from voiceloop.errors import VoiceloopError
 from voiceloop.outputs import keep, replacing
 from voiceloop.trace.record import to_perfetto
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 
 def other_names(path: Path) -> dict[str, Path]:

@@ -21,7 +21,7 @@ from voiceloop.config import LlmConfig
 from voiceloop.engines import Llm, load
 from voiceloop.types import Past, Tool
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 PAGE = Path(__file__, "../../docs/engines.md").resolve().read_text(encoding="utf-8")
 ROOT = Path(__file__).parents[1]

@@ -176,7 +176,7 @@ def kept(folder: Path) -> None:
     assert "traceEvents" in json.loads((folder / "t.json").read_text())
 
 
-@pytest.mark.models
+@pytest.mark.real
 @pytest.mark.parametrize(("number", "before"), [*zip(OTHERS, [hearing, deaf], strict=True)])
 def test_what_has_sounded_is_kept(
     tmp_path: Path, number: signal.Signals, before: Callable[[], None]
@@ -191,7 +191,7 @@ def test_what_has_sounded_is_kept(
     kept(tmp_path)
 
 
-@pytest.mark.models
+@pytest.mark.real
 @pytest.mark.parametrize("number", ENDING)
 def test_of_a_command_that_loads_nothing_is_left(tmp_path: Path, number: signal.Signals) -> None:
     with begun(asking(tmp_path), folder=tmp_path) as process:
@@ -205,7 +205,7 @@ def test_of_a_command_that_loads_nothing_is_left(tmp_path: Path, number: signal.
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.models
+@pytest.mark.real
 def test_a_window_that_is_closed_leaves_the_files(tmp_path: Path) -> None:
     terminal, theirs = pty.openpty()
     program = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
@@ -228,7 +228,7 @@ def test_a_window_that_is_closed_leaves_the_files(tmp_path: Path) -> None:
     kept(tmp_path)
 
 
-@pytest.mark.models
+@pytest.mark.real
 def test_who_is_in_no_turn_leaves_at_once_and_who_is_at_its_end() -> None:
     port = free_port()
     words = ["-m", "voiceloop", "serve", "--port", str(port), *BY_ITSELF]
@@ -249,7 +249,7 @@ def test_who_is_in_no_turn_leaves_at_once_and_who_is_at_its_end() -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.models
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("first", "second"), [*((one, None) for one in ENDING), (signal.SIGTERM, signal.SIGTERM)]
 )

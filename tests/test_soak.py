@@ -23,7 +23,7 @@ from voiceloop.loading import open_engines
 from voiceloop.session import Session
 from voiceloop.types import AudioFrame, Event, Pcm, TurnTrace
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 MINUTES = 20
 EVERY_S = 10.0

@@ -10,7 +10,7 @@ import pytest
 
 from voiceloop.startup import ENVIRONMENT
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 EMBEDDED = """
 import gc, os

@@ -27,7 +27,7 @@ from voiceloop.errors import VoiceloopError
 from voiceloop.status import loading, print_error
 from voiceloop.terminal import printable, tell
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 TITLE, CLEAR, EIGHT_BIT = "\x1b]0;PWNED\x07", "\x1b[2J", "\x9b31m"
 HOSTILE = f"a{TITLE}b{CLEAR}c{EIGHT_BIT}d"

@@ -11,7 +11,7 @@ import pytest
 
 from voiceloop.threads import SPINS, available_cores
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 CORES = available_cores()
 SHARE = max(1, CORES // 2)

@@ -14,7 +14,7 @@ import pytest
 
 import voiceloop
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).resolve().parents[1]
 

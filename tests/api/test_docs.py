@@ -18,7 +18,7 @@ from tests.server.serving import Client, free_port, until
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parents[2]
 SCRIPT, SITE, HANDLER = re.findall(

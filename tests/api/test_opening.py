@@ -29,7 +29,7 @@ from voiceloop.llm.chat import ChatLlm
 from voiceloop.runner import in_background
 from voiceloop.schema import Object
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 DEMO = bundled("models/starter/demo.wav")
 

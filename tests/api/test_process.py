@@ -11,7 +11,7 @@ import pytest
 
 from voiceloop.bundled import bundled
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 SURVEY = """
 import asyncio, faulthandler, gc, json, locale, logging, os, random, signal, sys, threading

@@ -13,7 +13,7 @@ import pytest
 
 from voiceloop.cli import main
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 TINY = ["bench", "llm", "--max-new-tokens", "4", "--repeats", "1"]
 

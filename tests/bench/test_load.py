@@ -14,7 +14,7 @@ from voiceloop.bench.load import figures
 from voiceloop.bench.load.plan import CallerTurn, CallResults
 from voiceloop.cli import main
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 TURN = CallerTurn(0, "what", "item_1", "done", "What?", 24_000, 130.0, 0.0, {}, 128.0, 28.0, 0)
 

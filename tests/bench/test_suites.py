@@ -30,7 +30,7 @@ from voiceloop.config import AsrConfig
 from voiceloop.engines import AsrRequest
 from voiceloop.errors import ConfigError, EngineError
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 COUNTS: dict[SuiteName, int] = {"starter": 24, "questions": 24, "bargein": 12}
 

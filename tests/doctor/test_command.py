@@ -16,7 +16,7 @@ import pytest
 
 from voiceloop.config import PRESETS
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 STAGES = ("voice detector", "recogniser", "language model", "synthesizer")
 ROOT = Path(__file__).resolve().parents[2]

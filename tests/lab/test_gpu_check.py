@@ -31,7 +31,7 @@ from voiceloop.llm.model.decoder import LeanDecoder
 from voiceloop.llm.model.operations import ROUNDED
 from voiceloop.llm.model.plain import PLAIN, Linear, Plain
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).resolve().parents[2]
 LACKING = """

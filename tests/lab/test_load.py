@@ -9,7 +9,7 @@ import pytest
 from lab.load.run import LabLoad, interruptions, run
 from tests.bench.conftest import quiet
 
-pytestmark = [pytest.mark.models, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
 def test_clients_interrupt_and_vanish_and_nothing_is_left() -> None:

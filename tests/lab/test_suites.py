@@ -23,7 +23,7 @@ from voiceloop.bench.background import ROOM_DBFS, rms
 from voiceloop.bench.spoken import Line
 from voiceloop.bench.suites import SPEECH_DBFS
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 COUNTS = {
     "pauses": 24,

@@ -24,7 +24,7 @@ from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 __all__ = ["no_threads"]
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 STARTER = str(bundled("models/starter/llm-target"))
 STORY = "Tell me a short story."

@@ -32,7 +32,7 @@ from voiceloop.server.port import Binding
 from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.service import Service
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parents[2]
 CAPITAL = "What is the capital of France?"

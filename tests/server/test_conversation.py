@@ -25,7 +25,7 @@ from tests.server.serving import (
 )
 from voiceloop.cli import main
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 CAPITAL = "What is the capital of France?"
 LONG = "Why is the sky blue?"

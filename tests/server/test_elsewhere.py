@@ -46,7 +46,7 @@ __all__ = [
     "test_without_a_function_of_that_name_the_servers_own_tells_the_time",
 ]
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 STARTER = str(bundled("models/starter/llm-target"))
 

@@ -36,7 +36,7 @@ from voiceloop.schema import hints_of
 from voiceloop.wire.session_events import Error
 from voiceloop.wire.settings import SessionSettings
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 COUNT = 100_000
 """Messages that the server is to survive; one in 25 of them in the quick test."""

@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 
 from tests.server.serving import KEY, RATE, Client, Serving, serving, until, well_served
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 PREFILL = 3000
 AHEAD_S = 4.0

@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 
 from tests.server.serving import BY_ITSELF, PATIENCE_S, free_port
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 SLOW = """
 import contextlib, signal, sys, time

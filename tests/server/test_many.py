@@ -9,7 +9,7 @@ import pytest
 
 from tests.server.serving import Client, Serving, serving
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 SESSIONS = 8
 QUESTIONS = ("What is the capital of France?", "What is 7 times 8?", "And of Spain?", "Thank you.")

@@ -18,7 +18,7 @@ from voiceloop.replay.realtime import settings_for
 from voiceloop.replay.recorded import reports, shown
 from voiceloop.types import TokenBurst
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 CAPITAL = "What is the capital of France?"
 LONG = "Why is the sky blue?"

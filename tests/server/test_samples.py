@@ -15,7 +15,7 @@ import pytest
 
 from tests.server.serving import Serving, serving
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 KEY = "k" * 40
 

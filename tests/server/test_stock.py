@@ -17,7 +17,7 @@ from tests.conftest import lacking
 from tests.server.serving import KEY, RATE, serving, spoken_question, to_wire
 from voiceloop.cli import main
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 HERE = Path(__file__).parent / "stock"
 CAPITAL = "What is the capital of France?"

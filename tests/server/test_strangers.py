@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 from tests.server.serving import READS_FIGURES, Client, Serving, serving, until, well_served
 from voiceloop.cli import main
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 KEY = "a-key-that-only-this-test-knows-0123456789"
 BEARER = {"Authorization": f"Bearer {KEY}"}

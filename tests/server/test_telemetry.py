@@ -167,7 +167,6 @@ def test_the_end_does_not_wait_for_a_collector_that_is_stuck(tmp_path: Path) -> 
             thread.join()
 
 
-@pytest.mark.models
 def test_the_command_exports_if_it_is_told_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from voiceloop.audio.g711 import decode, encode
 from voiceloop.cli import main
 from voiceloop.types import Pcm
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 CAPITAL = "What is the capital of France?"
 LONG = "Why is the sky blue?"

@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 
 from tests.server.serving import PATIENCE_S, Client, Serving, serving, until
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 KEYS = ("a-key-of-the-owner-01234567890123456", "another-key-0123456789012345678901")
 OWNER, OTHER = ({"Authorization": f"Bearer {key}"} for key in KEYS)

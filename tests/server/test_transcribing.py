@@ -27,7 +27,7 @@ from tests.server.serving import (
     to_wire,
 )
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 CAPITAL = "What is the capital of France?"
 HEARD_BY = "whisper starter"

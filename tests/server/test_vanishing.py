@@ -28,7 +28,7 @@ from tests.server.serving import (
     well_served,
 )
 
-pytestmark = [pytest.mark.models, READS_FIGURES]
+pytestmark = [pytest.mark.real, READS_FIGURES]
 
 PLACES = 3
 PING_S = 1.0

@@ -32,7 +32,7 @@ from voiceloop.audio.files import AudioFile
 from voiceloop.bundled import bundled
 from voiceloop.types import Pcm
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 DEMO = "Why is the sky blue?"
 CAPITAL = "What is the capital of France?"
