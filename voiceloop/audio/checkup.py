@@ -1,6 +1,6 @@
 """Checks a microphone and a speaker: records silence, the echo of a test sound, and a voice.
 
-The test sound is called chime here; it is not the sweep of the wake word. `examine` plays the sweep
+The test sound is called sweep here; it is not the chime of the wake word. `examine` plays the sweep
 and records. `Checkup` judges the recordings, in texts for the user.
 """
 
