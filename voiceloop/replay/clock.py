@@ -112,9 +112,9 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         seconds. None means without a limit."""
         if self._ready:
             self._shuffle()
-        elif anyio.to_thread.current_default_thread_limiter().borrowed_tokens:
-            return None  # time stands still while a task waits for work in another thread
         elif timeout != 0:
+            if anyio.to_thread.current_default_thread_limiter().borrowed_tokens:
+                return None  # time stands still while a task waits for work in another thread
             deadline = self._scheduled[0].when() if self._scheduled else math.inf
             if not self._clock.advance(deadline):
                 return None
