@@ -14,14 +14,14 @@ from voiceloop.skills.answer import answer
 from voiceloop.skills.grammar import Grammar
 from voiceloop.skills.known import SkillContext
 from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.requests import de, en, es
+from voiceloop.skills.requests import templates
 from voiceloop.skills.template import whole
 from voiceloop.skills.understand import understand
 from voiceloop.skills.words import spelled
 
 pytestmark = pytest.mark.pure
 
-RULES = {"en": en.RULES, "de": de.RULES, "es": es.RULES}
+RULES = {code: templates(code).rules for code in CODES}
 LEADS = {
     "en": ("Hey, ", "Okay, ", "Could you please ", "um "),
     "de": ("Hey, ", "Okay, ", "Also ", "Bitte "),

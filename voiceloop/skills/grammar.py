@@ -10,6 +10,7 @@ from typing import Any
 
 from voiceloop.skills import cities, sums
 from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.requests import templates
 from voiceloop.skills.template import NOTHING, Kind, Template, compiled, whole
 from voiceloop.skills.units import UNITS
 from voiceloop.skills.values import Amount, Clock, Day
@@ -27,7 +28,7 @@ _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
 
 
 class Grammar:
-    """The grammar of one language, compiled from its phrases. `rules` has the templates of each
+    """The grammar of one language, compiled from its templates and phrases. `rules` has the templates of each
     kind of request. `leads` and `tails` match the words that people say before and after a
     request."""
 
@@ -39,12 +40,10 @@ class Grammar:
         self._named: dict[str, Template] = {}
         for made in (self._simple, self._composite, self._whole):
             self._kinds |= made()
-        self._named = self._compiled(phrases.named)
-        self.leads, self.tails = self._one(phrases.leads), self._one(phrases.tails)
-        self.rules = {
-            kind: [self._one(text) for text in ([texts] if isinstance(texts, str) else texts)]
-            for kind, texts in phrases.rules.items()
-        }
+        given = templates(phrases.code)
+        self._named = self._compiled(given.named)
+        self.leads, self.tails = self._one(given.leads), self._one(given.tails)
+        self.rules = {kind: [self._one(text) for text in texts] for kind, texts in given.rules.items()}
 
     def _one(self, text: str) -> Template:
         return compiled(text, self._named, self._kinds)

@@ -7,7 +7,6 @@ from datetime import date, datetime
 
 from voiceloop.languages.de import NUMBERS
 from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.requests.de import LEADS, NAMED, RULES, TAILS
 from voiceloop.skills.words import NumberWords
 
 
@@ -41,10 +40,6 @@ GERMAN = _GermanPhrases(
     fillers=frozenset(
         "bitte mal doch denn eigentlich gerade halt einfach äh ähm eben".split()
     ),
-    leads=LEADS,
-    tails=TAILS,
-    named=NAMED,
-    rules=RULES,
     times=(
         ("{h:hour} [uhr] [{p:half}]", 0, 0),
         ("{t:written} [uhr] [{p:half}]", 0, 0),

@@ -6,7 +6,6 @@ from datetime import date, datetime
 
 from voiceloop.languages.en import NUMBERS
 from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.requests.en import LEADS, NAMED, RULES, TAILS
 from voiceloop.skills.words import NumberWords
 
 
@@ -34,10 +33,6 @@ ENGLISH = _EnglishPhrases(
     ),
     articles=frozenset({"a", "an", "one"}),
     fillers=frozenset("please um uh umm uhm er".split()),
-    leads=LEADS,
-    tails=TAILS,
-    named=NAMED,
-    rules=RULES,
     times=(
         ("{h:hour} [oclock] [{p:half}]", 0, 0),
         ("{t:written} [oclock] [{p:half}]", 0, 0),

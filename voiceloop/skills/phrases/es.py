@@ -6,7 +6,6 @@ from datetime import date, datetime
 
 from voiceloop.languages.es import NUMBERS
 from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.requests.es import LEADS, NAMED, RULES, TAILS
 from voiceloop.skills.words import NumberWords
 
 _PARTS = ((6, "madrugada"), (12, "mañana"), (20, "tarde"), (24, "noche"))
@@ -43,10 +42,6 @@ SPANISH = _SpanishPhrases(
     ),
     articles=frozenset({"un", "una", "uno"}),
     fillers=frozenset({"porfa", "eh"}),
-    leads=LEADS,
-    tails=TAILS,
-    named=NAMED,
-    rules=RULES,
     times=(
         ("[la|las] {h:hour} [en punto|horas] [{p:half}]", 0, 0),
         ("[la|las] {t:written} [horas] [{p:half}]", 0, 0),

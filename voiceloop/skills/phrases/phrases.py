@@ -14,7 +14,6 @@ from fractions import Fraction
 from voiceloop.languages.numbers import Numbers
 from voiceloop.skills.words import NumberWords
 
-Templates = str | Sequence[str]
 MOST_PLACES = 6
 """Maximum number of decimals in a number that is said exactly."""
 FEW_PLACES = 3
@@ -34,14 +33,6 @@ class Phrases(ABC):
     """Words that mean one before a counted noun."""
     fillers: frozenset[str]
     """Words that are ignored everywhere, except after a number."""
-    leads: str
-    """Template of words that people say before a request."""
-    tails: str
-    """Template of words that people say after a request."""
-    named: Mapping[str, str]
-    """Templates by name, which other templates call."""
-    rules: Mapping[str, Templates]
-    """Templates of each kind of request."""
     times: Sequence[tuple[str, int, int]]
     """Templates of times of the day, with {h:hour}, {m:minute}, {t:written} and {p:half}. Each
     comes with the minutes to add to {h} or {t}, and with the factor of {m}: 1 for `past`, -1 for
