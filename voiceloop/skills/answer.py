@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from voiceloop.skills import clock, facts, measures, talk, timers
+from voiceloop.skills import clock, facts, measures, running, talk, timers
 from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.phrases.phrases import Phrases
@@ -16,6 +16,7 @@ _BY_KIND: Mapping[str, Answers] = {
     **clock.ANSWERS,
     **measures.ANSWERS,
     **timers.ANSWERS,
+    **running.ANSWERS,
     **facts.ANSWERS,
     **talk.ANSWERS,
 }
@@ -24,11 +25,11 @@ _BY_KIND: Mapping[str, Answers] = {
 def answer(text: str, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to the user's words `text` in the language `code`, e.g. `en`. Return None
     if the language model has to answer."""
-    request = understand(text, code)
-    return None if request is None else reply_to(request, code, known)
+    replies = (reply_to(request, code, known) for request in understand(text, code))
+    return next((one for one in replies if one is not None), None)
 
 
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
-    """Return the answer to `request` in the language `code`, e.g. `en`. Return None if the language
-    model has to answer."""
+    """Return the answer to `request` in the language `code`, e.g. `en`. Return None if the request
+    means something else in this conversation."""
     return _BY_KIND[request.kind](request, known, PHRASES[code])

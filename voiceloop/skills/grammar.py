@@ -29,21 +29,24 @@ _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
 
 class Grammar:
     """The grammar of one language, compiled from its templates and phrases. `rules` has the templates of each
-    kind of request. `leads` and `tails` match the words that people say before and after a
+    kind of request, and `guards` those that are tried last. `leads` and `tails` match the words that people say before and after a
     request."""
 
     def __init__(self, phrases: Phrases) -> None:
         table(phrases.words)  # fill the cache now, because that takes a moment
-        self.phrases = phrases
+        self.phrases, given = phrases, templates(phrases.code)
+        self._given = given
         self._names = {unit: _forms(names) for unit, names in phrases.units.items()}
         self._kinds: dict[str, Kind] = {}
         self._named: dict[str, Template] = {}
         for made in (self._simple, self._composite, self._whole):
             self._kinds |= made()
-        given = templates(phrases.code)
         self._named = self._compiled(given.named)
         self.leads, self.tails = self._one(given.leads), self._one(given.tails)
-        self.rules = {kind: [self._one(text) for text in texts] for kind, texts in given.rules.items()}
+        self.rules, self.guards = (
+            {kind: [self._one(text) for text in texts] for kind, texts in group.items()}
+            for group in (given.rules, given.guards)
+        )
 
     def _one(self, text: str) -> Template:
         return compiled(text, self._named, self._kinds)
@@ -138,8 +141,28 @@ class Grammar:
             seconds = int(sum(one.number * _seconds(one) for one in found))
             return seconds if 0 < seconds <= MOST_S else None
 
+        def marked(marks: str) -> Kind:
+            """Return the kind of slot for a duration with one of the words `marks` around it."""
+            known = frozenset(map(plain, marks.split()))
+
+            def read(words: tuple[str, ...]) -> int | None:
+                rest = tuple(word for word in words if word not in known)
+                return None if len(rest) == len(words) else duration(rest)
+
+            return read
+
+        given = self._given
+        hours = {hour: self._one(text) for hour, text in given.hours.items()}
+        repeats = {days: self._one(text) for days, text in given.repeats.items()}
         return {
             "duration": duration,
+            "interval": lambda words: duration(words) or duration(("1", *words)),
+            "extra": marked(given.more),
+            "fewer": marked(given.less),
+            "daypart": lambda words: (
+                None if (hour := _first(hours, words)) is None else Clock(60 * int(hour), sure=True)
+            ),
+            "repeat": lambda words: _repeat(words, repeats),
             "time": lambda words: _time(words, times),
             "day": lambda words: _day(words, days),
         }
@@ -235,6 +258,15 @@ def _day(words: tuple[str, ...], days: Mapping[str, Template]) -> Day | None:
             return _feast(values["f"], values.get("y"))
         month, day = values["d"] if isinstance(values["d"], tuple) else (None, values["d"])
         return Day(day=day, month=month or values.get("m"), year=values.get("y"))
+    return None
+
+
+def _repeat(words: tuple[str, ...], repeats: Mapping[str, Template]) -> tuple[int, ...] | None:
+    """Return the weekdays of a repetition, such as `every Monday`; None for other words."""
+    for days, template in repeats.items():
+        values: Any = whole(template, words)
+        if values is not None:
+            return tuple(sorted(values.values() if days == "each" else map(int, days)))
     return None
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 What = Literal["timer", "alarm", "reminder"]
 GAINS = (-18.0, 12.0)
@@ -30,6 +30,32 @@ class Timer:
     """The timer's name, or the text of a reminder."""
     rings: str = ""
     """Text that is said when the timer is over."""
+    days: tuple[int, ...] = ()
+    """Weekdays on which it rings again at the same time; Monday is 0."""
+    every_s: int = 0
+    """Seconds after which it rings again; 0 if it does not."""
+    paused_s: int | None = None
+    """Seconds that are left of a paused timer; None while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A request about timers that lacks something, for which the last reply asked."""
+
+    kind: str
+    """Kind of the request, such as `timer`."""
+    name: str = ""
+    """Name of the timer, or text of the reminder."""
+
+
+class Effect(NamedTuple):
+    """What an answer did, as a call with its result. The language model reads it in place of the
+    spoken words, because a small model copies such words without doing anything."""
+
+    name: str
+    arguments: Mapping[str, object]
+    result: str
+    """JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +115,16 @@ class SkillContext:
     voice: VoiceAdjustment = VoiceAdjustment()
     paced: bool = True
     """True if the voice can speak faster and slower."""
-    asks_for_time: bool = False
-    """True if the last reply asked how long a timer should run."""
+    pending: Pending | None = None
+    """The request for whose missing part the last reply asked; None if it asked for none."""
     just_set: int | None = None
     """Number of the timer that the last request set; None if it set none."""
+    subject: int | None = None
+    """Number of the timer that was talked about last; None before the first."""
+    since_timers: int | None = None
+    """Number of replies since the last one about timers; None before the first."""
+    just_rung: Timer | None = None
+    """The timer that rang last; None before the first."""
     facts: Sequence[Fact] = ()
     """What the user asked to be remembered, oldest first."""
     keeps: bool = False
@@ -108,8 +140,9 @@ class Answer:
 
     text: str
     """Text to say; empty says nothing."""
-    sets: Timer | None = None
-    """Timer to start; None for none. It gets its number when it starts."""
+    sets: Sequence[Timer] = ()
+    """Timers to start. Those with the number 0 are new and get theirs then; any other one replaces
+    the running timer with its number."""
     cancels: frozenset[int] = frozenset()
     """Numbers of timers to cancel."""
     remembers: str = ""
@@ -120,8 +153,12 @@ class Answer:
     """How this reply and later ones sound; None changes nothing."""
     ends: bool = False
     """True if the conversation ends once this answer has been heard."""
-    asks_for_time: bool = False
-    """True if the answer asks how long a timer should run."""
+    pending: Pending | None = None
+    """The request for whose missing part the answer asks."""
+    about: Sequence[int] | None = None
+    """Numbers of the running timers that the answer is about; None if it is not about timers."""
+    effect: Effect | None = None
+    """What the answer does, for the language model; None if it only says something."""
     aside: bool = False
     """True if the request is about the conversation itself. Then it does not become part of
     `SkillContext.asked`."""

@@ -14,7 +14,7 @@ from typing import Any
 from voiceloop.skills.answer import reply_to
 from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.timers import LONGEST_S, MOST, timer
+from voiceloop.skills.timers import LONGEST_S, MOST, new_timer
 from voiceloop.skills.understand import understand
 from voiceloop.types import Tool
 
@@ -91,22 +91,19 @@ def _set_timer(arguments: Mapping[str, object], known: SkillContext, code: str) 
     if seconds > LONGEST_S:
         return _result(error="a timer takes 24 hours at most")
     said = " ".join(f"{n} {unit[:-1] if n == 1 else unit}" for unit, n in given.items())
-    phrases = PHRASES.get(code, PHRASES["en"])
-    key = "named timer over" if name else "timer over"
-    rings = phrases.says[key].format(span=phrases.span(seconds), name=name)
-    sets = timer(known, "timer", seconds, name, rings)
-    return Answer(json.dumps({"timer": said}), sets=sets)
+    sets = new_timer(known, PHRASES.get(code, PHRASES["en"]), seconds, name)
+    return Answer(json.dumps({"timer": said}), sets=[sets], about=())
 
 
 def _cancel_timer(arguments: Mapping[str, object], known: SkillContext) -> Answer:
     name = str(arguments.get("name") or "").lower()
     meant = frozenset(one.number for one in known.timers if not name or one.name.lower() == name)
-    return Answer(json.dumps({"canceled": len(meant)}), cancels=meant)
+    return Answer(json.dumps({"canceled": len(meant)}), cancels=meant, about=())
 
 
 def _answer_by_rule(text: str, kind: str, known: SkillContext) -> Answer:
     """Return the answer of the rules to the English request `text`. Return an error if `text` is no
     request of the kind `kind`."""
-    request = understand(text, "en")
+    request = next(understand(text, "en"), None)
     found = reply_to(request, "en", known) if request and request.kind == kind else None
     return _result(result=found.text) if found else _result(error="that cannot be computed")

@@ -3,7 +3,7 @@ from phrases such as "please" before and after the request."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -27,34 +27,41 @@ def grammar(code: str) -> Grammar | None:
     return Grammar(PHRASES[code]) if code in PHRASES else None
 
 
-def understand(text: str, code: str) -> SkillRequest | None:
-    """Return the request that `text` makes in the language `code`; None if no rule is sure."""
+def understand(text: str, code: str) -> Iterator[SkillRequest]:
+    """Yield the requests that `text` may make in the language `code`, the likeliest first. Nothing
+    is yielded if no rule is sure."""
     rules = grammar(code)
     if rules is None or len(text) > 20 * MOST_WORDS:
-        return None
+        return
     said = counted(spelled(text), rules.phrases.words)
     if not 0 < len(said) <= MOST_WORDS:
-        return None
+        return
     shorter = _without(rules.phrases.fillers, said)
     try:
-        found = _request(said, text, rules)
-        return found if found or len(shorter) == len(said) else _request(shorter, text, rules)
+        for group in (rules.rules, rules.guards):
+            yield from _requests(said, text, rules, group)
+            if len(shorter) < len(said):
+                yield from _requests(shorter, text, rules, group)
     finally:
         meaning.cache_clear()  # keep nothing that was said
 
 
-def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillRequest | None:
-    """Return the first request whose template matches `said` between the ignored phrases before and
-    after it; None if no template does. `text` is the text that `said` was made from."""
+def _requests(
+    said: Sequence[RequestWord],
+    text: str,
+    rules: Grammar,
+    group: Mapping[str, Sequence[Template]],
+) -> Iterator[SkillRequest]:
+    """Yield a request for each template of `group` that matches `said` between the ignored phrases before and
+    after it. `text` is the text that `said` was made from."""
     words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
     for start in starts:
-        for kind, templates in rules.rules.items():
+        for kind, templates in group.items():
             for template in templates:
                 for end, values in template.ends(words, start, NOTHING):
                     if end in ends:
-                        return SkillRequest(kind, _with_texts(values, said, text))
-    return None
+                        yield SkillRequest(kind, _with_texts(values, said, text))
 
 
 def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[RequestWord]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -14,6 +14,8 @@ DAY = 24 * 60
 MORNING = range(4, 12)
 """Hours of the day, from 0 to 23, at which a wake-up call is meant if the user says neither am nor
 pm."""
+AWAKE = range(6, 24)
+"""Hours of the day at which a reminder is meant if the user says neither am nor pm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,28 @@ class Clock:
         change."""
         return self if self.sure else Clock(self.minutes % NOON + NOON * (half == "pm"), sure=True)
 
-    def next(self, now: datetime, *, wakes: bool = False) -> datetime:
+    def within(self, hours: Container[int]) -> Clock:
+        """Return this time in the half of the day whose hour is one of `hours`. A sure time, and
+        one that fits in both halves or in none, does not change."""
+        later = Clock((self.minutes + NOON) % DAY, sure=True)
+        fits, fits_later = (one.minutes // 60 in hours for one in (self, later))
+        if self.sure or fits == fits_later:
+            return self
+        return later if fits_later else Clock(self.minutes, sure=True)
+
+    def next(self, now: datetime, hours: Container[int] = range(24)) -> datetime:
         """Return the first moment after `now` at this time of the day. If the half of the day is
-        unknown, return the earlier of the two possible moments. With `wakes`, a moment with an hour
-        in `MORNING` is preferred."""
-        moments = {self.minutes} if self.sure else {self.minutes, (self.minutes + NOON) % DAY}
-        if wakes and not self.sure:
-            moments = {one for one in moments if one // 60 in MORNING} or moments
-        return min(_after(now, one) for one in moments)
+        unknown, return the earlier of the two possible moments; one of the `hours` is
+        preferred."""
+        time = self.within(hours)
+        halves = {time.minutes} if time.sure else {time.minutes, (time.minutes + NOON) % DAY}
+        return min(_after(now, one) for one in halves)
+
+    def near(self, at: datetime, now: datetime) -> datetime:
+        """Return the moment at this time of the day that is nearest to `at`, and after `now`."""
+        step = timedelta(hours=24 if self.sure else 12)
+        moments = [self.on(at, now) + n * step for n in range(-2, 4)]
+        return min((one for one in moments if one > now), key=lambda one: abs(one - at))
 
     def on(self, day: date, now: datetime) -> datetime:
         """Return this time on the given day, in the time zone of `now`."""

@@ -137,6 +137,18 @@ class Phrases(ABC):
         """Return a number with its unit or period."""
         return f"{self.number(Fraction(number))} {self.unit(unit, one=number == 1)}"
 
+    def weekly(self, days: Sequence[int]) -> str:
+        """Return the words for a repetition on the weekdays `days`."""
+        named = self.says.get(f"every {''.join(map(str, days))}")
+        return named or self.says["every"].format(days=self.listed([self.weekday(d) for d in days]))
+
+    def interval(self, seconds: int) -> str:
+        """Return the words for a repetition after each `seconds`."""
+        unit = {60: "minute", 3600: "hour", 86_400: "day"}.get(seconds)
+        return self.says["every span" if unit is None else f"every {unit}"].format(
+            span=self.span(seconds)
+        )
+
     def part(self, below: int) -> str:
         """Return the words for 1/`below`, such as `a third`."""
         return (

@@ -17,10 +17,22 @@ class Templates(Struct, frozen=True, forbid_unknown_fields=True):
     """Template of words that people say before a request."""
     tails: str
     """Template of words that people say after a request."""
+    more: str
+    """Words that mark an amount that is added to another, such as `more`."""
+    less: str
+    """Words that mark an amount that is taken away from another, such as `earlier`."""
+    hours: Mapping[str, str]
+    """Templates of the parts of the day, by the hour that is meant if none is said."""
+    repeats: Mapping[str, str]
+    """Templates of repetitions, by their weekdays as digits (Monday is 0). `each` is for weekdays
+    that are named in {w:weekday} and other slots."""
     named: Mapping[str, str]
     """Templates by name, which other templates call."""
     rules: Mapping[str, Sequence[str]]
     """Templates of each kind of request. Those of earlier kinds are tried first."""
+    guards: Mapping[str, Sequence[str]]
+    """Templates of words that are about timers although no rule understands them. They are tried
+    last, and kept from the language model, which would claim to have done something."""
 
 
 def templates(code: str) -> Templates:
