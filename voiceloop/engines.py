@@ -331,11 +331,15 @@ class Conversation(Protocol):
         """
         ...
 
-    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
+    def recite(
+        self, text: str, turn: int, reply: str, effect: ToolCall | None = None
+    ) -> Steps[TokenBurst]:
         """Answer `text`, the user's whole turn, with `reply`, which does not come from the model.
 
         Nothing is computed now. At its next step the model reads `text` and `reply`, as if it had
-        written the reply. An empty `text` means that the user has said nothing.
+        written the reply. An empty `text` means that the user has said nothing. If `effect` is
+        given, it is what was done: the model reads that call with its result instead of `reply`,
+        however much of `reply` is heard.
         """
         ...
 

@@ -131,6 +131,8 @@ class ToolCall:
     """True if the client runs the function and returns the result, False for voiceloop's tools."""
     confirm: bool = False
     """True if the user must agree before the function is run."""
+    result: str = ""
+    """The result, as JSON, of what a rule did without the model; empty for a call of the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ async def test_settings_timers_and_voice_come_along() -> None:
         wire.say("session.update", session={"type": "realtime", "instructions": instructions})
         dialogue = connection.dialogue
         timer = Timer(0, "timer", datetime.now().astimezone() + timedelta(hours=1), 3600, "tea")
-        dialogue.skills.do(Answer("The timer is set.", sets=timer))
+        dialogue.skills.do(Answer("The timer is set.", sets=[timer]))
         dialogue.skills.note("Set a timer for my tea.", "The timer is set.", None)
         await answered(wire, "Hello")
         first.tasks.cancel_scope.cancel()

@@ -21,14 +21,14 @@ def past(turns: Iterable[KeptTurn]) -> list[Past]:
     """Return the exchanges for the language model, in the form that they have in an open
     conversation.
 
-    Of each reply only the part `kept` is there. If the reply broke off, a mark follows. If `kept`
-    is empty, the user's words are put before the words of the next turn. At the end of `turns`,
-    such words are left out.
+    Of each reply only the part `kept` is there, and of what a rule did only the call. If the reply
+    broke off, a mark follows. If nothing of it is there, the user's words are put before the words
+    of the next turn. At the end of `turns`, such words are left out.
     """
     found, unanswered = list[Past](), list[str]()
     for turn in turns:
         said = " ".join(filter(None, (*unanswered, turn.said)))
-        if not turn.kept:
+        if not turn.answered:
             unanswered = [said]
             continue
         unanswered = []
@@ -40,14 +40,14 @@ def past(turns: Iterable[KeptTurn]) -> list[Past]:
             for n, call in enumerate(turn.calls, 1)
         ]
         reply = f"{turn.kept}{BROKEN_OFF}" if turn.cut else turn.kept
-        found.append(Past(said, (*calls, reply)))
+        found.append(Past(said, tuple(calls) if turn.by_rule else (*calls, reply)))
     return found
 
 
 def unanswered_end(turns: Sequence[KeptTurn]) -> bool:
-    """Return whether the last turn's `kept` is empty. The next exchange then begins with its
-    words."""
-    return bool(turns) and not turns[-1].kept
+    """Return whether nothing of the last turn's reply is kept. The next exchange then begins with
+    its words."""
+    return bool(turns) and not turns[-1].answered
 
 
 def system_prompt(system: str, facts: Sequence[Fact], summary: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from voiceloop.llm.text.wording import OWN_CALL
 from voiceloop.skills.known import Fact
 from voiceloop.types import Outcome
 
@@ -45,6 +46,16 @@ class KeptTurn(Struct, frozen=True, kw_only=True):
     """The part of the reply that stays in the language model's history."""
     outcome: Outcome | None = None
     """How the turn ended; None if the process ended before."""
+
+    @property
+    def by_rule(self) -> bool:
+        """Whether a rule did something. Its call is the whole reply for the language model."""
+        return any(call.name.startswith(OWN_CALL) for call in self.calls)
+
+    @property
+    def answered(self) -> bool:
+        """Whether a part of the reply stays in the language model's history."""
+        return bool(self.kept) or self.by_rule
 
     @property
     def cut(self) -> bool:

@@ -20,7 +20,7 @@ from voiceloop.engines import Steps
 from voiceloop.languages import LANGUAGES
 from voiceloop.llm.text.messages import CallWithResult, Exchange, Message
 from voiceloop.llm.text.parts import Parts, ReplyPart
-from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
+from voiceloop.llm.text.wording import BROKEN_OFF, OKAY, SPOKEN
 from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall, spaced
 
 _WORDS = re.compile(r"\s*\S+|\s+")
@@ -32,7 +32,7 @@ class ChatReply:
 
     turn: int
     parts: list[str | CallWithResult]
-    """The parts of the reply. The turn's `Exchange` holds the same list."""
+    """The parts of the reply. The turn's `Exchange` holds the same list, except for an effect."""
     words: int = 0
     """The number of words that were sent in bursts."""
     finished: bool = False
@@ -40,6 +40,8 @@ class ChatReply:
     """Whether the reply is finished because it reached the limit of tokens."""
     cut: bool = False
     """Whether the user did not hear the end of the reply."""
+    effect: bool = False
+    """Whether the history holds what was done instead of `parts`."""
     _calls: int = 0
 
     def say(self, text: str) -> TokenBurst:
@@ -134,10 +136,18 @@ class ChatConversation(ABC):
         """Answer again from the start: nothing of the old reply can be used."""
         return self.reply(text, turn)
 
-    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
-        """Answer with `reply`, which was found without the model."""
+    def recite(
+        self, text: str, turn: int, reply: str, effect: ToolCall | None = None
+    ) -> Steps[TokenBurst]:
+        """Answer with `reply`, which was found without the model. For an `effect` the history gets
+        its call, or `OKAY` if the model was told of no tools: many servers then refuse calls."""
         self._set_request(text, turn)
-        self._reply = ChatReply(turn, self._now.reply, finished=True)
+        if effect is None:
+            self._reply = ChatReply(turn, self._now.reply, finished=True)
+        else:
+            self._reply = ChatReply(turn, [], finished=True, effect=True)
+            call = CallWithResult(effect, effect.call_id, effect.result)
+            self._now.reply.append(call if self._tools else OKAY)
         yield self._reply.say(reply)
 
     def catch_up(self) -> Steps[None]:
@@ -213,8 +223,8 @@ class ChatConversation(ABC):
         reply, self._reply = self._reply, None
         if turn != self._turn:
             self._turn = turn
-            if reply is not None and reply.parts:
-                if reply.cut:
+            if reply is not None and (reply.parts or reply.effect):
+                if reply.cut and not reply.effect:
                     reply.parts.append(BROKEN_OFF)
                 self._before.append(self._now)
                 self._unanswered = ""

@@ -74,6 +74,8 @@ class _ReplyState:
     after a tool's result are left out."""
     spoken: list[int] = field(default_factory=list[int])
     """The index in the ids of each token that was sent in a burst."""
+    recited: Sequence[int] = ()
+    """The tokens that were spoken of an effect, which are not among the ids."""
     calls: int = 0
     text: str = ""
     """The text that was sent in bursts."""
@@ -202,15 +204,23 @@ class SpeculativeConversation:
             self._begin(turn)
             yield from self._answer_to(text, turn)
 
-    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
-        """Answer with the text `reply`, cut to the length that fits into the context."""
+    def recite(
+        self, text: str, turn: int, reply: str, effect: ToolCall | None = None
+    ) -> Steps[TokenBurst]:
+        """Answer with the text `reply`, cut to the length that fits into the context. If there is
+        an `effect`, only its call and result become part of the context, if they fit."""
         self._begin(turn)
         recited = self._open_reply(text, turn)
         ids = self._template.words([reply])
-        ids = ids[: self._capacity - len(self._ids)]
-        recited.spoken = list(range(recited.start, recited.start + len(ids)))
+        if effect is None:
+            ids = ids[: self._capacity - len(self._ids)]
+            recited.spoken = list(range(recited.start, recited.start + len(ids)))
+            self._ids += ids
+        else:
+            done = self._template.called([(effect, effect.result)])
+            self._ids += done[: self._capacity - len(self._ids)]
+            recited.recited = ids
         recited.finished = True
-        self._ids += ids
         self._reply = recited
         detokenizer = Detokenizer(self._tokenizer)
         pieces = [detokenizer.push(token) for token in ids]
@@ -252,14 +262,18 @@ class SpeculativeConversation:
         reply = self._reply
         if reply is None:
             return ""
+        if reply.recited:
+            return self._decoded(reply.recited[: max(tokens, 0)])
         if tokens <= 0 or not reply.spoken:
             self._truncate(reply.request_end)
         elif tokens < len(reply.spoken) or not reply.finished:
             self._truncate(reply.spoken[:tokens][-1] + 1)
             reply.cut = True
         del reply.spoken[max(tokens, 0) :]
-        kept = [self._ids[place] for place in reply.spoken]
-        return self._tokenizer.decode(kept, clean_up_tokenization_spaces=False)
+        return self._decoded([self._ids[place] for place in reply.spoken])
+
+    def _decoded(self, ids: Sequence[int]) -> str:
+        return self._tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
 
     def rewrite(
         self,

@@ -234,7 +234,9 @@ class ScriptedConversation:
         self._model.log.append(("revise", text))
         yield from self._answer(text, turn, known=tuple(self._given))
 
-    def recite(self, text: str, turn: int, reply: str) -> Steps[TokenBurst]:
+    def recite(
+        self, text: str, turn: int, reply: str, effect: ToolCall | None = None
+    ) -> Steps[TokenBurst]:
         self._model.log.append(("recite", (text, reply)))
         self._begin(turn)
         self._text, self._kept = text, True

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
 from voiceloop.conversations.records import KeptTurn
+from voiceloop.llm.text.wording import OWN_CALL
 from voiceloop.types import Past, ToolCall, spaced
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import (
@@ -76,7 +77,7 @@ def history(
                     past.append(Past(spaced(said), tuple(replied)))
                     said, replied = [], []
                 said.append(text)
-            case Message(role="assistant") if text:
+            case Message(role="assistant") if text and not _by_rule(replied):
                 replied.append(text)
             case FunctionCall():
                 calls[item.call_id] = item
@@ -107,6 +108,13 @@ def items_of(turns: Iterable[KeptTurn], new_id: NewId) -> tuple[Item, ...]:
         status = "incomplete" if turn.cut else "completed"
         items.append(Message("assistant", (heard,), new_id("item"), status))
     return tuple(items)
+
+
+def _by_rule(replied: Sequence[str | tuple[ToolCall, str]]) -> bool:
+    """Return whether the reply so far ends with what a rule did. The words that told the user of it
+    are left out, since a small model copies them without doing anything."""
+    last = replied[-1] if replied else ""
+    return not isinstance(last, str) and last[0].name.startswith(OWN_CALL)
 
 
 def _called(item: FunctionCall) -> ToolCall:

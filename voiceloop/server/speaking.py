@@ -13,6 +13,7 @@ from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.extensions import OutputClause, Played
 from voiceloop.wire.ids import NewId
+from voiceloop.wire.items import FunctionCall, FunctionCallOutput
 from voiceloop.wire.ledger import PER_MS, Ledger
 from voiceloop.wire.response_events import StatusDetails, Usage
 from voiceloop.wire.responses import (
@@ -176,6 +177,15 @@ class Speaking:
         response = self._open[call.turn].response
         self._put(*response.call(call_id, call.name, arguments, last=True))
         return call_id
+
+    def done(self, call: ToolCall) -> None:
+        """Send what a rule did, as two items: the call and its result."""
+        call_id, arguments = self._new_id("call"), json.dumps(dict(call.arguments))
+        for item in (
+            FunctionCall(call.name, arguments, call_id, self._new_id("item")),
+            FunctionCallOutput(call_id, call.result, self._new_id("item")),
+        ):
+            self._put(*self._ledger.begin(item), *self._ledger.finish(item))
 
     def clause(self, event: Clause, *, report: bool) -> None:
         """Note that a clause begins with the next audio. Send an event about it if `report`."""

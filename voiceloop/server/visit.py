@@ -317,6 +317,8 @@ class ClientSession:
                 self._listening.interrupts(event.turn, settings)
 
     def _note_call(self, call: ToolCall) -> None:
+        if call.result:
+            self._speaking.done(call)
         if not call.client:
             return
         self._begin_response(call.turn)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 
 from voiceloop.skills import clock, facts, measures, running, talk, timers
-from voiceloop.skills.known import Answer, SkillContext
+from voiceloop.skills.known import Answer, Effect, SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.running import which as running_timer
 from voiceloop.skills.understand import understand
 from voiceloop.skills.values import SkillRequest
 
@@ -32,4 +34,22 @@ def answer(text: str, code: str, known: SkillContext) -> Answer | None:
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to `request` in the language `code`, e.g. `en`. Return None if the request
     means something else in this conversation."""
-    return _BY_KIND[request.kind](request, known, PHRASES[code])
+    phrases = PHRASES[code]
+    found = _BY_KIND[request.kind](request, known, phrases)
+    return found and replace(found, effect=_effect(request.kind, found, known, phrases))
+
+
+def _effect(kind: str, found: Answer, known: SkillContext, phrases: Phrases) -> Effect | None:
+    """Return what an answer does, and the state after it; None if it only says something."""
+    if found.about is not None:
+        gone = {*found.cancels, *(one.number for one in found.sets)}
+        running = [one for one in known.timers if one.number not in gone]
+        state = {
+            running_timer(one, phrases): phrases.time(one.due) for one in (*running, *found.sets)
+        }
+        return Effect("voiceloop_timers", kind, {"set": state})
+    if found.voice is not None:
+        return Effect("voiceloop_voice", kind, asdict(found.voice))
+    if found.remembers or found.strikes:
+        return Effect("voiceloop_memory", kind, {"remembered": found.remembers})
+    return None

@@ -28,9 +28,9 @@ _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
 
 
 class Grammar:
-    """The grammar of one language, compiled from its templates and phrases. `rules` has the templates of each
-    kind of request, and `guards` those that are tried last. `leads` and `tails` match the words that people say before and after a
-    request."""
+    """The grammar of one language, compiled from its templates and phrases. `rules` has the
+    templates of each kind of request, and `guards` those that are tried last. `leads` and `tails`
+    match the words that people say before and after a request."""
 
     def __init__(self, phrases: Phrases) -> None:
         table(phrases.words)  # fill the cache now, because that takes a moment

@@ -49,13 +49,13 @@ class Pending:
 
 
 class Effect(NamedTuple):
-    """What an answer did, as a call with its result. The language model reads it in place of the
+    """What an answer does, as a call with its result. The language model reads it in place of the
     spoken words, because a small model copies such words without doing anything."""
 
     name: str
-    arguments: Mapping[str, object]
-    result: str
-    """JSON."""
+    asked: str
+    """The kind of the request."""
+    result: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,14 +97,15 @@ def _alarm(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answ
 
 def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Set a reminder that is due after a duration, at a time, or again and again."""
-    values = {**request.values, "name": _swapped(request.values["name"], phrases)}
+    name = _swapped(request.values["name"], phrases)
+    values: Mapping[str, Any] = {**request.values, "name": name}
     every = values.get("every", 0)
     if seconds := values.get("duration", every):
         if seconds > FURTHEST_S or 0 < every < OFTEN_S:
             return None
-        rings = phrases.says["reminder over"].format(name=values["name"])
+        over = phrases.says["reminder over"].format(name=name)
         due = known.now + timedelta(seconds=seconds)
-        timer = Timer(0, "reminder", due, seconds, values["name"], rings, every_s=every)
+        timer = Timer(0, "reminder", due, seconds, name, over, every_s=every)
         return _set(known, phrases, [timer], in_span=True)
     at = moment(values, known.now, AWAKE)
     return at and _set(known, phrases, [_at(known, phrases, "reminder", at, values)])

@@ -52,8 +52,8 @@ def _requests(
     rules: Grammar,
     group: Mapping[str, Sequence[Template]],
 ) -> Iterator[SkillRequest]:
-    """Yield a request for each template of `group` that matches `said` between the ignored phrases before and
-    after it. `text` is the text that `said` was made from."""
+    """Yield a request for each template of `group` that matches `said` between the ignored phrases
+    before and after it. `text` is the text that `said` was made from."""
     words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
     for start in starts:

@@ -51,7 +51,7 @@ def finished(reply: Reply, words: int, heard: str, outcome: Outcome) -> SpokenEx
     silent = thinking.answer is not None and not thinking.answer.text
     if silent or not reply.gate.committed or outcome == "abandoned":
         return None
-    kept = "" if thinking.instead is not None else heard
+    kept = "" if thinking.instead is not None or thinking.effect else heard
     if outcome == "failed" and thinking.apology:
         kept = kept.removesuffix(thinking.apology).strip()
     return _exchange(reply, words, heard, kept, outcome)
@@ -62,6 +62,8 @@ def _exchange(
 ) -> SpokenExchange:
     asked, thinking = reply.asked, reply.thinking
     calls = tuple(thinking.results)
+    if effect := thinking.effect:
+        calls = ((effect, effect.result),)
     return SpokenExchange(
         *(asked.turn, asked.text, asked.language, thinking.said, calls, words, heard, kept),
         outcome=outcome,

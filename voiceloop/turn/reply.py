@@ -100,6 +100,8 @@ class Reply:
         if answer is not None:
             skills.do(answer)
             self._resources.player.gain = skills.voice.gain
+            if effect := self.thinking.effect:
+                self._resources.show(effect)
         self.gate.commit()
         self._resources.player.open()
         withheld, self._withheld = self._withheld, []

@@ -19,7 +19,8 @@ from voiceloop.engines import Conversation, Llm
 from voiceloop.llm.text.wording import told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
-from voiceloop.skills.known import Answer, Fact, SkillContext, Timer, VoiceAdjustment
+from voiceloop.skills.known import Answer, Fact, Pending, SkillContext, Timer, VoiceAdjustment
+from voiceloop.skills.timers import after_ring, until
 from voiceloop.skills.tools import TOOLS, run_tool
 from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
@@ -85,8 +86,10 @@ class SkillsMemory(Struct, frozen=True):
     said: tuple[str, ...]
     """What the user has said last, the oldest first."""
     heard: str
-    asks_for_time: bool
+    pending: Pending | None = None
     facts: tuple[Fact, ...] = ()
+    subject: int | None = None
+    just_rung: Timer | None = None
 
 
 class Skills:
@@ -101,13 +104,17 @@ class Skills:
         self.voice = VoiceAdjustment()
         self._paced = paced
         self._timers: list[tuple[float, Timer]] = []
-        """Timers, each with the time of the loop's clock at which it is over."""
+        """Timers, each with the time of the loop's clock at which it is over. A paused one waits
+        beyond that."""
         self._begun = 0
         """Number of timers so far."""
         self._said = deque[str](maxlen=REMEMBERED)
         self._heard = ""
-        self._asks_for_time = False
+        self._pending: Pending | None = None
         self._just_set: int | None = None
+        self._subject: int | None = None
+        self._since_timers: int | None = None
+        self._just_rung: Timer | None = None
         self._changed = anyio.Event()
         self.facts: Sequence[Fact] = ()
         """What the user asked to be remembered, oldest first."""
@@ -148,15 +155,13 @@ class Skills:
         if known.cancels:
             self._timers = [one for one in self._timers if one[1].number not in known.cancels]
         self._just_set = self._just_kept = None
+        self._subject = known.about[-1] if known.about else self._subject
         self.facts = [fact for fact in self.facts if fact.number not in known.strikes]
         if known.remembers:
             self._just_kept = max((fact.number for fact in self.facts), default=0) + 1
             self.facts = [*self.facts, Fact(self._just_kept, known.remembers)]
-        if known.sets is not None:
-            self._begun += 1
-            self._just_set = self._begun
-            timer = replace(known.sets, number=self._begun)
-            self._timers.append((anyio.current_time() + timer.seconds, timer))
+        for timer in known.sets:
+            self._set(timer)
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -166,7 +171,11 @@ class Skills:
         if said.strip() and not (known and known.aside):
             self._said.append(said)
         self._heard = heard or self._heard
-        self._asks_for_time = known is not None and known.asks_for_time
+        self._pending = known.pending if known else None
+        if known is not None and known.about is not None:
+            self._since_timers = 0
+        elif self._since_timers is not None:
+            self._since_timers += 1
         if known is None:
             self._just_set = self._just_kept = None
 
@@ -178,15 +187,18 @@ class Skills:
             self._begun,
             tuple(self._said),
             self._heard,
-            self._asks_for_time,
+            self._pending,
             tuple(self.facts),
+            self._subject,
+            self._just_rung,
         )
 
     def recall(self, memory: SkillsMemory) -> None:
         """Take over the state of an earlier session. Timers that are over by now ring soon."""
         self.voice, self._begun = memory.voice, memory.begun
         self._said.extend(memory.said)
-        self._heard, self._asks_for_time = memory.heard, memory.asks_for_time
+        self._heard, self._pending = memory.heard, memory.pending
+        self._subject, self._just_rung = memory.subject, memory.just_rung
         self.facts = memory.facts
         for timer in memory.timers:
             left_s = (timer.due - datetime.now(timer.due.tzinfo)).total_seconds()
@@ -198,13 +210,32 @@ class Skills:
         """Report each timer when it is over, until closed."""
         while True:
             changed, now = self._changed, anyio.current_time()
-            over = [one for one in self._timers if one[0] <= now]
-            self._timers = [one for one in self._timers if one[0] > now]
-            for _, timer in over:
+            paused = [one for one in self._timers if one[1].paused_s is not None]
+            runs = [one for one in self._timers if one[1].paused_s is None]
+            over = [one for one in runs if one[0] <= now]
+            self._timers = [*paused, *(one for one in runs if one[0] > now)]
+            for due, timer in over:
+                self._just_rung, self._subject, self._since_timers = timer, timer.number, 0
+                if again := after_ring(timer):
+                    self._timers.append((due + until(again.due, timer.due), again))
                 yield inputs.Rang(timer.rings)
-            next_s = min((due for due, _ in self._timers), default=float("inf")) - now
+            going = (due for due, timer in self._timers if timer.paused_s is None)
+            next_s = min(going, default=float("inf")) - now
             with anyio.move_on_after(next_s):
                 await changed.wait()
+
+    def _set(self, timer: Timer) -> None:
+        """Start a timer, or let it take the place of the running one with its number."""
+        if not timer.number:
+            self._begun += 1
+            timer = replace(timer, number=self._begun)
+        due = anyio.current_time() + timer.seconds
+        for former_due, former in self._timers:
+            if former.number == timer.number:
+                due = former_due + until(timer.due, former.due)
+        self._timers = [one for one in self._timers if one[1].number != timer.number]
+        self._timers.append((due, timer))
+        self._just_set = self._subject = timer.number
 
     def _known(self, now: datetime) -> SkillContext:
         return SkillContext(
@@ -214,8 +245,11 @@ class Skills:
             heard=self._heard,
             voice=self.voice,
             paced=self._paced,
-            asks_for_time=self._asks_for_time,
+            pending=self._pending,
             just_set=self._just_set,
+            subject=self._subject,
+            since_timers=self._since_timers,
+            just_rung=self._just_rung,
             facts=self.facts,
             keeps=self._keeps,
             just_kept=self._just_kept,

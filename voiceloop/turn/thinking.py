@@ -15,7 +15,7 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.engines import Steps
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import language
-from voiceloop.skills.known import Answer
+from voiceloop.skills.known import Answer, Effect
 from voiceloop.tools.results import is_error
 from voiceloop.trace.record import TOOL, Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
@@ -72,6 +72,8 @@ class Thinking:
         self.until: float | None = None
         """When the model's work ended, in seconds of the loop's clock; None until then."""
         self.answer = answer
+        self.effect = _as_call(answer.effect, request.turn) if answer and answer.effect else None
+        """What `answer` does, as a call; None if it does nothing."""
         self._request = request
         self._recorder = recorder
         self._resources = resources
@@ -159,21 +161,21 @@ class Thinking:
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
         conversation, turn = self._resources.conversation, self._recorder.turn
         if self.answer is not None:
-            return self._recited(self.answer.text)
+            return self._recited(self.answer)
         if self._request.returned:
             return conversation.tool_results(self._request.returned, turn)
         carried = self._request.revises and self._resources.overlap.carry_over
         begin = conversation.revise if carried else conversation.reply
         return begin(self._request.text, turn)
 
-    def _recited(self, reply: str) -> Steps[TokenBurst | ToolCall]:
+    def _recited(self, answer: Answer) -> Steps[TokenBurst | ToolCall]:
         """Yield the steps of a known answer. While the user may go on, the model first reads their
         words, so that the end of the turn can be judged."""
         conversation, turn = self._resources.conversation, self._recorder.turn
         if not self._gate.urgent:
             yield from conversation.prefill(bare(self._request.text), turn)
-        if reply:
-            yield from conversation.recite(self._request.text, turn, reply)
+        if answer.text:
+            yield from conversation.recite(self._request.text, turn, answer.text, self.effect)
 
     async def _items(
         self, steps: Steps[TokenBurst | ToolCall]
@@ -251,3 +253,8 @@ class Thinking:
         facts |= {name: round(value) for name, value in item.facts.items() if value}
         self.counts.update(facts)
         self._recorder.span(Lane.DECODE, "round", begun, now, **facts, text=item.text)
+
+
+def _as_call(effect: Effect, turn: int) -> ToolCall:
+    result = json.dumps(effect.result, ensure_ascii=False)
+    return ToolCall(turn, f"rule_{turn}", effect.name, {"asked": effect.asked}, result=result)

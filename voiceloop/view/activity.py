@@ -34,7 +34,7 @@ class Activity:
         match event:
             case TurnHeard(turn=turn, over=over):
                 self._doing[turn] = THINKING if over else HEARING
-            case ToolCall(turn=turn):
+            case ToolCall(turn=turn, result=""):
                 self._doing[turn] = ASKING
             case TokenBurst(turn=turn):
                 if self._doing.get(turn) != SPEAKING:

@@ -43,7 +43,7 @@ class TranscriptWriter:
         match event:
             case Notice():
                 return [Entry("note", event.text)]
-            case ToolCall():
+            case ToolCall(result=""):
                 exchange = self.exchanges.live.get(event.turn, TurnText())
                 return [*self._introduction(event.turn, exchange), Entry("call", call_text(event))]
             case TurnTrace():

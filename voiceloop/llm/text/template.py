@@ -19,6 +19,7 @@ from voiceloop.errors import EngineError
 from voiceloop.llm.text.calls import CALLS
 from voiceloop.llm.text.parts import THOUGHTS
 from voiceloop.llm.text.rendering import Rendering
+from voiceloop.llm.text.wording import OKAY, OWN_CALL
 from voiceloop.types import Past, Tool, ToolCall, spaced
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
@@ -156,6 +157,13 @@ class ChatTemplate:
         text = self._reply_in(text)
         return self.encode(text) if all(call.name in text for call in calls) else []
 
+    def called(self, called: Sequence[tuple[ToolCall, str]]) -> list[int]:
+        """Return the token ids of calls and their results in a reply. If the template cannot write
+        calls, return none, or those of `OKAY` if rules made the calls."""
+        if written := self.calls([call for call, _ in called]):
+            return written + self.tool_results([(call.name, result) for call, result in called])
+        return self.encode(OKAY) if called[-1][0].name.startswith(OWN_CALL) else []
+
     def words(self, texts: Iterable[str]) -> list[int]:
         """Return the token ids of a reply's spoken text. `texts` are the pieces of that text."""
         return self.encode(self.harmless(spaced(texts)))
@@ -171,10 +179,7 @@ class ChatTemplate:
             if spoken:
                 ids += self.words(cast("Iterable[str]", parts))
                 continue
-            called = list(cast("Iterable[tuple[ToolCall, str]]", parts))
-            if written := self.calls([call for call, _ in called]):
-                returned = [(call.name, result) for call, result in called]
-                ids += written + self.tool_results(returned)
+            ids += self.called(list(cast("Iterable[tuple[ToolCall, str]]", parts)))
         return ids + self.reply_to_user
 
     def call_of(self, names: Collection[str]) -> list[int]:

@@ -9,6 +9,12 @@ SPOKEN = (
     "sentences of plain words, with no lists, no markdown and no emoji."
 )
 """The default system prompt. Without it, models write for readers, not for listeners."""
+OWN_CALL = "voiceloop_"
+"""The beginning of the name of each call that stands in the history for something that a rule
+did."""
+OKAY = "Okay."
+"""The reply that stands in the history for something that a rule did, if the model cannot read
+calls. It claims nothing that the model could copy."""
 BROKEN_OFF = "—"
 """The mark at the end of an interrupted reply in a conversation's history."""
 BEGAN = "You have begun the conversation with these words:"
