@@ -71,6 +71,31 @@ async def test_what_a_rule_knows_is_answered_without_the_model_and_kept() -> Non
     assert recited(result)[-1] == ("What time is it", "It's 2:05 PM.")
 
 
+CANNOT = "I can't do that. I only talk, and set timers, alarms and reminders."
+
+
+@pytest.mark.parametrize(
+    ("reply", "heard"),
+    [
+        (("Sure, ", "I opened ", "the garage ", "door. ", "Anything else?"), CANNOT),
+        (("Gladly so. ", "I opened ", "the garage ", "door."), f"Gladly so. {CANNOT}"),
+        (("I opened ", "my mind."), "I opened my mind."),
+    ],
+)
+async def test_a_claim_of_what_was_not_done_is_replaced_before_it_sounds(
+    reply: tuple[str, ...], heard: str
+) -> None:
+    llm = ScriptedLlm({"Do it": reply})
+    result = await converse(Utterance(0.5, "Do it"), config=RULES, llm=llm)
+    (trace,) = result.traces
+    assert trace.heard == said(result.events) == heard
+    assert trace.counters.get("replaced", 0) == (CANNOT in heard)
+    shown = "".join(event.text for event in result.events if isinstance(event, TokenBurst))
+    assert shown == heard, "nothing else was shown"
+    if CANNOT in heard:
+        assert recited(result)[-1] == ("Do it", heard), "the history has what was said"
+
+
 async def test_with_rules_off_the_model_answers() -> None:
     llm = ScriptedLlm({"What time is it": ("It is noon.",)})
     result = await converse(Utterance(0.5, "What time is it"), llm=llm)
@@ -99,7 +124,7 @@ async def test_a_timer_is_set_once_and_only_when_the_user_has_finished() -> None
     )
     first, second = result.traces
     assert first.counters.get("replies_dropped", 0) >= 1, "it was begun on a guess"
-    assert asked(result) == ["Set a timer for ten minutes no"]
+    assert first.heard.startswith("I have changed nothing.") and not asked(result)
     assert second.heard == "Your timer is set for 10 minutes."
     assert [timer.seconds for timer in skills.timers] == [600]
     assert notices(result) == ["1 timer(s) end with this session"]

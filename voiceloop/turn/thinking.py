@@ -15,6 +15,7 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.engines import Steps
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages import language
+from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.known import Answer, Effect
 from voiceloop.tools.results import is_error
 from voiceloop.trace.record import TOOL, Lane, Mark, Recorder
@@ -80,6 +81,9 @@ class Thinking:
         self._gate = gate
         self._ends: list[int] = []
         """For each token of the reply, the number of characters of `said` up to its end."""
+        watched = request.options.skills and answer is None
+        self._guard = ClaimGuard(request.text, self.language.code if watched else "")
+        """Guard against claims of deeds, where voiceloop's own assistant replies."""
 
     @property
     def tokens(self) -> int:
@@ -95,6 +99,8 @@ class Thinking:
         """Note the result of a tool call."""
         self.called = [(one, result if one is call else known) for one, known in self.called]
         self.results.append((call, result))
+        if not is_error(result):
+            self._guard.allow()
         self._returned.set()
         self._returned = anyio.Event()
         if not call.problem:
@@ -142,6 +148,12 @@ class Thinking:
                             continue
                         calls.append(item)
                     yield item
+            if self._guard.claimed and not calls:
+                self.counts["replaced"] += 1
+                async with aclosing(self._items(self._replaced())) as items:
+                    async for item in items:
+                        yield item
+                break
             if not calls or self.too_long:
                 break
             await self._gate.opened()
@@ -189,10 +201,14 @@ class Thinking:
             async for item in items:
                 self._note(item, begun)
                 if isinstance(item, ToolCall):
-                    item = self._owned(item)
+                    for burst in self._guard.release():
+                        yield self._taken(burst)
+                    yield self._owned(item)
                 else:
-                    self._take(item)
-                yield item
+                    for burst in self._guard.push(item):
+                        yield self._taken(burst)
+                if self._guard.claimed and not self._resources.toolbox:
+                    return
                 if most is not None and self.tokens >= most:
                     self.too_long = True
                     break
@@ -200,14 +216,29 @@ class Thinking:
                 await self._gate.flowing()
                 self._gate.has_audio(self._resources.player.ahead_s)
                 begun = anyio.current_time()
+        if not self._guard.claimed:
+            for burst in self._guard.release():
+                yield self._taken(burst)
 
-    def _take(self, burst: TokenBurst) -> None:
-        """Add the text of a burst. If the burst gives no ends of its tokens, each token counts as
-        an equal part of the text."""
+    def _replaced(self) -> Steps[TokenBurst | ToolCall]:
+        """Yield the steps of the words that take the place of a claim. In the history they follow
+        what was said of the reply before it."""
+        instead = self._guard.instead
+        self._guard.release()
+        self._guard.allow()
+        added = f" {instead}" if self.said.strip() else instead
+        text, turn = self._request.text, self._recorder.turn
+        for burst in self._resources.conversation.recite(text, turn, f"{self.said.strip()}{added}"):
+            yield burst and _end_of(burst, added)
+
+    def _taken(self, burst: TokenBurst) -> TokenBurst:
+        """Add the text of a burst to the reply, and return the burst. If the burst gives no ends of
+        its tokens, each token counts as an equal part of the text."""
         before, count = len(self.said), len(burst.ids)
         ends = burst.ends or [len(burst.text) * n // count for n in range(1, count + 1)]
         self._ends += [before + end for end in ends]
         self.said += burst.text
+        return burst
 
     def _has_done(self, call: ToolCall) -> bool:
         """Return whether an earlier call of this reply, with the same tool and arguments, has
@@ -258,3 +289,12 @@ class Thinking:
 def _as_call(effect: Effect, turn: int) -> ToolCall:
     result = json.dumps(effect.result, ensure_ascii=False)
     return ToolCall(turn, f"rule_{turn}", effect.name, {"asked": effect.asked}, result=result)
+
+
+def _end_of(burst: TokenBurst, text: str) -> TokenBurst:
+    """Return the end of a recited burst that has the text `text`, with its tokens."""
+    if not burst.ends:
+        return replace(burst, text=text)
+    begin = len(burst.text) - len(text)
+    ends = tuple(end - begin for end in burst.ends if end > begin)
+    return replace(burst, ids=burst.ids[len(burst.ids) - len(ends) :], text=text, ends=ends)

@@ -1,0 +1,108 @@
+"""Claims of deeds in replies: they are held back whole, and nothing else is, however the text
+arrives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voiceloop.skills.claims import ClaimGuard
+from voiceloop.types import TokenBurst
+
+pytestmark = pytest.mark.pure
+
+CLAIMS = {
+    "en": (
+        "Sure, I turned on the lights in the living room.",
+        "I opened the garage door.",
+        "Sure! I'll call your mom.",
+        "Okay, let's play some jazz.",
+        "I’ve sent him the message.",
+        "Calling Anna now.",
+        "The kitchen lights are now off.",
+        "Your alarm is set for 7:00 AM.",
+        "The timer has been paused.",
+        "I'm going to remind you tomorrow.",
+        "I've added milk to your shopping list.",
+        "Let me check the weather for you.",
+        "Yes, I can see you.",
+    ),
+    "de": (
+        "Klar, ich schalte das Licht ein.",
+        "Ich habe das Garagentor geöffnet.",
+        "Ich rufe deine Mutter an.",
+        "Dein Wecker ist auf sieben Uhr gestellt.",
+        "Ich erinnere dich morgen daran.",
+        "Ich habe einen Tisch für zwei reserviert.",
+    ),
+    "es": (
+        "Claro, he encendido la luz del salón.",
+        "Voy a llamar a tu madre.",
+        "Tu alarma está puesta para las siete.",
+        "Te recordaré mañana que saques la basura.",
+        "He añadido leche a tu lista.",
+    ),
+}
+HONEST = {
+    "en": (
+        "Sure, I'd be happy to help you with that. What would you like to know?",
+        "You can turn on the lights with the switch beside the door.",
+        "I can't call anybody. I only talk.",
+        "An alarm clock was first patented in 1847 by a Frenchman.",
+        "Let's play a game! I'll start with an easy question.",
+        "I see your point. I'll explain it once more.",
+        "If I were you, I would set an alarm and go to bed early.",
+    ),
+    "de": (
+        "Ich kann das Licht nicht einschalten, denn ich rede nur.",
+        "Du kannst den Wecker in den Einstellungen deines Handys stellen.",
+        "Gern! Der Fernseher wurde in den zwanziger Jahren erfunden.",
+    ),
+    "es": (
+        "No puedo encender la luz. Solo puedo hablar.",
+        "Puedes poner una alarma en tu teléfono.",
+    ),
+}
+SAID = [(code, text) for code, texts in CLAIMS.items() for text in texts]
+WELL = [(code, text) for code, texts in HONEST.items() for text in texts]
+
+
+def passed(guard: ClaimGuard, text: str, cuts: list[int]) -> str:
+    """What is heard of `text`, which arrives in pieces, until a claim is found."""
+    ends = sorted({0, len(text), *(cut % len(text) for cut in cuts)})
+    heard = list[TokenBurst]()
+    for begin, end in zip(ends, ends[1:], strict=False):
+        heard += guard.push(TokenBurst(1, (end,), text[begin:end]))
+        if guard.claimed:
+            break
+    else:
+        heard += guard.release()
+    return "".join(burst.text for burst in heard)
+
+
+@pytest.mark.parametrize(("code", "text"), SAID)
+@given(cuts=st.lists(st.integers(0, 80), max_size=30))
+def test_a_claim_is_held_back_before_any_of_it_is_heard(
+    code: str, text: str, cuts: list[int]
+) -> None:
+    guard = ClaimGuard("Please do it", code)
+    before = "Hm. " if cuts else ""
+    heard = passed(guard, before + text, [cut for cut in cuts if cut > len(before)])
+    assert guard.claimed and before.startswith(heard)
+
+
+@pytest.mark.parametrize(("code", "text"), WELL)
+@given(cuts=st.lists(st.integers(0, 80), max_size=30))
+def test_what_claims_nothing_is_heard_whole(code: str, text: str, cuts: list[int]) -> None:
+    guard = ClaimGuard("Please do it", code)
+    assert passed(guard, text, cuts) == text and not guard.claimed
+
+
+@pytest.mark.parametrize(("code", "text"), SAID)
+def test_a_reply_may_say_so_after_a_deed_and_in_a_story(code: str, text: str) -> None:
+    done = ClaimGuard("Please do it", code)
+    done.allow()
+    asked = {"en": "Tell me a story", "de": "Erzähl eine Geschichte", "es": "Cuéntame un cuento"}
+    for guard in (done, ClaimGuard(asked[code], code), ClaimGuard("Please do it", "fr")):
+        assert passed(guard, text, [*range(len(text))]) == text

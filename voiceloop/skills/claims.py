@@ -1,0 +1,138 @@
+"""Finds the claims of a reply that something was done, such as "I turned on the lights", while the
+reply is being written. What could still become such a claim is held back.
+
+The patterns of each language are in `claims.toml`. A text of the user that asks for a story, a
+letter or an explanation exempts the reply, because such sentences may stand there.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import regex
+from msgspec import Struct, convert
+
+from voiceloop.types import TokenBurst
+
+LONGEST = 240
+"""Maximum number of characters of a sentence that are looked at."""
+_END = regex.compile(r"[.!?…\n][\"'”)\]]*\s")
+
+
+class _Patterns(Struct, frozen=True, forbid_unknown_fields=True):
+    lead: str
+    exempt: str
+    instead: str
+    words: Mapping[str, str]
+    claims: Mapping[str, Sequence[str]]
+
+
+class Claims(Struct, frozen=True):
+    """How replies in one language claim that something was done."""
+
+    exempt: Any
+    """Pattern of the user's words after which nothing counts as a claim."""
+    instead: str
+    """What is said instead of the claim."""
+    lead: Any
+    """Pattern of words at the beginning of a sentence that a claim may follow."""
+    claim: Any
+    """Pattern of all claims, which begin anywhere in a sentence or, with ^, after its `lead`."""
+
+
+@cache
+def claims(code: str) -> Claims | None:
+    """Return the claims of the language `code`; None if they are not known."""
+    text = Path(__file__).with_name("claims.toml").read_text(encoding="utf-8")
+    known = convert(tomllib.loads(text), Mapping[str, _Patterns])
+    if code not in known:
+        return None
+    given, words = known[code], dict[str, str]()
+    for name, pattern in given.words.items():
+        words[name] = _filled(pattern, words)
+    every = [_filled(one, words) for several in given.claims.values() for one in several]
+    return Claims(
+        regex.compile(given.exempt, regex.IGNORECASE),
+        given.instead,
+        regex.compile(given.lead, regex.IGNORECASE),
+        regex.compile("|".join(every), regex.IGNORECASE),
+    )
+
+
+def _filled(pattern: str, words: Mapping[str, str]) -> str:
+    for name, text in words.items():
+        pattern = pattern.replace(f"{{{name}}}", text)
+    return pattern
+
+
+class ClaimGuard:
+    """Passes on the text of one reply until it claims that something was done."""
+
+    def __init__(self, asked: str, code: str) -> None:
+        """Watch the reply to the user's words `asked` in the language `code`."""
+        found = claims(code)
+        self._known = None if found is None or found.exempt.search(asked[:LONGEST]) else found
+        self._sentence = ""
+        """The last sentence so far."""
+        self._held = deque[TokenBurst]()
+        self.claimed = False
+        """Whether the text that is held back claims something."""
+
+    @property
+    def instead(self) -> str:
+        """What is said instead of the claim."""
+        return self._known.instead if self._known else ""
+
+    def push(self, burst: TokenBurst) -> list[TokenBurst]:
+        """Take more text, and return the bursts that may be heard by now."""
+        if self._known is None:
+            return [burst]
+        self._held.append(burst)
+        if self.claimed:
+            return []
+        self._sentence += burst.text
+        return self._before(self._suspected(self._known))
+
+    def release(self) -> list[TokenBurst]:
+        """Return the bursts that are held back, and begin anew after them."""
+        passed = [*self._held]
+        self._held.clear()
+        self._sentence, self.claimed = "", False
+        return passed
+
+    def allow(self) -> None:
+        """Note that something was done in this reply, so that it may say so."""
+        self._known = None
+
+    def _suspected(self, known: Claims) -> int:
+        """Return how many characters at the end of the text are, or may become, a claim."""
+        while True:
+            lead = known.lead.match(self._sentence)
+            begin = lead.end() if lead else 0
+            end = _END.search(self._sentence, begin)
+            rest = self._sentence[begin : end.end() if end else LONGEST]
+            # A word boundary of a pattern needs a word before it, even where the text goes on.
+            found = known.claim.search(rest.rstrip(), partial=end is None)
+            if found and not found.partial:
+                self.claimed = True
+            elif end:
+                self._sentence = self._sentence[end.end() :]
+                continue
+            may_lead = not rest or known.lead.fullmatch(rest, partial=True)
+            if may_lead or (found and not found.start()):
+                return len(self._sentence)
+            return len(rest) - found.start() if found else 0
+
+    def _before(self, characters: int) -> list[TokenBurst]:
+        """Return the held bursts that end before the last `characters` of the text."""
+        held = sum(len(burst.text) for burst in self._held)
+        passed = list[TokenBurst]()
+        while self._held and held - len(self._held[0].text) >= characters:
+            held -= len(self._held[0].text)
+            passed.append(self._held.popleft())
+        return passed
