@@ -149,10 +149,9 @@ class Thinking:
                         calls.append(item)
                     yield item
             if self._guard.claimed and not calls:
-                self.counts["replaced"] += 1
-                async with aclosing(self._items(self._replaced())) as items:
-                    async for item in items:
-                        yield item
+                async with aclosing(self._replaced()) as words:
+                    async for word in words:
+                        yield word
                 break
             if not calls or self.too_long:
                 break
@@ -169,6 +168,21 @@ class Thinking:
             steps = conversation.tool_results(returned, self._recorder.turn)
         self._limited = self._resources.observer.standing.limited
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
+
+    async def _replaced(self) -> AsyncGenerator[TokenBurst, None]:
+        """Yield the words that take the place of a claim. In the history they follow what was said
+        of the reply before it."""
+        self.counts["replaced"] += 1
+        instead = self._guard.instead
+        self._guard.release()
+        added = f" {instead}" if self.said[-1:].strip() else instead
+        whole = f"{self.said}{added}".lstrip()
+        conversation, turn = self._resources.conversation, self._recorder.turn
+        steps = conversation.recite(self._request.text, turn, whole)
+        runner = self._resources.engines.llm_runner
+        async with aclosing(runner.stream(steps, priority=self._gate.priority)) as bursts:
+            async for burst in bursts:
+                yield self._taken(_end_of(burst, added))
 
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
         conversation, turn = self._resources.conversation, self._recorder.turn
@@ -219,17 +233,6 @@ class Thinking:
         if not self._guard.claimed:
             for burst in self._guard.release():
                 yield self._taken(burst)
-
-    def _replaced(self) -> Steps[TokenBurst | ToolCall]:
-        """Yield the steps of the words that take the place of a claim. In the history they follow
-        what was said of the reply before it."""
-        instead = self._guard.instead
-        self._guard.release()
-        self._guard.allow()
-        added = f" {instead}" if self.said.strip() else instead
-        text, turn = self._request.text, self._recorder.turn
-        for burst in self._resources.conversation.recite(text, turn, f"{self.said.strip()}{added}"):
-            yield burst and _end_of(burst, added)
 
     def _taken(self, burst: TokenBurst) -> TokenBurst:
         """Add the text of a burst to the reply, and return the burst. If the burst gives no ends of
