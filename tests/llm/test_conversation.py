@@ -33,7 +33,7 @@ from voiceloop.llm.parallel.scorers import likelihood
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.rules.tree import ROOT, Tree, chain
 from voiceloop.llm.text.template import ChatTemplate, special_tokens
-from voiceloop.llm.text.wording import BROKEN_OFF
+from voiceloop.llm.text.wording import BROKEN_OFF, OKAY, OWN_CALL
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.models
@@ -227,6 +227,33 @@ def test_what_is_recited_is_cut_after_what_was_heard_of_it(workshop):
             reply = "".join(pieces[:heard]) + cut
             turns = [("user", "What time is it?"), ("assistant", reply), ("user", "Thanks.")]
         assert written(workshop, conversation).startswith(rendered(workshop, *turns, ask=True))
+
+
+@pytest.mark.parametrize("heard", [0, 2, 99])
+def test_an_effect_stands_as_its_call_however_much_of_its_words_is_heard(workshop, heard):
+    words = "The timer is set."
+    call = ToolCall(1, "rule_1", f"{OWN_CALL}timers", {}, result="{}")
+    done, told = (workshop.conversation(workshop.scripted("", "Good."), None) for _ in range(2))
+    (burst,) = exhaust(done.recite("Ten minutes.", 1, words, call))
+    assert burst.text == words and len(burst.ends) == len(burst.ids)
+    assert done.heard(heard) == words[: (0, *burst.ends)[min(heard, len(burst.ids))]]
+    told.rewrite("", [Past("Ten minutes.", ((call, call.result),))])
+    for conversation in (done, told):
+        assert spoken(exhaust(conversation.reply("Thanks.", 2))) == "Good."
+    turns = [("user", "Ten minutes."), ("assistant", OKAY), ("user", "Thanks.")]
+    assert written(workshop, told).startswith(rendered(workshop, *turns, ask=True))
+    assert written(workshop, told) == written(workshop, done)
+
+
+def test_a_template_that_knows_calls_writes_what_a_rule_did_as_a_call() -> None:
+    calls = "{%- for call in message.tool_calls -%}{{- call.function.name -}}{%- endfor -%}"
+    begun = "{{- '<|im_start|>' + message.role + '\\n' -}}"
+    template = ChatTemplate(build_tokenizer(TEMPLATE.replace(begun, begun + calls)), "own")
+    call = ToolCall(1, "rule_1", f"{OWN_CALL}timers", {}, result="{}")
+    results = template.tool_results([(call.name, call.result)])
+    assert template.called([(call, call.result)]) == [
+        *template.encode(call.name), *results, *template.encode(OKAY)
+    ]  # fmt: skip
 
 
 def test_whatever_is_recited_calls_no_tool_and_is_no_thought(workshop):

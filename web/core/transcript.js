@@ -28,6 +28,8 @@ import { positive } from './values.js';
 
 /** Who says what is kept over a reload. */
 const ROLES = ['user', 'assistant', 'tool'];
+/** How the names of calls begin that stand for what a rule has done; its words tell of it too. */
+const OWN_CALL = 'voiceloop_';
 /** Characters of one entry; a page has to stay usable whatever a server sends. */
 export const LONGEST = 20_000;
 /** Entries that are kept, and clauses of one of them. */
@@ -256,6 +258,7 @@ export class Transcript {
       return news && this.#cut(known, text) ? known : null;
     }
     if (item.type === 'function_call') {
+      if (String(item.name).startsWith(OWN_CALL)) return null;
       const entry = this.#entry(id, 'tool', after);
       entry.text = clipped(`${item.name ?? 'tool'}(${argumentsOf(item.arguments)})`);
       entry.done = true;

@@ -158,11 +158,12 @@ class ChatTemplate:
         return self.encode(text) if all(call.name in text for call in calls) else []
 
     def called(self, called: Sequence[tuple[ToolCall, str]]) -> list[int]:
-        """Return the token ids of calls and their results in a reply. If the template cannot write
-        calls, return none, or those of `OKAY` if rules made the calls."""
-        if written := self.calls([call for call, _ in called]):
-            return written + self.tool_results([(call.name, result) for call, result in called])
-        return self.encode(OKAY) if called[-1][0].name.startswith(OWN_CALL) else []
+        """Return the token ids of calls and their results in a reply; none if the template cannot
+        write calls. If rules made the calls, `OKAY` follows, since no reply may be empty."""
+        ids = self.calls([call for call, _ in called])
+        if ids:
+            ids += self.tool_results([(call.name, result) for call, result in called])
+        return ids + self.encode(OKAY) if called[-1][0].name.startswith(OWN_CALL) else ids
 
     def words(self, texts: Iterable[str]) -> list[int]:
         """Return the token ids of a reply's spoken text. `texts` are the pieces of that text."""

@@ -13,8 +13,8 @@ OWN_CALL = "voiceloop_"
 """The beginning of the name of each call that stands in the history for something that a rule
 did."""
 OKAY = "Okay."
-"""The reply that stands in the history for something that a rule did, if the model cannot read
-calls. It claims nothing that the model could copy."""
+"""The words of a reply in the history that stands for something that a rule did. They claim nothing
+that the model could copy."""
 BROKEN_OFF = "—"
 """The mark at the end of an interrupted reply in a conversation's history."""
 BEGAN = "You have begun the conversation with these words:"
