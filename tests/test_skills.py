@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
 import numpy as np
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from tests.fakes import Utterance
 from tests.test_session import CONFIG, RATE, Result, converse, said
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.config import LlmConfig
+from voiceloop.dialogue import inputs
 from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
+from voiceloop.skills.known import Timer
 from voiceloop.turn.skills import Skills
 from voiceloop.types import Notice, Pcm, TokenBurst, TurnTrace
 
@@ -265,6 +269,47 @@ async def test_a_canceled_timer_does_not_ring() -> None:
         "Okay, the timer of 10 seconds is canceled.",
     ]
     assert not notices(result)
+
+
+async def test_a_paused_timer_waits_and_then_goes_on_with_what_was_left() -> None:
+    result = await talk(
+        Utterance(0.5, "Set a timer for ten seconds"),
+        Utterance(5.0, "Pause the timer"),
+        Utterance(15.0, "Resume the timer"),
+        total_s=32.0,
+    )
+    paused, resumed, rang = result.traces[1:]
+    assert paused.heard.startswith("Okay, the timer of 10 seconds is paused")
+    assert resumed.heard.startswith("Okay, the timer of 10 seconds goes on")
+    assert rang.heard == "The timer of 10 seconds is over." and not notices(result)
+
+
+@pytest.mark.parametrize("late_s", [0.0, 3600.0, 5 * 86_400.0])
+async def test_a_repeated_alarm_rings_once_if_late_says_so_and_rings_again_in_time(
+    late_s: float,
+) -> None:
+    skills, now = Skills(), datetime.now(UTC)
+    due = now - timedelta(seconds=late_s)
+    alarm = Timer(1, "alarm", due, 60, "", "This is your alarm.", days=tuple(range(7)))
+    skills.recall(replace(skills.memory(), timers=(alarm,)))
+    rung = list[str]()
+
+    async def ring() -> None:
+        async for report in skills.ringing():
+            assert isinstance(report, inputs.Rang)
+            rung.append(report.text)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ring)
+        await anyio.sleep(60.0)
+        (first,), (again,) = rung, skills.timers
+        assert first.endswith("This is your alarm.") and ("While I was off" in first) == (
+            late_s > 60
+        )
+        assert again.due.time() == due.time() and timedelta() < again.due - now <= timedelta(days=1)
+        await anyio.sleep(86_400.0)
+        assert rung[1:] == ["This is your alarm."]
+        tasks.cancel_scope.cancel()
 
 
 async def test_louder_is_louder_from_its_own_answer_on() -> None:

@@ -24,6 +24,7 @@ from voiceloop.conversations.prompt import past
 from voiceloop.conversations.records import KeptRecord, KeptTurn
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
+from voiceloop.llm.text.wording import OWN_CALL
 from voiceloop.replay.clock import VirtualClock
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
@@ -178,6 +179,17 @@ def test_timers_go_on(path: Path) -> None:
     left: list[int] = []
     talk(path, look=lambda session: left.append(len(session._resources.skills.timers)))
     assert left == [1]
+
+
+def test_what_a_rule_did_goes_on_as_its_call(path: Path) -> None:
+    talk(path, Utterance(0.2, "Set a timer for ten minutes"))
+    (turn,) = record(path).turns
+    assert turn.heard == "Your timer is set for 10 minutes." and not turn.kept
+    second = talk(path)
+    (_, (exchange,)), *_ = second.told("rewrite")
+    ((call, result),) = exchange.replied
+    assert exchange.said == turn.said and call.name == f"{OWN_CALL}timers"
+    assert "the timer of 10 minutes" in result
 
 
 def test_what_is_to_be_remembered_is_kept_apart_and_told_to_the_model(path: Path) -> None:

@@ -15,10 +15,11 @@ from tests.fakes import Script
 from tests.server.test_calls import LOOK, RATE, Client
 from voiceloop.config import Config, LlmConfig
 from voiceloop.engines import Engines
-from voiceloop.llm.text.wording import told
+from voiceloop.llm.text.wording import OWN_CALL, told
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
+from voiceloop.server.history import history
 from voiceloop.tools.declared import tool
 from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
@@ -71,6 +72,17 @@ def text(response: dict[str, Any]) -> str:
 async def ask(one: Client, words: str) -> dict[str, Any]:
     one.write(words)
     return await one.respond()
+
+
+async def test_what_a_rule_did_is_two_items_and_the_models_history_has_no_words_of_it() -> None:
+    own, _ = dialogue()
+    async with client(own) as one:
+        assert text(await ask(one, "Set a timer for 5 minutes.")).startswith("Your timer is set")
+        kinds = [type(item).__name__ for item in own.ledger.items]
+        assert kinds == ["Message", "FunctionCall", "FunctionCallOutput", "Message"]
+        _, past = history("", own.ledger.items, ())
+        ((call, result),) = past[0].replied
+        assert call.name == f"{OWN_CALL}timers" and "the timer of 5 minutes" in result
 
 
 async def test_our_assistant_answers_by_rule_and_repeats_itself() -> None:

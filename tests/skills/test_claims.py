@@ -3,6 +3,8 @@ arrives."""
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ CLAIMS = {
         "I opened the garage door.",
         "Sure! I'll call your mom.",
         "Okay, let's play some jazz.",
-        "I’ve sent him the message.",
+        "I\u2019ve sent him the message.",
         "Calling Anna now.",
         "The kitchen lights are now off.",
         "Your alarm is set for 7:00 AM.",
@@ -72,7 +74,7 @@ def passed(guard: ClaimGuard, text: str, cuts: list[int]) -> str:
     """What is heard of `text`, which arrives in pieces, until a claim is found."""
     ends = sorted({0, len(text), *(cut % len(text) for cut in cuts)})
     heard = list[TokenBurst]()
-    for begin, end in zip(ends, ends[1:], strict=False):
+    for begin, end in itertools.pairwise(ends):
         heard += guard.push(TokenBurst(1, (end,), text[begin:end]))
         if guard.claimed:
             break

@@ -107,7 +107,8 @@ class KeptConversation:
         self._skills = skills = Skills(paced=engines.tts.paces, keeps=True)
         if self._resumed.skills:
             try:
-                skills.recall(msgspec.msgpack.decode(self._resumed.skills, type=SkillsMemory))
+                memory = msgspec.msgpack.decode(self._resumed.skills, type=SkillsMemory)
+                skills.recall(memory, engines.tts.language())
             except msgspec.DecodeError as error:
                 logger.warning("timers of this conversation cannot be read: %s", error)
         skills.facts = self._facts

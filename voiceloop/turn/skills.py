@@ -20,12 +20,15 @@ from voiceloop.llm.text.wording import told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
 from voiceloop.skills.known import Answer, Fact, Pending, SkillContext, Timer, VoiceAdjustment
+from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.timers import after_ring, until
 from voiceloop.skills.tools import TOOLS, run_tool
 from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.types import Tool, ToolCall
 
+LATE_S = 60
+"""Seconds after which a timer that could not ring counts as late."""
 REMEMBERED = 20
 """Maximum number of the user's utterances that are kept."""
 
@@ -115,6 +118,8 @@ class Skills:
         self._subject: int | None = None
         self._since_timers: int | None = None
         self._just_rung: Timer | None = None
+        self._phrases = PHRASES["en"]
+        """Phrases of the user's language."""
         self._changed = anyio.Event()
         self.facts: Sequence[Fact] = ()
         """What the user asked to be remembered, oldest first."""
@@ -137,6 +142,7 @@ class Skills:
             return Answer(request.announces.text)
         if request.returned or not request.options.skills:
             return None
+        self._phrases = PHRASES.get(request.language, self._phrases)
         return answer(request.text, request.language, self._known(now))
 
     def call(self, call: ToolCall, now: datetime, code: str) -> str:
@@ -193,16 +199,18 @@ class Skills:
             self._just_rung,
         )
 
-    def recall(self, memory: SkillsMemory) -> None:
-        """Take over the state of an earlier session. Timers that are over by now ring soon."""
+    def recall(self, memory: SkillsMemory, code: str = "en") -> None:
+        """Take over the state of an earlier session. Timers that are over by now ring soon. If they
+        are late, this is said in the language `code`."""
         self.voice, self._begun = memory.voice, memory.begun
         self._said.extend(memory.said)
         self._heard, self._pending = memory.heard, memory.pending
         self._subject, self._just_rung = memory.subject, memory.just_rung
         self.facts = memory.facts
+        self._phrases = PHRASES.get(code, self._phrases)
         for timer in memory.timers:
             left_s = (timer.due - datetime.now(timer.due.tzinfo)).total_seconds()
-            self._timers.append((anyio.current_time() + max(0.0, left_s), timer))
+            self._timers.append((anyio.current_time() + left_s, timer))
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -216,13 +224,27 @@ class Skills:
             self._timers = [*paused, *(one for one in runs if one[0] > now)]
             for due, timer in over:
                 self._just_rung, self._subject, self._since_timers = timer, timer.number, 0
-                if again := after_ring(timer):
-                    self._timers.append((due + until(again.due, timer.due), again))
-                yield inputs.Rang(timer.rings)
+                self._go_on(timer, due, now)
+                yield inputs.Rang(timer.rings if now - due < LATE_S else self._late(timer))
             going = (due for due, timer in self._timers if timer.paused_s is None)
             next_s = min(going, default=float("inf")) - now
             with anyio.move_on_after(next_s):
                 await changed.wait()
+
+    def _late(self, timer: Timer) -> str:
+        """Return what is said when a timer rings that was over while it could not ring."""
+        time = self._phrases.time(timer.due)
+        return self._phrases.says["late"].format(time=time, rings=timer.rings)
+
+    def _go_on(self, timer: Timer, due: float, now: float) -> None:
+        """Let a repeated timer, which was over at `due`, ring again at its first time after `now`.
+        Both are times of the loop's clock."""
+        while due <= now:
+            again = after_ring(timer)
+            if again is None:
+                return
+            due, timer = due + until(again.due, timer.due), again
+        self._timers.append((due, timer))
 
     def _set(self, timer: Timer) -> None:
         """Start a timer, or let it take the place of the running one with its number."""
