@@ -233,6 +233,7 @@ def _add(
         seconds=timer.seconds + more,
         paused_s=None if timer.paused_s is None else left + more,
     )
+    changed = replace(changed, rings=_rings(changed, phrases))
     if timer.what != "timer":
         return _changed(changed, known, phrases)
     text = phrases.says["now left"].format(

@@ -82,7 +82,8 @@ class _Slot:
     kind: Kind
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        for end in range(at + 1, min(len(words), at + LONGEST_SLOT) + 1):
+        # The longest first: otherwise "at 6 in the evening" is understood as "at 6".
+        for end in range(min(len(words), at + LONGEST_SLOT), at, -1):
             value = meaning(self.kind, words[at:end])
             if value is not None:
                 yield end, {**values, self.name: value}
