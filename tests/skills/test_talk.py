@@ -109,16 +109,16 @@ def test_tools_tell_what_they_did(
     timers = (Timer(1, "timer", NOW, 60, "eggs"),)
     found = run_tool(name, arguments, SkillContext(NOW, timers=timers), "en")
     assert json.loads(found.text) == text
-    assert (found.sets is not None) == (name == "set_timer")
+    assert bool(found.sets) == (name == "set_timer")
     assert bool(found.cancels) == (name == "cancel_timer")
 
 
 def test_a_timer_of_more_than_a_day_is_refused() -> None:
     found = run_tool("set_timer", {"hours": 24, "seconds": 1}, SkillContext(NOW), "en")
     assert json.loads(found.text) == {"error": "a timer takes 24 hours at most"}
-    assert found.sets is None
+    assert not found.sets
 
 
 def test_a_timer_of_the_models_rings_in_the_users_language() -> None:
-    sets = run_tool("set_timer", {"minutes": 5, "name": "Tee"}, SkillContext(NOW), "de").sets
-    assert sets is not None and sets.rings == "Der Timer Tee ist abgelaufen."
+    (sets,) = run_tool("set_timer", {"minutes": 5, "name": "Tee"}, SkillContext(NOW), "de").sets
+    assert sets.rings == "Der Timer Tee ist abgelaufen."

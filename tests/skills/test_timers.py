@@ -13,6 +13,7 @@ from tests.skills.asked import CODES, NOW, told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.known import SkillContext, Timer
 from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.timers import after_ring
 
 pytestmark = pytest.mark.pure
 
@@ -25,8 +26,8 @@ RUNNING = SkillContext(NOW, timers=(EGGS, PLAIN, ALARM))
 @given(st.integers(1, 23), st.integers(1, 59), st.integers(1, 59))
 def test_a_timer_runs_as_long_as_was_said(hours: int, minutes: int, seconds: int) -> None:
     text = f"Set a timer for {hours} hours, {minutes} minutes and {seconds} seconds."
-    sets = told(text).sets
-    assert sets is not None and sets.seconds == hours * 3600 + minutes * 60 + seconds
+    (sets,) = told(text).sets
+    assert sets.seconds == hours * 3600 + minutes * 60 + seconds
     assert sets.due == NOW + timedelta(seconds=sets.seconds)
 
 
@@ -34,8 +35,8 @@ def test_a_timer_runs_as_long_as_was_said(hours: int, minutes: int, seconds: int
 def test_what_is_said_of_a_span_is_understood_as_that_span(code: str, seconds: int) -> None:
     phrases = PHRASES[code]
     text = {"en": "timer for {}", "de": "Timer auf {}", "es": "temporizador de {}"}[code]
-    sets = told(text.format(phrases.span(seconds).replace(",", "")), code).sets
-    assert sets is not None and sets.seconds == seconds
+    (sets,) = told(text.format(phrases.span(seconds).replace(",", "")), code).sets
+    assert sets.seconds == seconds
 
 
 @pytest.mark.parametrize(
@@ -51,8 +52,8 @@ def test_what_is_said_of_a_span_is_understood_as_that_span(code: str, seconds: i
     ],
 )
 def test_spans_and_names(code: str, text: str, seconds: int, name: str) -> None:
-    sets = told(text, code).sets
-    assert sets is not None and (sets.seconds, sets.name) == (seconds, name)
+    (sets,) = told(text, code).sets
+    assert (sets.seconds, sets.name) == (seconds, name)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +75,8 @@ def test_spans_and_names(code: str, text: str, seconds: int, name: str) -> None:
     ],
 )
 def test_alarms_ring_at_their_time(code: str, text: str, due: str) -> None:
-    sets = told(text, code).sets
-    assert sets is not None and sets.what == "alarm"
+    (sets,) = told(text, code).sets
+    assert sets.what == "alarm"
     assert f"{sets.due:%d %H:%M}" == due
     assert sets.due == NOW + timedelta(seconds=sets.seconds)
 
@@ -84,28 +85,107 @@ def test_alarms_ring_at_their_time(code: str, text: str, due: str) -> None:
     "text", ["Set an alarm for the 3rd of March at 7", "Wake me yesterday at 7"]
 )
 def test_no_alarm_is_set_that_could_not_ring(text: str) -> None:
-    assert answer(text, "en", SkillContext(NOW)) is None
+    found = told(text)
+    assert not found.sets and found.text.startswith("I have changed nothing.")
 
 
 def test_a_reminder_is_said_to_whom_it_is_for() -> None:
-    sets = told("Remind me to call my mother in ten minutes.").sets
-    assert sets is not None
+    (sets,) = told("Remind me to call my mother in ten minutes.").sets
     assert (sets.what, sets.seconds, sets.name) == ("reminder", 600, "call your mother")
     assert sets.rings == "I was to remind you: call your mother."
 
 
 def test_no_timer_runs_for_too_long_and_there_are_not_too_many() -> None:
-    assert told("Set a timer for two days.").sets is None
+    assert not told("Set a timer for two days.").sets
     full = SkillContext(NOW, timers=[replace(PLAIN, number=number) for number in range(20)])
-    assert told("Set a timer for ten minutes.", "en", full).sets is None
+    assert not told("Set a timer for ten minutes.", "en", full).sets
 
 
-def test_a_time_is_asked_for_where_there_is_none_and_understood_right_after() -> None:
-    asked = told("Set a timer.")
-    assert asked.asks_for_time and asked.sets is None
-    sets = told("Ten minutes.", "en", SkillContext(NOW, asks_for_time=True)).sets
-    assert sets is not None and sets.seconds == 600
-    assert answer("Ten minutes.", "en", SkillContext(NOW)) is None
+@pytest.mark.parametrize(
+    ("asks", "text", "due"),
+    [
+        ("Set a timer.", "Ten minutes.", "26 15:52"),
+        ("Set a timer.", "Ten.", "26 15:52"),
+        ("Set an alarm.", "Seven.", "26 19:00"),
+        ("Set an alarm.", "In ten minutes.", "26 15:52"),
+        ("Wake me up.", "Seven.", "27 07:00"),
+        ("Remind me to call Anna.", "In ten minutes.", "26 15:52"),
+        ("Remind me to call Anna.", "Tomorrow morning.", "27 08:00"),
+    ],
+)
+def test_a_time_is_asked_for_where_there_is_none_and_understood_right_after(
+    asks: str, text: str, due: str
+) -> None:
+    asked = told(asks)
+    assert asked.pending is not None and not asked.sets
+    (sets,) = told(text, "en", SkillContext(NOW, pending=asked.pending)).sets
+    assert f"{sets.due:%d %H:%M}" == due
+    assert sets.name == ("call Anna" if "Anna" in asks else "")
+    assert answer(text, "en", SkillContext(NOW)) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "days", "due"),
+    [
+        ("en", "Set an alarm for every weekday at seven.", (0, 1, 2, 3, 4), "27 07:00"),
+        ("en", "Set an alarm at seven on Mondays and Wednesdays.", (0, 2), "30 07:00"),
+        ("en", "Set a daily alarm for eight.", tuple(range(7)), "27 08:00"),
+        ("en", "Set an alarm at seven on Monday.", (), "30 07:00"),
+        ("de", "Weck mich montags und mittwochs um sieben.", (0, 2), "30 07:00"),
+        ("de", "Weck mich am Wochenende immer um neun.", (5, 6), "28 09:00"),
+        ("de", "Weck mich Montagmorgen um sieben.", (), "30 07:00"),
+        ("es", "Despiértame los sábados a las nueve.", (5,), "28 09:00"),
+        ("es", "Pon una alarma de lunes a viernes a las siete.", (0, 1, 2, 3, 4), "27 07:00"),
+        ("es", "Pon una alarma diaria a las ocho.", tuple(range(7)), "27 08:00"),
+    ],
+)
+def test_alarms_are_repeated_on_their_weekdays(
+    code: str, text: str, days: tuple[int, ...], due: str
+) -> None:
+    (sets,) = told(text, code).sets
+    assert (sets.days, f"{sets.due:%d %H:%M}") == (days, due)
+
+
+@given(st.sets(st.integers(0, 6), min_size=1), st.integers(0, 20))
+def test_a_repeated_alarm_rings_next_on_one_of_its_days(days: set[int], rings: int) -> None:
+    alarm = replace(ALARM, days=tuple(sorted(days)))
+    for _ in range(rings):
+        after = after_ring(alarm)
+        assert after is not None and after.due.weekday() in days
+        between = range(1, (after.due.date() - alarm.due.date()).days)
+        assert not {(alarm.due + timedelta(days=n)).weekday() for n in between} & days
+        alarm = after
+    assert after_ring(PLAIN) is None
+    assert after_ring(replace(EGGS, every_s=60)) == replace(
+        EGGS, every_s=60, due=EGGS.due + timedelta(seconds=60)
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "name", "due"),
+    [
+        ("en", "Remind me tomorrow to call Bob.", "call Bob", "27 09:00"),
+        ("en", "Remind me to call Bob at five.", "call Bob", "26 17:00"),
+        ("en", "Remind me to call Bob at seven.", "call Bob", "26 19:00"),
+        ("en", "Remind me to call Bob at one.", "call Bob", "27 13:00"),
+        ("en", "Remind me every Monday to put out the bins.", "put out the bins", "30 09:00"),
+        ("en", "Remind me every hour to drink.", "drink", "26 16:42"),
+        ("de", "Erinnere mich daran, um 18 Uhr Anna anzurufen.", "Anna anzurufen", "26 18:00"),
+        ("de", "Kannst du mich morgen früh an den Müll erinnern?", "den Müll", "27 08:00"),
+        ("es", "Recuérdame llamar a Ana mañana.", "llamar a Ana", "27 09:00"),
+        ("es", "Recuérdame esta noche que riegue.", "riegue", "26 21:00"),
+    ],
+)
+def test_reminders_are_due_when_it_was_said(code: str, text: str, name: str, due: str) -> None:
+    (sets,) = told(text, code).sets
+    assert (sets.what, sets.name, f"{sets.due:%d %H:%M}") == ("reminder", name, due)
+
+
+@pytest.mark.parametrize("text", ["Set an alarm for 7 pm.", "Set an alarm for 8 pm."])
+@pytest.mark.parametrize("keeps", [True, False])
+def test_whoever_must_keep_the_conversation_open_is_told(text: str, keeps: bool) -> None:
+    far = "8" in text and not keeps  # it is 3:42 PM
+    assert ("open" in told(text, "en", SkillContext(NOW, keeps=keeps)).text) == far
 
 
 @pytest.mark.parametrize(
@@ -121,13 +201,24 @@ def test_a_time_is_asked_for_where_there_is_none_and_understood_right_after() ->
     ],
 )
 def test_what_is_left_is_told(text: str, left: str) -> None:
-    assert told(text, "en", RUNNING).text.startswith(left)
+    assert told(text, "en", replace(RUNNING, since_timers=0)).text.startswith(left)
 
 
 def test_of_a_single_timer_only_the_time_is_told() -> None:
-    known = SkillContext(NOW, timers=(PLAIN,))
+    known = SkillContext(NOW, timers=(PLAIN,), since_timers=5)
     assert told("How much time is left?", "en", known).text == "5 minutes left."
-    assert told("How much time is left?").text == "No timer is running."
+
+
+@pytest.mark.parametrize(
+    ("text", "none"),
+    [
+        ("How much time is left on the timer?", "No timer is running."),
+        ("When is my alarm?", "No alarm is set."),
+        ("Cancel the reminder.", "No reminder is set."),
+    ],
+)
+def test_what_is_not_set_is_named(text: str, none: str) -> None:
+    assert told(text).text == none
 
 
 @pytest.mark.parametrize(
@@ -150,4 +241,6 @@ def test_what_is_meant_is_canceled(text: str, numbers: set[int]) -> None:
 def test_what_was_set_just_now_can_be_taken_back() -> None:
     undone = told("Cancel that.", "en", replace(RUNNING, just_set=2))
     assert undone.cancels == {2} and undone.text
-    assert told("Cancel that.", "en", RUNNING).text == ""
+    kept = told("Cancel that.", "en", RUNNING)
+    assert not kept.cancels and kept.text.startswith("I have canceled nothing. There are 3")
+    assert not told("Cancel that.").cancels and told("Cancel that.").text

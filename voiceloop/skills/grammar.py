@@ -87,9 +87,11 @@ class Grammar:
         return {
             "words": lambda words: True,
             "own": lambda words: words[0] in phrases.swaps,
+            "deed": lambda words: re.fullmatch(phrases.deeds, words[0]),
             "label": self._is_label,
             "number": self._number,
             "count": lambda words: _integer(self._number(words), 0, 10**6),
+            "whole": lambda words: _integer(self._plain_number(words), 1, 10**6),
             "hour": lambda words: (
                 _integer(self._number(words[:1]), 0, 24) if len(words) == 1 else None
             ),
@@ -101,6 +103,7 @@ class Grammar:
             "nth": lambda words: None if (found := ordinal(words)) is None else Fraction(found),
             "ordinal": ordinal,
             "weekday": _lookup(_indexed(phrases.weekdays, 0)),
+            "weekly": _lookup(_indexed([day.split("|")[1] for day in phrases.weekdays], 0)),
             "month": _lookup(_indexed(phrases.months, 1)),
             "period": _lookup(
                 {form: one for one, names in phrases.periods.items() for form in _forms(names)}

@@ -10,7 +10,7 @@ from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases.phrases import FEW_PLACES, Phrases
 from voiceloop.skills.sums import Sum
 from voiceloop.skills.units import converted
-from voiceloop.skills.values import SkillRequest
+from voiceloop.skills.values import Amount, SkillRequest
 
 HUGE = 10**15
 """A number of this absolute value or more is said with a power of ten."""
@@ -45,9 +45,8 @@ def _number(value: Fraction, phrases: Phrases) -> str:
 
 
 def _convert(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    amount = request.values.get("amount")
-    if amount is None:
-        amount = request.values["v"]
+    values = request.values
+    amount = values["amount"] if "amount" in values else (Amount(Fraction(1), values["v"]),)
     found = converted(amount, request.values["u"])
     if found is None:
         return None

@@ -20,6 +20,9 @@ FRESH = 2
 """Number of replies about other things after which words without the name of a timer, such as "make
 it seven", are no longer about timers."""
 
+NAMES = {"what", "length", "name", "at", "nth"}
+"""Slots that say which timer is meant."""
+
 Selected = Callable[[SkillRequest, SkillContext, Phrases, Timer], Answer | None]
 """A function that answers a request about one running timer."""
 
@@ -53,7 +56,7 @@ def _is_at(timer: Timer, time: Clock, now: datetime) -> bool:
 
 def _named(request: SkillRequest) -> bool:
     """Return whether the request says which timer it means, or names a kind."""
-    return not request.values.keys().isdisjoint({"what", "length", "name", "at", "nth"})
+    return not request.values.keys().isdisjoint(NAMES)
 
 
 def _to_one(answer: Selected) -> Callable[[SkillRequest, SkillContext, Phrases], Answer | None]:
@@ -89,7 +92,10 @@ def _choose(
     if found:
         names = phrases.listed([which(one, phrases) for one in found])
         text = phrases.says["which"].format(list=names)
-        return Answer(text, pending=Pending(request.kind), about=_numbers(found))
+        # The reply to the question is not enough if the request has more than the timer's name.
+        whole = request.values.keys() <= NAMES
+        pending = Pending(request.kind) if whole else None
+        return Answer(text, pending=pending, about=_numbers(found))
     return Answer(_nothing(request, known, phrases), about=())
 
 
@@ -194,6 +200,8 @@ def _change(
     """Let a timer end after another duration, or let an alarm or a reminder ring at another time or
     on other days. Return None if the timer has nothing like that."""
     values = request.values
+    if timer.every_s or (timer.days and "day" in values):
+        return _unsure(request, known, phrases)
     seconds = values.get("duration")
     if seconds is None and timer.what == "timer" and "n" in values:
         seconds = 60 * values["n"]
@@ -217,7 +225,7 @@ def _add(
     """Let a timer end later or earlier."""
     more = request.values.get("more", 0) or -request.values["less"]
     left = timer.paused_s if timer.paused_s is not None else until(timer.due, known.now)
-    if left + more <= 0 or timer.seconds + more > timers.FURTHEST_S:
+    if timer.every_s or left + more <= 0 or timer.seconds + more > timers.FURTHEST_S:
         return _unsure(request, known, phrases)
     changed = replace(
         timer,
@@ -225,6 +233,7 @@ def _add(
         seconds=timer.seconds + more,
         paused_s=None if timer.paused_s is None else left + more,
     )
+    changed = replace(changed, rings=_rings(changed, phrases))
     if timer.what != "timer":
         return _changed(changed, known, phrases)
     text = phrases.says["now left"].format(
@@ -266,8 +275,8 @@ def _pause(
 def _resume(
     request: SkillRequest, known: SkillContext, phrases: Phrases, timer: Timer
 ) -> Answer | None:
-    if timer.paused_s is None:
-        return _unsure(request, known, phrases)
+    if timer.paused_s is None:  # "continue" alone may mean a story
+        return _unsure(request, known, phrases) if _named(request) else None
     due = known.now + timedelta(seconds=timer.paused_s)
     runs = replace(timer, due=due, paused_s=None)
     text = phrases.says["resumed"].format(
@@ -309,7 +318,8 @@ def _snooze(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 
 def _snooze_more(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Let what has just rung ring once more, if the user only says by how much later."""
-    fresh = known.just_rung is not None and known.since_timers in range(FRESH + 1)
+    rung = known.just_rung
+    fresh = rung and known.subject == rung.number and known.since_timers in range(FRESH + 1)
     return _snooze(request, known, phrases) if fresh else None
 
 
@@ -324,15 +334,24 @@ def _complete(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
         fresh = known.since_timers == 0 and request.kind != "choice"
         changed = SkillRequest("timer_change", request.values)
         return ANSWERS["timer_change"](changed, known, phrases) if fresh else None
-    if request.kind == "choice" and not _meant(request, known, phrases):
+    chooses = pending.kind not in timers.ANSWERS
+    if chooses != (request.kind == "choice"):
         return None
+    if chooses:
+        # "The second" of which kind is not known.
+        mixed = len({one.what for one in known.timers}) > 1 and "nth" in request.values
+        if mixed or not _meant(request, known, phrases):
+            return None
     values = {"name": pending.name} if pending.name else {}
-    whole = SkillRequest(pending.kind, {**request.values, **values})
-    if pending.kind in timers.ANSWERS:
-        fits = {"duration", "duration_n"} if pending.kind == "timer" else {"duration", "time"}
+    # An alarm "in ten minutes" is a timer.
+    in_span = pending.kind in ("alarm", "wake") and "duration" in request.values
+    kind = "timer" if in_span else pending.kind
+    whole = SkillRequest(kind, {**request.values, **values})
+    if not chooses:
+        fits = {"duration", "duration_n"} if kind == "timer" else {"duration", "time"}
         lacks = request.values.keys().isdisjoint(fits)
-        return None if lacks else timers.ANSWERS[pending.kind](whole, known, phrases)
-    return ANSWERS[pending.kind](whole, known, phrases)
+        return None if lacks else timers.ANSWERS[kind](whole, known, phrases)
+    return ANSWERS[kind](whole, known, phrases)
 
 
 def _unsure(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:

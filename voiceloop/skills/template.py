@@ -5,6 +5,7 @@
     what is {a:number} plus {b:number}        two slots of one kind, each with its own name
     remind me to {what:words}                 a slot of any words, whose value is their position
     remember {what:own}                       the same, with a first word about the user (my, i)
+    remind me {what:deed}                     the same, with an infinitive as its first word
     <polite> stop                             another template, by name
     (stop )+                                  once or more
     ^ again                                   only at the beginning of the text
@@ -31,7 +32,7 @@ meaning of this kind."""
 LONGEST_SLOT = 16
 """Maximum number of words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
-PLACES = ("words", "label", "own")
+PLACES = ("words", "label", "own", "deed")
 """Kinds of slots whose value is the position of their words. Answers repeat these words as they
 were written."""
 NOTHING: Values = {}
@@ -81,7 +82,8 @@ class _Slot:
     kind: Kind
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
-        for end in range(at + 1, min(len(words), at + LONGEST_SLOT) + 1):
+        # The longest first: otherwise "at 6 in the evening" is understood as "at 6".
+        for end in range(min(len(words), at + LONGEST_SLOT), at, -1):
             value = meaning(self.kind, words[at:end])
             if value is not None:
                 yield end, {**values, self.name: value}

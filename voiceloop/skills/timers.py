@@ -21,6 +21,8 @@ MOST = 20
 """Maximum number of timers, alarms and reminders at the same time."""
 OFTEN_S = 60
 """Minimum number of seconds between two rings of a repeated reminder."""
+UNTIMED = Clock(9 * 60, sure=True)
+"""Time at which a reminder is due if only its day is said."""
 CLOSES_S = 4 * 3600
 """From this number of seconds on, the user is reminded that only an open conversation rings."""
 
@@ -107,6 +109,10 @@ def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
         due = known.now + timedelta(seconds=seconds)
         timer = Timer(0, "reminder", due, seconds, name, over, every_s=every)
         return _set(known, phrases, [timer], in_span=True)
+    if "time" not in values:
+        if values.get("day") == Day(offset=0):
+            return None
+        values["time"] = UNTIMED
     at = moment(values, known.now, AWAKE)
     return at and _set(known, phrases, [_at(known, phrases, "reminder", at, values)])
 
@@ -226,6 +232,7 @@ ANSWERS: Mapping[str, Any] = {
     "alarm": _alarm,
     "alarm_asks": _ask_when,
     "wake": _alarm,
+    "wake_asks": _ask_when,
     "reminder": _reminder,
     "reminder_at": _reminder,
     "reminder_every": _reminder,

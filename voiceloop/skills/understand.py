@@ -11,7 +11,7 @@ from voiceloop.skills.grammar import Grammar
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.template import NOTHING, Template, Values, WordSpan, meaning
 from voiceloop.skills.values import SkillRequest
-from voiceloop.skills.words import RequestWord, counted, spelled
+from voiceloop.skills.words import RequestWord, counted, parted, spelled
 
 MOST_WORDS = 30
 """Maximum number of words in a text with a request. A longer text probably contains more than
@@ -33,10 +33,11 @@ def understand(text: str, code: str) -> Iterator[SkillRequest]:
     rules = grammar(code)
     if rules is None or len(text) > 20 * MOST_WORDS:
         return
-    said = counted(spelled(text), rules.phrases.words)
+    phrases = rules.phrases
+    said = counted(parted(spelled(text), phrases.seams), phrases.words)
     if not 0 < len(said) <= MOST_WORDS:
         return
-    shorter = _without(rules.phrases.fillers, said)
+    shorter = _without(phrases.fillers, said)
     try:
         for group in (rules.rules, rules.guards):
             yield from _requests(said, text, rules, group)

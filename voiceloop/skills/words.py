@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from voiceloop.languages.numbers import Numbers
@@ -75,6 +76,18 @@ def spelled(text: str) -> list[RequestWord]:
         found.append(
             RequestWord(token[0].lower() if whole else plain(token[0]), token.start(), token.end())
         )
+    return found
+
+
+def parted(words: Sequence[RequestWord], seams: str) -> list[RequestWord]:
+    """Take compounds apart at the places that the pattern `seams` matches."""
+    found = list[RequestWord]()
+    for word in words:
+        cuts = [0, *(seam.start() for seam in re.finditer(seams, word.text)), len(word.text)]
+        # A letter may be longer in `word.text` than in the text, never in the part after the seam.
+        places = [word.start, *(word.end - len(word.text) + cut for cut in cuts[1:])]
+        for (at, end), (start, stop) in zip(pairwise(cuts), pairwise(places), strict=True):
+            found.append(RequestWord(word.text[at:end], start, stop))
     return found
 
 

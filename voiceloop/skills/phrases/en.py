@@ -105,6 +105,8 @@ ENGLISH = _EnglishPhrases(
         ("3 quarters of (a|an) {u:unit}", "3/4"),
     ),
     halved=r"(?!)",
+    seams=r"(?!)",
+    deeds=r"(?!)",
     units={
         "second": "second seconds|sec|secs|s",
         "minute": "minute minutes|min|mins|minuets",

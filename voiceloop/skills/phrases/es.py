@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime
 
 from voiceloop.languages.es import NUMBERS
@@ -13,6 +14,11 @@ _PARTS = ((6, "madrugada"), (12, "mañana"), (20, "tarde"), (24, "noche"))
 
 
 class _SpanishPhrases(Phrases):
+    def stem(self, ordinal: str) -> str:
+        """Return `ordinal` in the form that `numbers.ordinal` gives: `primera`, `primer` ->
+        primero."""
+        return re.sub(r"a$|(?<=er)$", "o", ordinal)
+
     def time(self, moment: datetime) -> str:
         """Return the time as in `las 3:42 de la tarde`."""
         hour = moment.hour % 12 or 12
@@ -58,7 +64,10 @@ SPANISH = _SpanishPhrases(
         "am": "de la (mañana|madrugada)|por la mañana|am|a m",
         "pm": "de la (tarde|noche)|por la (tarde|noche)|pm|p m|del mediodía",
     },
-    weekdays=("lunes", "martes", "miércoles", "jueves", "viernes", "sábado|sábados", "domingo|domingos"),
+    weekdays=(
+        *("lunes|lunes", "martes|martes", "miércoles|miércoles", "jueves|jueves", "viernes|viernes"),
+        *("sábado|sábados", "domingo|domingos"),
+    ),
     months=(
         *("enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto"),
         *("septiembre|setiembre", "octubre", "noviembre", "diciembre"),
@@ -108,6 +117,8 @@ SPANISH = _SpanishPhrases(
         ("{n:number} {u:unit} y cuarto", "1/4"),
     ),
     halved=r"(?!)",
+    seams=r"(?!)",
+    deeds=r"\w+[aei]r(?:[mts]e|l[aeo]s?|nos)*",
     units={
         "second": "segundo segundos|s|seg",
         "minute": "minuto minutos|min|minutitos",
@@ -274,9 +285,17 @@ SPANISH = _SpanishPhrases(
         "timer set": "Temporizador puesto: {span}.",
         "named timer set": "Temporizador {name} puesto: {span}.",
         "timer for how long": "¿Para cuánto tiempo?",
+        "when": "¿Cuándo?",
         "alarm set": "La alarma está puesta a {time}.",
         "alarm set on": "La alarma está puesta el {weekday} a {time}.",
         "alarm set tomorrow": "La alarma está puesta mañana a {time}.",
+        "alarm set every": "La alarma está puesta a {time} {days}.",
+        "reminder set every": "Te lo recordaré {span}.",
+        "reminder set every day": "Te lo recordaré a {time} {days}.",
+        "every": "cada {days}", "every span": "cada {span}", "every minute": "cada minuto",
+        "every hour": "cada hora", "every day": "cada día", "every 0123456": "todos los días",
+        "every 01234": "de lunes a viernes", "every 56": "los fines de semana",
+        "keep open": "Deja abierta esta conversación hasta entonces.",
         "reminder set": "Te lo recordaré dentro de {span}.",
         "reminder set at": "Te lo recordaré a {time}.",
         "reminder set at on": "Te lo recordaré el {weekday} a {time}.",
@@ -295,10 +314,28 @@ SPANISH = _SpanishPhrases(
         "reminder": "el recordatorio, {name}",
         "all left": "Hay {count}: {list}.",
         "one of all": "{which}, {span}",
+        "one of all, paused": "{which}, en pausa, {span}",
+        "left, paused": "{which} está en pausa. Tiempo restante: {span}.",
         "no timer": "No hay ningún temporizador en marcha.",
+        "no alarm": "No hay ninguna alarma puesta.",
+        "no reminder": "No hay ningún recordatorio.",
         "no such timer": "No hay ninguno así.",
         "canceled": "Vale, cancelado: {which}.",
         "all canceled": "Vale, todo cancelado.",
+        "still set": "No he cancelado nada. {list}",
+        "nothing to undo": "No hay nada que pueda deshacer.",
+        "now left": "Vale, {which}. Tiempo restante ahora: {span}.",
+        "paused": "Vale, {which} está en pausa. Tiempo restante: {span}.",
+        "resumed": "Vale, {which} sigue en marcha. Tiempo restante: {span}.",
+        "renamed": "Vale, ahora es {which}.",
+        "snoozed": "Vale, otra vez dentro de {span}.",
+        "nothing rang": "Todavía no ha sonado nada.",
+        "late": "Mientras estaba apagado, esto tocaba a {time}: {rings}",
+        "unsure": "No he cambiado nada. {state} {hint}",
+        "nothing set": "No hay nada puesto.",
+        "timer hint": "Puedes decir: pon un temporizador de diez minutos, cinco minutos más, ponlo en pausa, cancélalo.",
+        "alarm hint": "Puedes decir: despiértame a las siete, despiértame de lunes a viernes a las siete, mejor a las ocho, cancélala.",
+        "reminder hint": "Puedes decir: recuérdame a las cinco llamar a Ana, recuérdame todos los días a las cinco llamar a Ana, mejor a las seis, cancélalo.",
         "which": "¿Cuál? Están {list}.",
         "sum": "{sum} es {value}.",
         "by zero": "No se puede dividir entre cero.",

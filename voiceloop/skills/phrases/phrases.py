@@ -40,7 +40,8 @@ class Phrases(ABC):
     halves: Mapping[str, str]
     """Templates of the halves of the day, `am` and `pm`."""
     weekdays: Sequence[str]
-    """Names of the weekdays from Monday on. Other names of the same day follow after `|`."""
+    """Names of the weekdays from Monday on. Other names of the same day follow after `|`; the first
+    of them means each such day, as `Mondays` does."""
     months: Sequence[str]
     days: Mapping[str, str]
     """Templates of days, by kinds such as `today`, `later` and `weekday`."""
@@ -54,6 +55,11 @@ class Phrases(ABC):
     halved: str
     """Pattern of a word that means a number and a half, such as `anderthalb`. It is `(?!)`, which
     matches nothing, if the language has none."""
+    seams: str
+    """Pattern of the places where a compound is taken apart, as in `egg|timer`. It is `(?!)` if the
+    language needs none."""
+    deeds: str
+    """Pattern of infinitives, where nothing else tells them from other words; otherwise `(?!)`."""
     units: Mapping[str, str]
     """Names of each of `units.UNITS`: singular and plural, then other names after `|`."""
     operators: Mapping[str, str]
