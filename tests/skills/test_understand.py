@@ -80,10 +80,8 @@ def test_whoever_says_please_is_understood(case: tuple[str, str, str]) -> None:
 @given(st.sampled_from(REQUESTS), st.sampled_from(["banana", "elefante", "quantum"]))
 def test_a_strange_word_more_is_another_request(case: tuple[str, str, str], word: str) -> None:
     code, kind, text = case
-    if not kind.startswith(
-        ("timer", "reminder", "remember", "forget", "choice", "unsure", "snooze")
-    ):
-        # There any word may be a name.
+    named = ("timer", "reminder", "remember", "forget", "choice", "unsure", "snooze")
+    if not kind.startswith(named):  # there any word may be a name
         assert kind_of(f"{text.rstrip('.?!')} {word}", code) in (NONE, "unsure")
         assert kind_of(f"{word} {text}", code) in (NONE, "unsure")
 
@@ -139,8 +137,8 @@ def test_no_text_takes_long(code: str) -> None:
     rules = Grammar(PHRASES[code])
     for word in sorted(words):
         said = (*(Counted(word) for _ in range(29)), Counted("banana"))
-        for templates in rules.rules.values():
-            for template in templates:
+        for several in rules.rules.values():
+            for template in several:
                 assert whole(template, said) is None
     assert looks < 2000 * len(words) * len(rules.rules)
 

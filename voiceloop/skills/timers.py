@@ -100,7 +100,7 @@ def _alarm(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answ
 def _reminder(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Set a reminder that is due after a duration, at a time, or again and again."""
     name = _swapped(request.values["name"], phrases)
-    values: Mapping[str, Any] = {**request.values, "name": name}
+    values: dict[str, Any] = {**request.values, "name": name}
     every = values.get("every", 0)
     if seconds := values.get("duration", every):
         if seconds > FURTHEST_S or 0 < every < OFTEN_S:
