@@ -104,7 +104,9 @@ def test_a_wrong_option_is_named_with_a_remedy(
 @pytest.mark.parametrize(
     ("argv", "named"),
     [
-        ([], ", ".join(COMMANDS)),
+        (["--preset", "cpu"], ", ".join(COMMANDS)),
+        (["pull", "cpu"], "did you mean 'models pull'"),
+        (["chat"], "did you mean 'talk'"),
         (["ask"], "IN.wav"),
         (["transcribe"], "FILES"),
         (["say", "hello", "world", "--out", "s.wav"], "'world'"),
@@ -118,7 +120,7 @@ def test_a_wrong_option_is_named_with_a_remedy(
         (["serve", "--port", "99999"], "from 1 to 65535"),
         (["serve", "--port", "0"], "from 1 to 65535"),
         (["serve", "--port", "http"], "--port must be an integer"),
-        (["download"], "choose one of"),
+        (["zzz"], "choose one of"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
