@@ -34,8 +34,11 @@ preset = "small"
 voice = "en-gb"
 ```
 
-`voiceloop config --toml > mine.toml` writes such a file to edit: every setting with a comment.
-Settings that nobody has given are commented out.
+`voiceloop config --write` makes `~/.config/voiceloop/config.toml` to edit, or the file that `--config`
+names: every setting with a comment. Settings that nobody has given are commented out. If the file is
+there, it keeps what you wrote, and only gets the settings that it does not mention yet. Flags are
+written into it: `voiceloop config --write --tts.speed 1.2`. `voiceloop config --toml` prints such a file
+instead.
 
 ## Completion
 
