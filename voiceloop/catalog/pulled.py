@@ -44,6 +44,14 @@ def absent(preset: Preset, given: Given, store: ModelStore) -> list[Card]:
     ]
 
 
+def way_to(preset: Preset, store: ModelStore, *, chooses: bool) -> str:
+    """Return what brings `preset` to the user: a command, an option, or both. It is a command alone
+    if what the user runs `chooses` the best preset that has been pulled."""
+    if not absent(preset, {}, store):
+        return f"--preset {preset.name}"
+    return f"voiceloop models pull {preset.name}" + f", then --preset {preset.name}" * (not chooses)
+
+
 def best_pulled(given: Given, machine: Machine, store: ModelStore) -> str | None:
     """Return the best preset that the machine can run and whose `wanted` models are all pulled.
     None if only the starter is left, or if the user named a preset."""
