@@ -24,6 +24,7 @@ from voiceloop.catalog.pulled import (
     best_pulled,
     named_sections,
     settings_of,
+    this_machine,
     wanted,
     way_to,
 )
@@ -33,9 +34,7 @@ from voiceloop.errors import ModelNotFound
 from voiceloop.flags import Command, written
 from voiceloop.llm.remote.finding import begin_search
 from voiceloop.llm.remote.localservers import NOWHERE, LocalServer, pick, read_asked
-from voiceloop.placement import gpu_memory, total_memory
 from voiceloop.presets import BEST_FIRST, STARTER, Machine
-from voiceloop.threads import available_cores
 
 OFTEN_WRONG = "the small language model is a quick try, and often wrong"
 """A note for users of the language model of preset cpu."""
@@ -162,11 +161,6 @@ def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tup
     }
     values = (ELSEWHERE, server.url, server.models[0])
     return found | {key: (value, origin) for key, value in zip(LLM_KEYS, values, strict=True)}
-
-
-def this_machine() -> Machine:
-    """Return the cores and the memory of this machine, to compare with the needs of presets."""
-    return Machine(available_cores(), total_memory(), gpu_memory)
 
 
 def _with_named_server(

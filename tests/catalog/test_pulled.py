@@ -98,6 +98,15 @@ def test_models_that_are_named_stay_and_the_rest_is_the_best_presets(
     assert settings_of(again) == (settings, origins)
 
 
+def test_a_voice_of_pipers_is_one_of_the_presets_engine(pulled: Callable[..., ModelStore]) -> None:
+    store = pulled("cpu")
+    for voice, engine in ("en_US-kristin-medium", "piper"), ("en-gb", "espeak"):
+        given = flags(tts__voice=voice)
+        assert best_pulled(given, machine(), store) == "cpu"
+        tts = settings_of({**given, "preset": ("cpu", BEST_PULLED)})[0].tts
+        assert (tts.engine, tts.voice) == (engine, voice)
+
+
 def test_where_everything_is_named_there_is_nothing_to_choose(
     pulled: Callable[..., ModelStore],
 ) -> None:
