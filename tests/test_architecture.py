@@ -238,7 +238,6 @@ PURE = (
     "wire/settings.py",
     "wire/sound.py",
     "server/auth.py",
-    "server/choices.py",
     "server/history.py",
     "server/limits.py",
     "server/userturns.py",

@@ -17,9 +17,18 @@ from tests.llm.localstandins import ollama, standing_in
 from tests.server.serving import free_port
 from tests.test_cli import assert_one_line_and_a_hint
 from tests.test_presets import machine
+from voiceloop.bundled import STARTER_HEARS
 from voiceloop.catalog.pulled import BEST_PULLED
 from voiceloop.catalog.store import ModelStore
-from voiceloop.choosing import ChoiceNotice, Choosing, best_settings, settle
+from voiceloop.choosing import (
+    ChoiceNotice,
+    Choosing,
+    advised,
+    best_settings,
+    notes,
+    settle,
+    this_machine,
+)
 from voiceloop.config import load_config
 from voiceloop.errors import ConfigError, ModelNotFound
 
@@ -80,6 +89,33 @@ def test_at_a_terminal_they_choose_and_may_go_on_with_the_starter() -> None:
     assert command.settings.preset == "starter" and len(told.all()) == len(asked) == 1
     settled(choosing(llm__target="mine"), ask=starter)
     assert len(asked) == 1, "whoever has named a model knows what they want"
+
+
+# ---- what is said of models that are not good enough
+
+
+def test_every_suggestion_is_what_suits_the_machine(
+    pulled: Callable[..., ModelStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a command where the models are not here, else the option that takes them."""
+    suits = this_machine().suggested().name
+    cpu, starter = load_config(flags={"preset": "cpu"})[0], load_config()[0]
+    laptop, _ = load_config(flags={"preset": "laptop"})
+    advised.cache_clear()
+    if suits != "starter":  # a machine of one core
+        pull = f"; for this machine: voiceloop models pull {suits}"
+        assert advised("x", chooses=False) == f"x{pull}, then --preset {suits}"
+        assert notes(starter)[0] == f"{STARTER_HEARS}{pull}"
+        pulled(suits)
+        advised.cache_clear()
+        assert (
+            advised("x") == advised("x", chooses=False) == f"x; for this machine: --preset {suits}"
+        )
+    assert advised("x", "best") == "x"
+    assert "quick try" in notes(cpu)[0] and len(notes(cpu)) == 1 and notes(laptop) == ()
+    elsewhere = replace(cpu.llm, engine="openai", base_url="http://localhost:11434/v1")
+    assert notes(replace(cpu, llm=elsewhere)) == ()
+    advised.cache_clear()
 
 
 # ---- a server on this machine

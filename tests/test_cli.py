@@ -13,7 +13,7 @@ import pytest
 import soundfile as sf
 
 from tests.llm.chatservers import Request, Scripted, saying
-from voiceloop.bundled import bundled
+from voiceloop.bundled import STARTER_HEARS, bundled
 from voiceloop.cli import COMMANDS, main
 
 pytestmark = pytest.mark.real
@@ -104,7 +104,9 @@ def test_a_wrong_option_is_named_with_a_remedy(
 @pytest.mark.parametrize(
     ("argv", "named"),
     [
-        ([], ", ".join(COMMANDS)),
+        (["--preset", "cpu"], ", ".join(COMMANDS)),
+        (["pull", "cpu"], "did you mean 'models pull'"),
+        (["chat"], "did you mean 'talk'"),
         (["ask"], "IN.wav"),
         (["transcribe"], "FILES"),
         (["say", "hello", "world", "--out", "s.wav"], "'world'"),
@@ -118,7 +120,7 @@ def test_a_wrong_option_is_named_with_a_remedy(
         (["serve", "--port", "99999"], "from 1 to 65535"),
         (["serve", "--port", "0"], "from 1 to 65535"),
         (["serve", "--port", "http"], "--port must be an integer"),
-        (["download"], "choose one of"),
+        (["zzz"], "choose one of"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -148,7 +150,7 @@ def test_whoever_speaks_to_the_starter_is_told_once_what_it_cannot_do(
     starter = ["--llm.target", "starter", "--llm.draft", "auto"]
     assert main(["ask", str(path), "--pace", "max", "--json", *flags, *starter]) == 0
     err = capsys.readouterr().err
-    assert err.count("voiceloop models pull cpu, then --preset cpu") == told
+    assert err.count(STARTER_HEARS) == told
 
 
 @pytest.mark.parametrize("kind", ["asr", "llm-target"])
@@ -319,7 +321,7 @@ def test_what_is_said_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["transcribe", str(out), str(out)]) == 0
     shown = capsys.readouterr()
     assert shown.out.count(f"{out}:\nWhat is the capital of France?\n") == 2
-    assert shown.err.count("voiceloop models pull cpu, then --preset cpu") == 1
+    assert shown.err.count(STARTER_HEARS) == 1
 
 
 def test_five_minutes_take_no_more_memory_than_one(tmp_path: Path) -> None:

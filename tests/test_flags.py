@@ -97,7 +97,6 @@ def test_a_commands_own_options_go_with_the_named_file_which_beats_the_others(
     [
         (["greeet", "x"], "there is no command 'greeet'", "'greet'"),
         (["zzz"], "there is no command 'zzz'", "greet, count, copy"),
-        ([], "no command was given", "greet, count, copy"),
         (["--loud"], "no command was given", "greet, count, copy"),
         (["--", "greet", "x"], "no command was given", "greet, count, copy"),
         (["--verison"], "there is no option --verison", "--version"),
@@ -159,6 +158,8 @@ def test_the_second_word_of_a_name_may_be_written_as_an_option(line: str) -> Non
         ("show pair a", "show pair needs SECOND", "voiceloop show pair FIRST SECOND"),
         ("show all --cuont", "there is no option --cuont", ""),
         ("showw", "there is no command 'showw'", "'show'"),
+        ("pair a b", "there is no command 'pair'", "'show pair'"),
+        ("run a", "there is no command 'run'", "'talk'"),
     ],
 )
 def test_a_mistake_in_a_name_of_two_words_is_told_like_any(
@@ -179,7 +180,7 @@ words = st.sampled_from(
 )
 
 
-@given(st.lists(words, max_size=6))
+@given(st.lists(words, min_size=1, max_size=6))
 def test_any_words_are_a_command_or_one_line_and_a_hint(argv: list[str]) -> None:
     try:
         command = run(*argv)
@@ -300,6 +301,15 @@ def test_help_has_the_merged_settings(tmp_path: Path) -> None:
     asked = run("greet", "--help", "--threads", "3", files=(file,))
     assert isinstance(asked, Help)
     assert (asked.settings.asr.language, asked.settings.threads) == ("zz", 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [("", ""), ("help", ""), ("help greet", "greet"), ("help show pair", "show pair")],
+)
+def test_nothing_and_the_word_help_ask_for_help(line: str, name: str) -> None:
+    asked = run(*line.split())
+    assert isinstance(asked, Help) and asked.name == name
 
 
 def test_help_of_no_command_is_a_mistake() -> None:

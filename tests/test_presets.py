@@ -43,6 +43,37 @@ def test_more_of_a_machine_carries_no_less(cores: int, memory: float | None, gpu
     assert set(recommended) <= set(more.recommended())
 
 
+machines = st.builds(machine, st.integers(1, 64), st.none() | st.floats(0.5, 512), st.floats(0, 96))
+ORDER = [one.name for one in BEST_FIRST]
+
+
+@given(machines, st.none() | st.sampled_from(ORDER))
+def test_what_suits_is_the_best_that_runs_well_and_is_small_enough(
+    own: Machine, below: str | None
+) -> None:
+    found, first = own.suggested(below), ORDER.index(below) + 1 if below else 0
+    assert found in own.recommended()
+    assert ORDER.index(found.name) >= first or below == STARTER.name
+    better = BEST_FIRST[first : ORDER.index(found.name)]
+    assert not any(one in own.recommended() for one in better)
+
+
+@pytest.mark.parametrize(
+    ("own", "preset"),
+    [
+        (machine(1, 30), "starter"),
+        (machine(2, 1), "starter"),
+        (machine(2, None), "laptop"),
+        (machine(2, 2), "cpu"),
+        (machine(2, 4), "laptop"),
+        (machine(8, 16, 8.3), "small"),
+        (machine(8, 16, 25.3), "best"),
+    ],
+)
+def test_machines_that_people_have(own: Machine, preset: str) -> None:
+    assert own.suggested().name == preset
+
+
 def test_a_gpu_is_looked_for_only_where_a_preset_wants_one() -> None:
     looked = list[None]()
     own = Machine(4, 16 * GB, lambda: looked.append(None) or 0)

@@ -9,8 +9,8 @@ import threading
 import pytest
 from msgspec.structs import replace
 
-from voiceloop.config import PRESETS, AsrConfig, Config, LlmConfig, TtsConfig
-from voiceloop.status import OFTEN_WRONG, ask, engine_names, loading, notes
+from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
+from voiceloop.status import ask, engine_names, loading
 
 pytestmark = pytest.mark.pure
 
@@ -111,12 +111,3 @@ def test_a_question_stands_in_place_of_what_is_loaded(monkeypatch: pytest.Monkey
     assert asked[0].endswith("\r\x1b[Kis that so? [y/N] ")
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert ask("is that so?") is None
-
-
-def test_who_talks_to_preset_cpu_is_told_what_to_expect() -> None:
-    cpu, laptop = (LlmConfig(target=PRESETS[name]["llm.target"]) for name in ("cpu", "laptop"))  # pyright: ignore[reportArgumentType]
-    people = Config(asr=AsrConfig(model="tiny.en"))
-    assert notes(replace(people, llm=cpu)) == (OFTEN_WRONG,)
-    assert notes(replace(people, llm=laptop)) == ()
-    elsewhere = replace(cpu, engine="openai", base_url="http://localhost:11434/v1")
-    assert notes(replace(people, llm=elsewhere)) == ()

@@ -94,6 +94,26 @@ def test_a_file_of_settings_has_every_character_whatever_a_terminal_takes(tmp_pa
     ]
 
 
+def test_a_written_file_keeps_what_is_there_however_often(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": ""}
+    file = tmp_path / ".config" / "voiceloop" / "config.toml"
+
+    def write(*flags: str) -> str:
+        done = run(["config", "--write", *flags], subprocess.PIPE, **home)
+        assert (done.returncode, done.stderr) == (0, "") and str(file) in done.stdout
+        return file.read_text(encoding="utf-8")
+
+    first = write()
+    assert all(line[:1] in ("", "#", "[") for line in first.splitlines())
+    assert write("--place", "Köln", "--llm.stop", "a", "--asr.pad-s", "none") != first
+    file.write_text(file.read_text(encoding="utf-8") + "\n# mine\n", encoding="utf-8")
+    again = write()
+    assert again == write() and again.endswith("# mine\n")
+    assert set(first.splitlines()) < set(again.splitlines())
+    added = {line for line in again.splitlines() if line and line[0] not in "#["}
+    assert added == {'place = "Köln"', 'stop = ["a"]', 'pad_s = "none"'}
+
+
 ALL_CLOSED = "<&- >&- 2>&-"
 CLOSED = {">&-": (1,), "2>&-": (2,), ">&- 2>&-": (1, 2), ALL_CLOSED: (0, 1, 2)}
 

@@ -134,8 +134,12 @@ def test_a_program_is_told_the_same(store: ModelStore, capsys: pytest.CaptureFix
 def test_espeak_fits_into_the_list(store: ModelStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["voices"]) == 0
     told = capsys.readouterr().out.splitlines()
+    assert told[0] == "espeak speaks, with its voice en-us; a voice below sounds better"
+    assert "  Welsh" not in told and "--tts.engine espeak lists a hundred" in told[-2]
+    assert main(["voices", "--tts.engine", "espeak"]) == 0
+    told = capsys.readouterr().out.splitlines()
     assert "  * en-us                      American" in told
     assert told[-1].startswith("other engines, by --tts.engine: coqui, kokoro, piper")
     assert max(map(len, told)) <= 80
     at = told.index("can be pulled, by voiceloop models pull NAME:")
-    assert told[:at].index("  other languages") > told.index("  Welsh")
+    assert at < told.index("  Welsh") < told.index("  other languages")

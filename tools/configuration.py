@@ -34,8 +34,11 @@ preset = "small"
 voice = "en-gb"
 ```
 
-`voiceloop config --toml > mine.toml` writes such a file to edit: every setting with a comment.
-Settings that nobody has given are commented out.
+`voiceloop config --write` makes `~/.config/voiceloop/config.toml` to edit, or the file of
+`--config`: every setting with a comment. Settings that nobody has given are commented out. A file
+that is there keeps what you wrote, and gets the settings that it does not mention yet. Flags are
+written into it: `voiceloop config --write --tts.speed 1.2`. `voiceloop config --toml` only prints
+such a file.
 
 ## Completion
 

@@ -10,10 +10,7 @@ from pathlib import Path
 
 from voiceloop.errors import ModelNotFound
 
-STARTER_HEARS = (
-    "the starter recogniser knows synthetic voices alone and misunderstands people; "
-    "for real models: voiceloop models pull cpu, then --preset cpu"
-)
+STARTER_HEARS = "the starter recogniser knows synthetic voices alone and misunderstands people"
 """A note for users who speak to the bundled recogniser."""
 
 STARTER_ANSWERS = (

@@ -12,17 +12,21 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Literal, TypeVar
 
 from msgspec.structs import replace
 
+from voiceloop.bundled import STARTER_ANSWERS, STARTER_HEARS
 from voiceloop.catalog.firstpull import ask_terminal, choose
 from voiceloop.catalog.pulled import (
     BEST_PULLED,
     best_pulled,
     named_sections,
     settings_of,
+    this_machine,
     wanted,
+    way_to,
 )
 from voiceloop.catalog.store import ModelStore
 from voiceloop.config import Config, Given, given_in_settings
@@ -30,10 +34,10 @@ from voiceloop.errors import ModelNotFound
 from voiceloop.flags import Command, written
 from voiceloop.llm.remote.finding import begin_search
 from voiceloop.llm.remote.localservers import NOWHERE, LocalServer, pick, read_asked
-from voiceloop.placement import gpu_memory, total_memory
 from voiceloop.presets import BEST_FIRST, STARTER, Machine
-from voiceloop.threads import available_cores
 
+OFTEN_WRONG = "the small language model is a quick try, and often wrong"
+"""A note for users of the language model of preset cpu."""
 ELSEWHERE = "openai"
 """The engine for language models that run in a server."""
 LLM_KEYS: tuple[str, ...] = ("llm.engine", "llm.base_url", "llm.target")
@@ -122,6 +126,27 @@ def best_settings(
     return settings_of(given)
 
 
+def notes(config: Config) -> tuple[str, ...]:
+    """Return warnings about the models of `talk` and `serve` for the user."""
+    hears = (advised(STARTER_HEARS),) if config.asr.hears_no_people else ()
+    answers = (STARTER_ANSWERS,) if config.llm.answers_little else ()
+    wrong = (advised(OFTEN_WRONG, "cpu"),) if config.llm.often_wrong else ()
+    return hears + answers + wrong
+
+
+@cache
+def advised(warning: str, preset: str = STARTER.name, *, chooses: bool = True) -> str:
+    """Return the warning about the models of `preset`, and how the user gets the preset that suits
+    this machine, unless `preset` is at least as good.
+
+    `chooses` is False for commands that do not choose the best preset that has been pulled.
+    """
+    best, names = this_machine().suggested(), [one.name for one in BEST_FIRST]
+    if names.index(best.name) >= names.index(preset):
+        return warning
+    return f"{warning}; for this machine: {way_to(best, ModelStore(), chooses=chooses)}"
+
+
 def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tuple[object, str]]:
     """Return `given` with the settings that let the first model of `server` reply.
 
@@ -136,11 +161,6 @@ def with_server(given: Given, server: LocalServer, origin: str) -> dict[str, tup
     }
     values = (ELSEWHERE, server.url, server.models[0])
     return found | {key: (value, origin) for key, value in zip(LLM_KEYS, values, strict=True)}
-
-
-def this_machine() -> Machine:
-    """Return the cores and the memory of this machine, to compare with the needs of presets."""
-    return Machine(available_cores(), total_memory(), gpu_memory)
 
 
 def _with_named_server(

@@ -33,6 +33,8 @@ PROGRAM = "voiceloop"
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 POSITIONAL = Meta(extra={"positional": True})
 """Marks an argument that is given by its position."""
+MEANT_COMMANDS = {"chat": "talk", "run": "talk", "start": "talk", "download": "models pull"}
+"""The right command, by a wrong name that users may try."""
 _NUMBER = re.compile(r"-\d*\.?\d+")
 _SETTINGS = {*KEYS, "config"}
 """Options of every command; each takes a value."""
@@ -161,12 +163,14 @@ def parse(
     """Parse `argv` (without the program's name) as one of `commands`, or as a request for help.
 
     The name of a command may have two words. The second word may be written as an option, e.g.
-    `bench --compare` for `bench compare`. `files` replaces the user's file and ./voiceloop.toml.
+    `bench --compare` for `bench compare`. Nothing at all, and the word `help`, request help.
+    `files` replaces the user's file and ./voiceloop.toml.
 
     Raises ConfigError, with the nearest name, for an unknown command, option or setting. Also
     raises it for a value that does not fit, a missing argument, and an argument too many. With
     `--help` only an unknown command is an error.
     """
+    argv = [*argv[1:], HELP[1]] if not argv or argv[0] == "help" else argv
     options = list(takewhile(lambda argument: argument != "--", argv))
     named = _named(commands, options)
     name = " ".join(options[place].removeprefix("--") for place in named)
@@ -337,7 +341,10 @@ def _no_command(
         return ConfigError(f"{name} is several commands", f"choose one of: {', '.join(members)}")
     choices = f"choose one of: {', '.join(commands)}"
     if name:
-        near = nearest(name, {*commands, *(one.partition(" ")[0] for one in commands)}, cutoff=0.6)
+        known = {*commands, *(one.partition(" ")[0] for one in commands)}
+        seconds = [one for one in commands if one.endswith(f" {name}")]
+        near = seconds[0] if len(seconds) == 1 else MEANT_COMMANDS.get(name)
+        near = near or nearest(name, known, cutoff=0.6)
         hint = f"did you mean '{near}'?" if near else choices
         return ConfigError(f"there is no command '{name}'", hint)
     known = [o for kind in commands.values() for own in arguments(kind) for o in own.options]

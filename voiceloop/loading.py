@@ -64,6 +64,7 @@ def load_asr(config: Config) -> Asr:
 
 def load_tts(config: Config) -> Tts:
     """Load the configured synthesizer."""
+    check_voice(config.tts)
     return cast(Tts, _load("tts", config.tts.engine, config.tts))
 
 

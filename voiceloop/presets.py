@@ -38,7 +38,7 @@ BEST_FIRST = (
     Preset("best", "the best answers", gpu=24 * GB),
     Preset("small", "good answers", gpu=8 * GB),
     Preset("laptop", "sensible answers", cores=2, memory=4 * GB),
-    Preset("cpu", "fast, often wrong", cores=2, memory=2 * GB),
+    Preset("cpu", "a quick try, often wrong", cores=2, memory=2 * GB),
     Preset("starter", "trying it out: small questions, in synthetic voices"),
 )
 """All presets, the best first."""
@@ -63,3 +63,10 @@ class Machine:
     def recommended(self) -> Iterator[Preset]:
         """Return the presets that run well on this machine, the best first, the starter last."""
         return (one for one in BEST_FIRST if self.cores >= one.cores and self.carries(one))
+
+    def suggested(self, below: str | None = None) -> Preset:
+        """Return the preset that suits this machine: the best that runs well, and is smaller than
+        the preset `below` if that is given."""
+        names = [one.name for one in BEST_FIRST]
+        smaller = BEST_FIRST[names.index(below) + 1 :] if below else BEST_FIRST
+        return next((one for one in self.recommended() if one in smaller), STARTER)

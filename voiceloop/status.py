@@ -14,7 +14,7 @@ from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import TextIO
 
-from voiceloop.bundled import EXAMPLES, STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS
+from voiceloop.bundled import EXAMPLES, STARTER_EXAMPLES
 from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import VoiceloopError
 from voiceloop.terminal import printable, tell
@@ -25,10 +25,6 @@ USUAL_COLUMNS = 80
 
 _LINE = Lock()
 """Held while the status line or a question is written."""
-
-OFTEN_WRONG = (
-    "the language model is fast and often wrong; voiceloop models pull laptop brings a better one"
-)
 
 
 def engine_names(config: Config) -> str:
@@ -60,14 +56,6 @@ def tts_name(config: TtsConfig) -> str:
     engine's name."""
     model = _last(config.model)
     return model if model.startswith(config.engine) else f"{config.engine} {model}".strip()
-
-
-def notes(config: Config) -> tuple[str, ...]:
-    """Return warnings about the configured models for the user."""
-    hears = (STARTER_HEARS,) if config.asr.hears_no_people else ()
-    answers = (STARTER_ANSWERS,) if config.llm.answers_little else ()
-    wrong = (OFTEN_WRONG,) if config.llm.often_wrong else ()
-    return hears + answers + wrong
 
 
 def examples(config: Config) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copymode
@@ -13,43 +13,45 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable, Item, Table
 
-from voiceloop.config import toml
+from voiceloop.config import leaves, toml
 from voiceloop.errors import ConfigError
 from voiceloop.outputs import part_beside
 
 
-def keep(values: Mapping[str, str], file: Path) -> None:
-    """Set `values`, texts by dotted key (`llm.target`), in `file`: all of them or none.
+def keep(
+    values: Mapping[str, object], file: Path, complete: Callable[[str], str] = lambda text: text
+) -> None:
+    """Set `values`, by dotted key (`llm.target`), in `file`: all of them or none.
 
-    The old value of a key is noted in a comment, if it has one line. Raises ConfigError if `file`
-    is no valid TOML or cannot be written. Also raises it if the file is written in a way in which
-    these keys cannot be set without changing others.
+    `complete` may add comments to the text of the file. The old value of a key is noted in a
+    comment, if it has one line. Raises ConfigError if `file` is no valid TOML or cannot be written.
+    Also raises it if the file is written in a way in which these keys cannot be set without
+    changing others.
     """
     target = file.resolve()  # replaces the target of a link, so the link stays a link
-    expected = toml(target) if target.exists() else {}
+    expected = dict(leaves(toml(target))) if target.exists() else {}
     text = target.read_bytes().decode("utf-8") if target.exists() else ""
     try:
-        changed = _changed(text, values)
-        for key, value in values.items():
-            section, _, name = key.rpartition(".")
-            (expected.setdefault(section, {}) if section else expected)[name] = value
-        whole = tomllib.loads(changed) == expected
+        changed = complete(_changed(text, values))
+        whole = dict(leaves(tomllib.loads(changed))) == {**expected, **values}
     except (TOMLKitError, tomllib.TOMLDecodeError, TypeError, AttributeError):
         whole = False
     if not whole:
-        lines = ", ".join(f'{key} = "{value}"' for key, value in values.items())
+        lines = ", ".join(f"{key} = {tomlkit.item(one).as_string()}" for key, one in values.items())
         raise ConfigError(f"nothing can be added to {file} as it is written", f"add {lines}")
     if changed != text:
         _write(changed, target, file)
 
 
-def _changed(text: str, values: Mapping[str, str]) -> str:
+def _changed(text: str, values: Mapping[str, object]) -> str:
     document = tomlkit.parse(text)
     for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        if section and section not in document:
-            document[section] = tomlkit.table()
-        table: Any = document[section] if section else document
+        *sections, name = key.split(".", 2)
+        table: Any = document
+        for section in sections:
+            if section not in table:
+                table[section] = tomlkit.table()
+            table = table[section]
         before = table.get(name)
         if before == value:
             continue

@@ -64,17 +64,34 @@ def listed(config: TtsConfig, tts: Tts | None, store: ModelStore | None = None) 
     return [*own, *here, *sorted(rest, key=_order)]
 
 
-def table(config: TtsConfig, tts: Tts | None, found: Sequence[Listed]) -> Iterator[str]:
-    """Yield the lines of the list for a person: at most 80 columns, except for long names."""
+def table(
+    config: TtsConfig, tts: Tts | None, found: Sequence[Listed], *, whole: bool = True
+) -> Iterator[str]:
+    """Yield the lines of the list for a person: at most 80 columns, except for long names.
+
+    The hundred languages of espeak come last, and only if the list is to be `whole`.
+    """
+    own = list[str]()
     if tts:
-        yield f"{tts.name} speaks (*); --tts.voice NAME chooses another voice:"
-        yield from _rows(one for one in found if one.state in ("in use", "to choose"))
+        own = [
+            f"{tts.name} speaks (*); --tts.voice NAME chooses another voice:",
+            *_rows(one for one in found if one.state in ("in use", "to choose")),
+        ]
+    many = config.engine == "espeak"
+    if many and tts and not whole:
+        own = [f"{tts.name} speaks, with its voice {tts.voice}; a voice below sounds better", ""]
+    if not many or not whole:
+        yield from own
     for engine, kept in groupby((one for one in found if one.state == "here"), _engine):
         yield f"here as well, with {_flags(config, engine)}:"
         yield from _rows(kept)
     if rest := [one for one in found if one.state == "to pull"]:
         yield "can be pulled, by voiceloop models pull NAME:"
         yield from _rows(rest)
+    if many and whole:
+        yield from own
+    else:
+        yield "voiceloop voices --tts.engine espeak lists a hundred languages more"
 
 
 def _of_engine(config: TtsConfig, tts: Tts) -> Iterator[Listed]:

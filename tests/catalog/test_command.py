@@ -12,7 +12,7 @@ import pytest
 
 from tests.catalog.conftest import Shop, hub_card, packaged
 from tests.catalog.servers import serving
-from voiceloop.catalog.cards import Card, parse
+from voiceloop.catalog.cards import Card, parse, preset_models
 from voiceloop.catalog.command import ModelsPull, models_pull, wants_llama_cpp
 from voiceloop.catalog.fetch import Unreachable, Wanted
 from voiceloop.catalog.pull import Order, order
@@ -48,11 +48,39 @@ def test_the_list_tells_what_is_here_and_what_can_be_had(tmp_path: Path) -> None
         assert f"  {card.name} " in empty.stdout
         assert card.licence.spdx in empty.stdout
     assert "voiceloop models pull cpu    pulls tiny.en, smollm2-135m-instruct" in empty.stdout
+    assert "preset starter               is complete, and talk takes it: " in empty.stdout
     put(ModelStore(tmp_path), "tiny.en")
     here, rest, _ = run(tmp_path, "list").stdout.split(" that can be pulled:", 2)
     assert "  tiny.en                  packages       7 B  Whisper tiny.en" in here
     assert here.endswith("\nrecognisers") and rest.endswith("\nlanguage models")
     assert [line.split()[:2] for line in rest.splitlines()[1:2]] == [["tiny.en", "hub"]]
+
+
+def test_the_list_tells_which_preset_is_complete_and_which_talk_takes(tmp_path: Path) -> None:
+    for name in {*preset_models("cpu").values(), *preset_models("laptop").values()}:
+        put(ModelStore(tmp_path), name)
+    listed = run(tmp_path, "list").stdout
+    assert "preset laptop                is complete, and talk takes it: base.en" in listed
+    assert "preset cpu                   is complete: tiny.en" in listed
+    assert "voiceloop models pull small  pulls small.en" in listed
+    settings = tmp_path / "voiceloop" / "config.toml"
+    settings.parent.mkdir()
+    settings.write_text("preset = 'cpu'\n")
+    assert (
+        "preset cpu                   is complete, and talk takes it"
+        in run(tmp_path, "list").stdout
+    )
+
+
+def test_a_file_of_the_users_own_stands_in_the_columns_of_the_list(tmp_path: Path) -> None:
+    path = f"/home/somebody/models/{'a-long-name' * 4}.gguf"
+    store = ModelStore(tmp_path)
+    with store.workshop("x", "file") as shop:
+        (shop / "made").mkdir()
+        (shop / "made" / "model.bin").write_bytes(b"weights")
+        store.put(shop / "made", "x", "file", {"path": path})
+    (line,) = (one for one in run(tmp_path, "list").stdout.splitlines() if path in one)
+    assert line.startswith("  a-long-namea-long-namea… file           7 B  /home/")
 
 
 def test_verify_names_the_damaged_file(tmp_path: Path) -> None:

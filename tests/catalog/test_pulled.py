@@ -98,6 +98,15 @@ def test_models_that_are_named_stay_and_the_rest_is_the_best_presets(
     assert settings_of(again) == (settings, origins)
 
 
+def test_a_voice_of_pipers_is_one_of_the_presets_engine(pulled: Callable[..., ModelStore]) -> None:
+    store = pulled("cpu")
+    for voice, engine in ("en_US-kristin-medium", "piper"), ("en-gb", "espeak"):
+        given = flags(tts__voice=voice)
+        assert best_pulled(given, machine(), store) == "cpu"
+        tts = settings_of({**given, "preset": ("cpu", BEST_PULLED)})[0].tts
+        assert (tts.engine, tts.voice) == (engine, voice)
+
+
 def test_where_everything_is_named_there_is_nothing_to_choose(
     pulled: Callable[..., ModelStore],
 ) -> None:
@@ -166,7 +175,7 @@ def test_the_choice_is_shown_with_sizes_times_and_what_each_is_good_for(
     assert "2  laptop" in laptop and "1.3 GB" in laptop
     assert "sensible answers; 2 cores and 4 GB of memory" in laptop
     assert "3  cpu" in cpu and "421 MB, 1 min at 50 Mbit/s" in cpu
-    assert "fast, often wrong; 2 cores and 2 GB of memory" in cpu
+    assert "a quick try, often wrong; 2 cores and 2 GB of memory" in cpu
     assert "s  starter" in starter and "is here" in starter
     assert question.startswith("Enter pulls small, a number another, s ")
     assert max(map(len, shown.splitlines())) < 100

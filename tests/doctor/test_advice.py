@@ -6,67 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.config import PRESETS
-from voiceloop.doctor.advice import (
-    SLOWEST,
-    ExaminedMachine,
-    advice,
-    judged,
-    keeps_up,
-    machine_of,
-    suggest,
-)
+from tests.test_presets import machine
+from voiceloop.doctor.advice import SLOWEST, advice, judged, keeps_up
 from voiceloop.doctor.findings import Finding
-from voiceloop.presets import BEST_FIRST, GB
+from voiceloop.presets import Machine, Preset
 
 pytestmark = pytest.mark.pure
-
-ORDER = [need.name for need in BEST_FIRST]
-memories = st.none() | st.integers(0, 100 * GB)
-machines = st.builds(ExaminedMachine, st.integers(1, 64), memories, st.integers(0, 100 * GB))
-
-
-def test_every_preset_has_its_needs_and_the_last_needs_nothing() -> None:
-    assert sorted(ORDER) == sorted(PRESETS)
-    assert ExaminedMachine(1, 0, 0).meets(BEST_FIRST[-1])
-
-
-@given(machines, st.sampled_from(ORDER), st.booleans())
-def test_what_is_suggested_is_the_best_that_the_machine_can_run(
-    machine: ExaminedMachine, configured: str, slow: bool
-) -> None:
-    place = ORDER.index(suggest(machine, configured, slow=slow).name)
-    first = ORDER.index(configured) + 1 if slow else 0
-    assert machine.meets(BEST_FIRST[place])
-    assert place >= first or configured == ORDER[-1]
-    assert not any(machine.meets(need) for need in BEST_FIRST[first:place])
-
-
-@given(machines, st.integers(0, 8), st.integers(0, 10 * GB), st.integers(0, 30 * GB))
-def test_more_of_anything_never_leads_to_a_lesser_preset(
-    machine: ExaminedMachine, cores: int, memory: int, gpu: int
-) -> None:
-    more = None if machine.memory is None else machine.memory + memory
-    larger = ExaminedMachine(machine.cores + cores, more, machine.gpu + gpu)
-    less, best = (suggest(one, "starter", slow=False).name for one in (machine, larger))
-    assert ORDER.index(best) <= ORDER.index(less)
-
-
-@pytest.mark.parametrize(
-    ("machine", "preset"),
-    [
-        (ExaminedMachine(1, 30 * GB, 0), "starter"),
-        (ExaminedMachine(2, GB, 0), "starter"),
-        (ExaminedMachine(2, None, 0), "laptop"),
-        (ExaminedMachine(2, 2 * GB, 0), "cpu"),
-        (ExaminedMachine(2, 4 * GB, 0), "laptop"),
-        (ExaminedMachine(8, 16 * GB, 8_300_000_000), "small"),
-        (ExaminedMachine(8, 16 * GB, 25_300_000_000), "best"),
-    ],
-    ids=str,
-)
-def test_machines_that_people_have(machine: ExaminedMachine, preset: str) -> None:
-    assert suggest(machine, "starter", slow=False).name == preset
 
 
 FOUND = [
@@ -78,33 +23,42 @@ FOUND = [
 ]
 
 
+def advised(found: list[Finding], configured: str, of: Machine) -> tuple[str, str]:
+    def way(preset: Preset) -> str:
+        return f"take {preset.name}"
+
+    told, preset = advice(found, configured, of, way)
+    return told.text, preset.text
+
+
 def test_the_machine_is_told_in_one_line_and_the_preset_with_its_reason() -> None:
-    assert machine_of(FOUND) == ExaminedMachine(4, 8 * GB, 0)
-    machine, preset = advice(FOUND, "starter")
-    assert machine.text == (
+    told, preset = advised(FOUND, "starter", machine(cores=4, memory=8))
+    assert told == (
         "4 cores, AVX2; recogniser 0.12 s for a second of sound; language model 21 tokens/s"
     )
-    assert preset.text == (
-        "laptop suits this machine (4 cores, 8.0 GB of memory free, no GPU): "
-        "voiceloop models pull laptop, then --preset laptop"
-    )
-    assert advice(FOUND, "laptop")[1].text == (
-        "laptop suits this machine (4 cores, 8.0 GB of memory free, no GPU)"
+    suits = "laptop suits this machine (4 cores, 8.0 GB of memory, no GPU)"
+    assert preset == f"{suits}: take laptop"
+    assert advised(FOUND, "laptop", machine(cores=4, memory=8))[1] == suits
+    assert advised(FOUND, "laptop", machine(1, None, 24))[1].startswith(
+        "best suits this machine (1 core, a GPU of 24.0 GB): "
     )
 
 
 def test_a_preset_that_was_too_slow_is_not_suggested_again() -> None:
     slow = Finding("language model", "warning", "llm", figures={"tokens_per_s": 2.0})
-    _, preset = advice([*FOUND[:-1], slow], "cpu")
-    assert preset.text == (
-        "starter suits this machine (language model slower than speech with cpu): --preset starter"
-    )
+    told = "starter suits this machine (language model slower than speech with cpu): take starter"
+    assert advised([*FOUND[:-1], slow], "cpu", machine())[1] == told
 
 
 def test_where_no_check_could_run_something_is_said_all_the_same() -> None:
-    machine, preset = advice([Finding("process", "broken", "none")], "cpu")
-    assert machine.text == "processor unknown"
-    assert preset.text.startswith("starter suits this machine (1 core, no GPU)")
+    told, preset = advised([Finding("process", "broken", "none")], "cpu", machine(cores=1))
+    assert told == "processor unknown"
+    assert preset.startswith("starter suits this machine (1 core, 16.0 GB of memory, no GPU)")
+
+
+def test_a_stage_whose_speed_is_unknown_is_left_out() -> None:
+    late = Finding("language model", "ok", "llm", figures={"first_token_s": 7.0})
+    assert "language model" not in advised([*FOUND[:-1], late], "cpu", machine())[0]
 
 
 @pytest.mark.parametrize("check", SLOWEST)

@@ -23,6 +23,7 @@ from tests.server.serving import (
     to_wire,
     until,
 )
+from voiceloop.bundled import STARTER_HEARS
 from voiceloop.cli import main
 
 pytestmark = pytest.mark.real
@@ -61,7 +62,7 @@ def recognised(path: Path, pcm: np.ndarray, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.not_over("ray", why="Ray starts the servers, and has their output")
 def test_whoever_starts_the_server_is_told_what_the_starter_cannot_do(server: Serving) -> None:
     assert server.process.stdout is not None
-    assert "voiceloop models pull cpu, then --preset cpu" in server.process.stdout.readline()
+    assert STARTER_HEARS in server.process.stdout.readline()
 
 
 def refused(client: Client, **session: object) -> dict[str, str]:

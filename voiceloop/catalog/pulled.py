@@ -5,12 +5,13 @@ It does not replace models that the user has named. This module fetches nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from voiceloop.catalog.cards import Card, preset_models, variants
 from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.config import Config, Given, merged
+from voiceloop.placement import gpu_memory, total_memory
 from voiceloop.presets import BEST_FIRST, STARTER, Machine, Preset
+from voiceloop.threads import available_cores
+from voiceloop.voices import piper_name
 
 BEST_PULLED = "best pulled, for talk and serve"
 """Origin of the setting `preset`, as shown to users, if `best_pulled` chose it."""
@@ -23,9 +24,16 @@ NAMING = frozenset(
 """Settings that name a model, or the engine that runs it."""
 
 
-def named_sections(given: Mapping[str, object]) -> set[str]:
-    """Return the sections of the settings in which a model or its engine is named."""
-    return {key.partition(".")[0] for key in given if key in NAMING}
+def this_machine() -> Machine:
+    """Return the cores and the memory of this machine, to compare with the needs of presets."""
+    return Machine(available_cores(), total_memory(), gpu_memory)
+
+
+def named_sections(given: Given) -> set[str]:
+    """Return the sections of the settings in which a model or its engine is named. The name of one
+    of Piper's voices does not count, since the engine of the presets has these voices."""
+    own = "tts.voice" in given and piper_name(str(given["tts.voice"][0])) is not None
+    return {key.partition(".")[0] for key in given if key in NAMING - {"tts.voice" * own}}
 
 
 def wanted(preset: Preset, given: Given) -> list[str]:
@@ -42,6 +50,14 @@ def absent(preset: Preset, given: Given, store: ModelStore) -> list[Card]:
     return [
         variants(cards(), name)[0] for name in wanted(preset, given) if store.find(name) is None
     ]
+
+
+def way_to(preset: Preset, store: ModelStore, *, chooses: bool) -> str:
+    """Return what brings `preset` to the user: a command, an option, or both. It is a command alone
+    if what the user runs `chooses` the best preset that has been pulled."""
+    if not absent(preset, {}, store):
+        return f"--preset {preset.name}"
+    return f"voiceloop models pull {preset.name}" + f", then --preset {preset.name}" * (not chooses)
 
 
 def best_pulled(given: Given, machine: Machine, store: ModelStore) -> str | None:

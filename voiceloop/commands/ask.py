@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from voiceloop import signals
 from voiceloop.bundled import STARTER_HEARS
+from voiceloop.choosing import advised
 from voiceloop.commands.conversation import conversation, report
 from voiceloop.commands.conversations import opened
 from voiceloop.conversations.names import checked
@@ -95,7 +96,7 @@ def ask(command: Ask) -> int:
         if all(trace.outcome == "abandoned" for trace in terminal.traces):
             terminal.note(f"no speech was heard in {command.file}")
         if command.settings.asr.hears_no_people:
-            terminal.note(STARTER_HEARS)
+            terminal.note(advised(STARTER_HEARS, chooses=False))
     if timed and not command.json:
         report(terminal.traces)
     if unheard:

@@ -6,24 +6,40 @@ import json
 import sys
 
 from voiceloop.choosing import best_settings
-from voiceloop.config import SECTIONS, McpServer, flatten
+from voiceloop.config import (
+    SECTIONS,
+    McpServer,
+    flatten,
+    given_in,
+    given_in_settings,
+    merged,
+    toml,
+    user_file,
+)
+from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
-from voiceloop.settingsfile import settings_file
+from voiceloop.settingsfile import completed, settings_file
 from voiceloop.terminal import tell
+from voiceloop.userfile import keep
 
 
 class ShowConfig(Command, frozen=True, kw_only=True):
     """Show every setting, its value, and the origin of the value."""
 
     uses = SECTIONS
-    examples = ("voiceloop config --preset cpu", "voiceloop config --toml > mine.toml")
+    examples = ("voiceloop config --preset cpu", "voiceloop config --write --tts.speed 1.2")
 
     toml: bool = False
     """Print a TOML file of all settings to edit, with a comment for each."""
+    write: bool = False
+    """List all settings in your file, with a comment for each, and set those that flags give. What
+    is there stays. The file is that of --config, else ~/.config/voiceloop/config.toml."""
 
 
 def show_config(command: ShowConfig) -> int:
     """Run `voiceloop config` and return the exit status."""
+    if command.write:
+        return _write(command)
     settings, origins = best_settings(command.settings, command.origins)
     if command.toml:
         text = settings_file(settings, origins)
@@ -33,6 +49,27 @@ def show_config(command: ShowConfig) -> int:
         origin = origins.get(key, "default")
         shown = json.dumps(value, default=_without_secrets)
         tell(f"{key:<28} {shown:<32} {origin}")
+    return 0
+
+
+def _write(command: ShowConfig) -> int:
+    """Write the user's file of settings, or complete it, and say where it is."""
+    if command.toml:
+        raise ConfigError("--toml prints and --write writes", "give one of the two")
+    file = command.config or user_file()
+    there = given_in(toml(file), file) if file.exists() else {}
+    given = given_in_settings(command.settings, command.origins)
+    flags = {key: one for key, one in given.items() if one[1] == "flag"}
+    settings, origins = merged({key: (value, str(file)) for key, value in there.items()} | flags)
+    values = {
+        key: "none" if value is None else list(value) if isinstance(value, tuple) else value
+        for key, (value, _) in flags.items()
+    }
+    if file.exists():
+        keep(values, file, lambda text: completed(text, settings))
+    else:
+        keep(values, file, lambda _: settings_file(settings, origins))
+    tell(f"{file} lists all settings; what was there stays")
     return 0
 
 

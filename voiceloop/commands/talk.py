@@ -8,21 +8,21 @@ from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
-from voiceloop.choosing import Choosing, settle
+from voiceloop.choosing import Choosing, notes, settle
 from voiceloop.commands.conversation import conversation
 from voiceloop.commands.conversations import opened
 from voiceloop.conversations.names import checked
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 from voiceloop.outputs import keep
-from voiceloop.status import engine_names, examples, notes
+from voiceloop.status import engine_names, examples
 
 
 class TalkCommand(Choosing, frozen=True, kw_only=True):
     """Talk at the microphone and be answered aloud, until Ctrl-C or q."""
 
     uses = (*Choosing.uses, "mcp", "wake")
-    examples = ("voiceloop talk --preset cpu", "voiceloop talk --preset cpu --record talks")
+    examples = ("voiceloop talk", "voiceloop talk --preset laptop --record talks")
 
     input: Annotated[str | None, written("NAME")] = None
     """The microphone, by its number or a part of its name. `voiceloop devices` lists them."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from voiceloop import startup
 from voiceloop.bundled import STARTER_HEARS
+from voiceloop.choosing import advised
 from voiceloop.config import Config
 from voiceloop.errors import AudioError
 from voiceloop.flags import POSITIONAL, Command, written
@@ -57,7 +58,7 @@ def transcribe(command: Transcribe) -> int:
             print_error(error)
             refused += 1
     if command.settings.asr.hears_no_people and refused < len(command.files):
-        print(f"voiceloop: {STARTER_HEARS}", file=sys.stderr)
+        print(f"voiceloop: {advised(STARTER_HEARS, chooses=False)}", file=sys.stderr)
     return 2 if refused else 0
 
 

@@ -6,6 +6,8 @@ import json
 import sys
 
 from voiceloop import startup
+from voiceloop.choosing import best_settings
+from voiceloop.config import given_in_settings
 from voiceloop.errors import ModelNotFound
 from voiceloop.flags import Command
 from voiceloop.status import loading, print_error, tts_name
@@ -13,10 +15,13 @@ from voiceloop.terminal import tell
 
 
 class Voices(Command, frozen=True, kw_only=True):
-    """List the voices here, by language, and those that can be pulled."""
+    """List the voices here, by language, and those that can be pulled.
+
+    The voice of `talk` and `serve` is marked.
+    """
 
     uses = ("tts",)
-    examples = ("voiceloop voices --preset cpu", "voiceloop voices --tts.engine espeak --json")
+    examples = ("voiceloop voices", "voiceloop voices --tts.engine espeak --json")
 
     json: bool = False
     """Print one JSON object on one line for each voice."""
@@ -24,22 +29,24 @@ class Voices(Command, frozen=True, kw_only=True):
 
 def voices(command: Voices) -> int:
     """Run `voiceloop voices` and return the exit status."""
-    settings, tts, absent = command.settings.tts, None, None
+    config, _ = best_settings(command.settings, command.origins)
+    named = "tts.engine" in given_in_settings(command.settings, command.origins)
+    settings, tts, absent = config.tts, None, None
     with loading(tts_name(settings), sys.stderr):
-        startup.configure(command.settings.threads)
+        startup.configure(config.threads)
         from voiceloop.engines import registered
         from voiceloop.loading import load_tts
         from voiceloop.voicelist import listed, table
 
         try:
-            tts = load_tts(command.settings)
+            tts = load_tts(config)
         except ModelNotFound as error:  # the list shows how to pull it, and other voices
             absent = error
         found = listed(settings, tts)
     if command.json:
         print(*(json.dumps(one.record()) for one in found), sep="\n")
     else:
-        for line in table(settings, tts, found):
+        for line in table(settings, tts, found, whole=named):
             tell(line)
         others = [name for name in registered("tts") if name != settings.engine]
         tell(f"other engines, by --tts.engine: {', '.join(others)}")

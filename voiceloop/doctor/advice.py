@@ -6,12 +6,11 @@ This module measures nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 
-from voiceloop.catalog.cards import preset_models, size
+from voiceloop.catalog.cards import size
 from voiceloop.doctor.findings import Finding
-from voiceloop.presets import BEST_FIRST, Preset
+from voiceloop.presets import Machine, Preset
 
 SLOWEST = {
     "recogniser": ("s_per_s", 1.0),
@@ -24,28 +23,6 @@ SLOWEST = {
 `tokens_per_s` is the speed of a reply; its limit is a minimum. Spoken English has about four tokens
 per second.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ExaminedMachine:
-    """The resources of a machine that decide which presets it can run."""
-
-    cores: int
-    memory: int | None
-    """Bytes of free memory; None if the system does not report it."""
-    gpu: int
-    """Bytes of memory of the largest GPU; 0 without a working GPU."""
-
-    def meets(self, need: Preset) -> bool:
-        """Return whether the machine has the cores, the memory and the GPU that the preset `need`
-        needs. Unknown memory counts as enough."""
-        memory = need.memory if self.memory is None else self.memory
-        return self.cores >= need.cores and memory >= need.memory and self.gpu >= need.gpu
-
-    def __str__(self) -> str:
-        cores = f"{self.cores} core{'s' * (self.cores != 1)}"
-        memory = "" if self.memory is None else f", {size(self.memory)} of memory free"
-        return f"{cores}{memory}, {f'a GPU of {size(self.gpu)}' if self.gpu else 'no GPU'}"
 
 
 def keeps_up(check: str, figures: Mapping[str, float]) -> bool:
@@ -68,42 +45,34 @@ def judged(check: str, text: str, figures: Mapping[str, float]) -> Finding:
     return Finding(check, "warning", f"{text}: slower than speech", cure, figures)
 
 
-def machine_of(findings: Iterable[Finding]) -> ExaminedMachine:
-    """Return the resources of the machine, from the figures in `findings`."""
-    figures = {finding.check: finding.figures for finding in findings if finding.figures}
-    memory = figures.get("memory", {}).get("bytes")
-    return ExaminedMachine(
-        cores=int(figures.get("processor", {}).get("cores", 1)),
-        memory=None if memory is None else int(memory),
-        gpu=int(figures.get("graphics", {}).get("bytes", 0)),
-    )
-
-
-def suggest(machine: ExaminedMachine, configured: str, *, slow: bool) -> Preset:
-    """Return the best preset whose needs the machine meets. If the configured preset was too `slow`
-    when measured, only smaller ones are considered. If none is left, return the smallest preset."""
-    names = [need.name for need in BEST_FIRST]
-    first = names.index(configured) + 1 if slow else 0
-    return next((need for need in BEST_FIRST[first:] if machine.meets(need)), BEST_FIRST[-1])
-
-
-def advice(findings: Iterable[Finding], configured: str) -> list[Finding]:
+def advice(
+    findings: Iterable[Finding], configured: str, machine: Machine, way: Callable[[Preset], str]
+) -> list[Finding]:
     """Return two findings: a summary of the measured speeds, and the preset that suits the
-    machine."""
+    `machine`. If the configured preset was too slow when measured, a smaller one suits. `way` says
+    how the user gets a preset."""
     found = list(findings)
-    machine = machine_of(found)
-    stages = [finding for finding in found if finding.check in SLOWEST and finding.figures]
+    stages = [one for one in found if one.check in SLOWEST and SLOWEST[one.check][0] in one.figures]
     slow = [stage.check for stage in stages if not keeps_up(stage.check, stage.figures)]
-    need = suggest(machine, configured, slow=bool(slow))
-    reason = f"{', '.join(slow)} slower than speech with {configured}" if slow else str(machine)
-    text = f"{need.name} suits this machine ({reason})"
-    if need.name != configured:
-        pull = f"voiceloop models pull {need.name}, then " * bool(preset_models(need.name))
-        text += f": {pull}--preset {need.name}"
+    suits = machine.suggested(below=configured if slow else None)
+    reason = _described(machine)
+    if slow:
+        reason = f"{', '.join(slow)} slower than speech with {configured}"
+    text = f"{suits.name} suits this machine ({reason})"
+    if suits.name != configured:
+        text += f": {way(suits)}"
     return [
         Finding("machine", "ok", "; ".join([_processor(found), *map(_speed, stages)])),
         Finding("preset", "ok", text),
     ]
+
+
+def _described(machine: Machine) -> str:
+    """Return the cores, the memory and the GPU of a machine in words."""
+    cores = f"{machine.cores} core{'s' * (machine.cores != 1)}"
+    memory = "" if machine.memory is None else f", {size(machine.memory)} of memory"
+    gpu = machine.gpu()
+    return f"{cores}{memory}, {f'a GPU of {size(gpu)}' if gpu else 'no GPU'}"
 
 
 def _processor(findings: Iterable[Finding]) -> str:

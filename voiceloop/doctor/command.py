@@ -11,16 +11,22 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from voiceloop.config import Config
-from voiceloop.flags import Command
+from voiceloop.choosing import Choosing, settle, this_machine
+from voiceloop.config import Config, given_in_settings
+from voiceloop.presets import BEST_FIRST, Preset
 
 
-class Doctor(Command, frozen=True, kw_only=True):
-    """Try what commonly breaks, name the cure, and suggest a preset."""
+class Doctor(Choosing, frozen=True, kw_only=True):
+    """Try what commonly breaks, name the cure, and suggest a preset.
+
+    It tries the models that `talk` would take.
+    """
 
     uses = ()
     examples = ("voiceloop doctor", "voiceloop doctor --preset laptop --json")
@@ -43,6 +49,8 @@ def doctor(command: Doctor) -> int:
     from voiceloop.doctor.printing import printer
     from voiceloop.doctor.veil import Veil
 
+    named = "preset" in given_in_settings(command.settings, command.origins)
+    command, _ = settle(command, looks=False, ask=None)
     case = Case(command.settings, command.refused, command.config, command.thorough)
     veil = Veil.of(os.environ, private(command.settings))
     findings: list[Finding] = []
@@ -56,9 +64,23 @@ def doctor(command: Doctor) -> int:
                 show(veil.over_all(one))
             else:
                 show(one)
-        for one in advice(findings, command.settings.preset):
+        # What the checks found, since looking at a GPU may end a process.
+        gpu = sum(int(one.figures.get("bytes", 0)) for one in findings if one.check == "graphics")
+        machine, configured = replace(this_machine(), gpu=lambda: gpu), command.settings.preset
+        for one in advice(findings, configured, machine, partial(_way, configured, named=named)):
             show(veil.over_all(one))
     return 0 if works(findings) else 1
+
+
+def _way(configured: str, suits: Preset, *, named: bool) -> str:
+    """Return how the user gets the preset `suits`. `named` says whether they have named the
+    `configured` one; else `talk` takes a better one as soon as it has been pulled."""
+    from voiceloop.catalog.pulled import way_to
+    from voiceloop.catalog.store import ModelStore
+
+    names = [one.name for one in BEST_FIRST]
+    better = names.index(suits.name) < names.index(configured)
+    return way_to(suits, ModelStore(), chooses=better and not named)
 
 
 def private(config: Config) -> Mapping[str, str]:

@@ -8,12 +8,13 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from voiceloop.choosing import notes
 from voiceloop.config import Config, ServerConfig
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Asr, Conversation, Tts
 from voiceloop.errors import Code, ConfigError, ProtocolError
 from voiceloop.schema import is_given, nearest
-from voiceloop.status import engine_names, examples, notes
+from voiceloop.status import engine_names, examples
 from voiceloop.types import Tool
 from voiceloop.voices import described
 from voiceloop.wire.settings import (

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from voiceloop import startup
-from voiceloop.choosing import Choosing, settle
+from voiceloop.choosing import Choosing, notes, settle
 from voiceloop.config import SECTIONS
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
-from voiceloop.status import engine_names, notes
+from voiceloop.status import engine_names
 
 if TYPE_CHECKING:
     from voiceloop.engines import Engines
@@ -40,7 +40,7 @@ class Serve(Choosing, frozen=True, kw_only=True):
     """
 
     uses = tuple(section for section in SECTIONS if section != "wake")  # that is for talk
-    examples = ("voiceloop serve --preset cpu",)
+    examples = ("voiceloop serve --preset laptop",)
     docs = "docs/server.md"
 
     host: Annotated[str, written("HOST")] = "localhost"
