@@ -103,6 +103,7 @@ ROOMS = {
     "sounddevice": ("audio/portaudio.py",),
     "websockets": ("server/websocket.py", "server/paced.py", "bench/load/callers.py"),
     "prometheus_client": ("server/metrics.py",),
+    **dict.fromkeys(("cryptography", "segno"), ("server/phone.py",)),
     "opentelemetry": ("server/telemetry.py", "server/otlpmetrics.py"),
     # Not for Windows, so each is guarded where it is; benchmarks are for other systems.
     "fcntl": ("catalog/store.py",),

@@ -25,12 +25,16 @@ from voiceloop.choosing import (
     Choosing,
     advised,
     best_settings,
+    check_target,
     notes,
     settle,
     this_machine,
 )
 from voiceloop.config import load_config
 from voiceloop.errors import ConfigError, ModelNotFound
+from voiceloop.llm.remote.finding import begin_search
+from voiceloop.llm.remote.troubles import Trouble
+from voiceloop.server.offers import Offers
 
 __all__ = ["pulled"]
 
@@ -173,13 +177,18 @@ def test_a_draft_that_a_file_names_is_left_out_and_a_flags_is_not(
         assert command.settings.llm.draft == "ngram"
 
 
+ELSEWHERE = '[llm]\nengine="openai"\nbase_url="http://127.0.0.1:{}/v1"\ntarget="b"\n'
+"""What "Use it" on the page keeps in the user's file."""
+
+
 def test_none_takes_back_what_a_file_says_and_no_flag(
     tmp_path: Path, pulled: Callable[..., ModelStore]
 ) -> None:
     pulled("cpu")
     file = tmp_path / "config.toml"
-    file.write_text('[llm]\nengine="openai"\nbase_url="http://a/v1"\ntarget="b"\ntemperature=0.7\n')
-    kept, _ = settled(choosing([file]))
+    with standing_in(ollama()) as there:
+        file.write_text(ELSEWHERE.format(there.port) + "temperature=0.7\n")
+        kept, _ = settled(choosing([file]))
     assert kept.settings.llm.target == "b" and kept.settings.asr.model == "tiny.en"
     command, _ = settled(choosing([file], server="none"))
     llm = command.settings.llm
@@ -189,14 +198,57 @@ def test_none_takes_back_what_a_file_says_and_no_flag(
     assert command.settings.llm.target == "mine"
 
 
+@pytest.mark.parametrize("preset", ["", 'preset = "cpu"\n'])
+def test_own_models_reply_while_a_server_that_a_file_names_does_not_answer(
+    preset: str, tmp_path: Path, pulled: Callable[..., ModelStore]
+) -> None:
+    pulled("cpu")
+    file, port = tmp_path / "config.toml", free_port()
+    file.write_text(preset + ELSEWHERE.format(port) + "temperature=0.7\n")
+    command, told = settled(choosing([file]))
+    llm = command.settings.llm
+    assert (llm.engine, llm.target, llm.base_url) == ("speculative", "smollm2-135m-instruct", "")
+    assert llm.temperature == 0.7 and command.settings.asr.model == "tiny.en"
+    assert [line for line in told.all() if not line.startswith("preset cpu")] == [
+        f"127.0.0.1:{port} does not answer: start it; meanwhile smollm2-135m-instruct replies. "
+        "Once it is back, the next start takes it, and the page offers it"
+    ]
+    assert Offers.of(command) is not None, "the page may take it again"
+    assert "b" in file.read_text()
+    # Whoever asks for it in this very command is told that it is not there.
+    for flags in ({"llm__target": "c"}, {"llm__base_url": "http://127.0.0.1:9/v1"}):
+        command, told = settled(choosing([file], **flags))
+        assert command.settings.llm.engine == "openai"
+
+
+def test_without_models_of_its_own_it_says_what_to_start(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(ELSEWHERE.format(free_port()))
+    with pytest.raises(Trouble, match="does not answer: start it"):
+        settled(choosing([file]))
+
+
+def test_a_model_of_a_server_here_is_not_looked_for_among_ones_own(
+    pulled: Callable[..., ModelStore],
+) -> None:
+    pulled("cpu")
+    with standing_in(ollama()) as server:
+        search = begin_search([server.port])
+        for name in ("llama3.2", "llama3.2:latest"):
+            with pytest.raises(ModelNotFound) as caught:
+                check_target(choosing(llm__target=name).settings, search)
+            assert caught.value.message == f"voiceloop has no model called '{name}', and Ollama has"
+            assert caught.value.hint.endswith(f"--llm-server ollama/{name}")
+        for name in ("smollm2-135m-instruct", "starter", "nosuch"):
+            check_target(choosing(llm__target=name).settings, search)
+
+
 def test_what_runs_here_is_told_once_it_is_known_and_only_to_whoever_has_none() -> None:
     _, told = settled(choosing(preset="starter"), looks=True)
     assert told.search is not None and told.search.result(60) is not None
     for command in (choosing(preset="starter", llm__engine="openai"), choosing(server="none")):
         assert settled(command, looks=True)[1].search is None
     with standing_in(ollama()) as server:
-        from voiceloop.llm.remote.finding import begin_search
-
         told = ChoiceNotice(search=begin_search([server.port]))
         assert told.all() == [
             "Ollama is running here with llama3.2 and 2 more; --llm-server ollama takes it"

@@ -236,7 +236,7 @@ def test_compose_gives_the_key_to_both() -> None:
     """Without the key, compose refuses to begin: `:?`."""
     given = SERVICES["voiceloop"]["environment"]
     assert given[VARIABLE].startswith(f"${{{VARIABLE}:?")
-    assert read_keys({VARIABLE: KEY}, COMPOSED.api_key_file) is not None
+    assert read_keys({VARIABLE: KEY}, COMPOSED.api_key_file) == [KEY]
     assert read("compose.yaml")["secrets"] == {
         secret: {"environment": VARIABLE} for secret in SERVICES["prometheus"]["secrets"]
     }

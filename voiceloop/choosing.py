@@ -8,6 +8,7 @@ the settings as they are. So their results do not depend on which models are on 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -19,8 +20,10 @@ from msgspec.structs import replace
 
 from voiceloop.bundled import STARTER_ANSWERS, STARTER_HEARS
 from voiceloop.catalog.firstpull import ask_terminal, choose
+from voiceloop.catalog.names import NO_MODEL, find
 from voiceloop.catalog.pulled import (
     BEST_PULLED,
+    absent,
     best_pulled,
     named_sections,
     settings_of,
@@ -32,9 +35,12 @@ from voiceloop.catalog.store import ModelStore
 from voiceloop.config import Config, Given, given_in_settings
 from voiceloop.errors import ModelNotFound
 from voiceloop.flags import Command, written
+from voiceloop.llm.remote.address import address
 from voiceloop.llm.remote.finding import begin_search
-from voiceloop.llm.remote.localservers import NOWHERE, LocalServer, pick, read_asked
+from voiceloop.llm.remote.localservers import NOWHERE, LocalServer, having, pick, read_asked
+from voiceloop.llm.remote.troubles import Trouble
 from voiceloop.presets import BEST_FIRST, STARTER, Machine
+from voiceloop.status import llm_name
 
 OFTEN_WRONG = "the small language model is a quick try, and often wrong"
 """A note for users of the language model of preset cpu."""
@@ -49,8 +55,8 @@ class Choosing(Command, frozen=True, kw_only=True):
 
     llm_server: Annotated[str | None, written("NAME")] = None
     """A language-model server of this machine that replies. It is one of `ollama`, `lm-studio`,
-    `llama.cpp`, `vllm`, a port or an address, and a model may follow (`ollama/llama3.2`). With
-    `none` no server is looked for."""
+    `llama.cpp`, `vllm`, a port or an address, and a model may follow (`ollama/llama3.2`), or the
+    name of a model alone. With `none` no server is looked for."""
 
 
 C = TypeVar("C", bound=Choosing)
@@ -88,6 +94,9 @@ def settle(
     named one. If no preset has been pulled, `ask` asks the user which one to pull. `machine` is
     this machine by default.
 
+    If a file names a server that does not answer, voiceloop's own models reply, where they are
+    pulled. Raises Trouble without them.
+
     Raises ConfigError if the user named a server that does not run here. If it runs, a server needs
     a preset, or a recogniser and a voice that the user has named. Raises ModelNotFound without
     them, since the starter's recogniser misunderstands people.
@@ -97,12 +106,16 @@ def settle(
     notice, server = ChoiceNotice(), None
     if command.llm_server is not None:
         given, server = _with_named_server(command.llm_server, given)
-    elif looks and command.settings.llm.engine != ELSEWHERE:
+    elif command.settings.llm.engine == ELSEWHERE:
+        given = _without_absent(command.settings, given, notice, machine, store)
+    elif looks:
         notice = ChoiceNotice(search=begin_search())
     if server:
         notice.lines.append(f"{server.name} replies with {server.models[0]}, at {server.url}")
     _choose_preset(given, notice, store, machine, _terminal() if ask == "terminal" else ask)
     settings, origins = settings_of(given)
+    if "llm.target" in given and notice.search:
+        check_target(settings, notice.search)
     if server and "preset" not in given and not {"asr", "tts"} <= named_sections(given):
         suits = (one for one in machine.recommended() if one is not STARTER)
         names = " ".join(wanted(next(suits, BEST_FIRST[-2]), given))
@@ -178,6 +191,54 @@ def _with_named_server(
         return stays, None
     server = pick(choice, begin_search(choice.ports).result())
     return with_server(given, server, "--llm-server"), server
+
+
+def _without_absent(
+    settings: Config,
+    given: dict[str, tuple[object, str]],
+    notice: ChoiceNotice,
+    machine: Machine,
+    store: ModelStore,
+) -> dict[str, tuple[object, str]]:
+    """Return `given` without the language-model server that a file names, if it does not answer and
+    voiceloop's own models are pulled. Then add a line to `notice`. Otherwise return `given`.
+
+    Raises Trouble if it does not answer and there are no models in its place.
+    """
+    from voiceloop.llm.remote.chatserver import ChatServer
+
+    own = {key: one for key, one in given.items() if key not in LLM_KEYS}
+    if any(given[key][1] == "flag" for key in given.keys() - own):
+        return given
+    where = address(settings.llm.base_url, os.environ)
+    try:
+        ChatServer(where, settings.llm.timeout_s).look_up()
+    except Trouble as trouble:
+        named = own.get("preset", (best_pulled(own, machine, store), BEST_PULLED))
+        preset = next((one for one in BEST_FIRST if one.name == named[0]), None)
+        if not trouble.lost or preset is None or absent(preset, own, store):
+            raise
+        instead = llm_name(settings_of(own | {"preset": named})[0].llm)
+        offered = ", and the page offers it" if where.loopback else ""
+        line = f"{trouble.message}; meanwhile {instead} replies"
+        notice.lines.append(f"{line}. Once it is back, the next start takes it{offered}")
+        return own
+    return given
+
+
+def check_target(settings: Config, search: Future[list[LocalServer]]) -> None:
+    """Raise ModelNotFound if voiceloop has no model called `llm.target`, and a server of this
+    machine has."""
+    name = settings.llm.target
+    try:
+        if settings.llm.engine == "speculative" and name not in NO_MODEL:
+            find(name, "llm", make=False)
+    except ModelNotFound as error:
+        if server := having(name, search.result()):
+            raise ModelNotFound(
+                f"voiceloop has no model called '{name}', and {server.name} has",
+                f"let {server.name} reply: --llm-server {server.id}/{name}",
+            ) from error
 
 
 def _choose_preset(

@@ -521,6 +521,12 @@ def user_file(environ: Mapping[str, str] = os.environ) -> Path:
     return (Path(base) if base else Path.home() / ".config") / "voiceloop" / "config.toml"
 
 
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the path of the folder for what voiceloop keeps for the user, which need not exist."""
+    base = environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "voiceloop"
+
+
 def config_files(
     file: Path | None = None, *, environ: Mapping[str, str] = os.environ, folder: Path = Path()
 ) -> list[Path]:

@@ -236,13 +236,16 @@ def _column(entries: Iterable[ManualEntry]) -> int:
 
 
 def _rows(entries: Iterable[ManualEntry], column: int, width: int) -> list[str]:
-    """Lay entries out in two columns; a usage wider than the first has a line of its own."""
+    """Lay entries out in two columns. A usage wider than the first has a line of its own, unless
+    its meaning fits behind it."""
     rows: list[str] = []
     for entry in entries:
         meaning = f"{entry.meaning} [{entry.value}]" if entry.value else entry.meaning
         first, *others = _wrapped(meaning, width - column)
         usage = f"  {entry.usage}"
-        if len(usage) + 2 > column:
+        if len(usage) + 2 > column and len(usage) + 2 + len(meaning) <= width:
+            usage, first, others = f"{usage}  ", meaning, []
+        elif len(usage) + 2 > column:
             rows.append(usage)
             usage = ""
         rows += [f"{usage:<{column}}{first}", *(f"{'':<{column}}{line}" for line in others)]

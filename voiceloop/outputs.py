@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from io import BufferedWriter, TextIOWrapper
 from itertools import combinations
 from pathlib import Path
@@ -79,16 +80,17 @@ def replacing(path: Path) -> Iterator[TextIO]:
         Path(part.name).unlink(missing_ok=True)
 
 
-def part_beside(target: Path, buffering: int = -1) -> BufferedWriter:
+def part_beside(target: Path, buffering: int = -1, *, mode: int = 0o666) -> BufferedWriter:
     """Create a file in the folder of `target`, which can replace `target` once it is written.
 
-    The `name` of the returned file is its path, and `buffering` is that of `open`. No existing file
-    is opened and no link is followed: in a shared folder, another user may have made a file or a
-    link with this name. Raises OSError.
+    The `name` of the returned file is its path, and `buffering` is that of `open`. `mode` is its
+    mode, from which the umask is taken. No existing file is opened and no link is followed: in a
+    shared folder, another user may have made a file or a link with this name. Raises OSError.
     """
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     part.unlink(missing_ok=True)  # left by an earlier process with the same id
-    return cast("BufferedWriter", part.open("xb", buffering))
+    opened = open(part, "xb", buffering, opener=partial(os.open, mode=mode))
+    return cast("BufferedWriter", opened)
 
 
 def _is_trace(path: Path) -> bool:

@@ -34,6 +34,11 @@ const ABNORMAL = 1006;
 /** Statuses of a server that lets nobody in for now, and of one that wants another key. */
 const BUSY = 503;
 const NO_KEY = 401;
+/** Status of a server that would open a websocket, if it were asked for one. */
+const WOULD_OPEN = 426;
+/** Safari on an iPhone takes a page with a certificate that nobody vouches for, but no websocket. */
+const UNTRUSTED =
+  'this browser opens no websocket to the server: an iPhone has to trust its certificate first';
 /** Statuses of a server that would say the same again. */
 const FOR_GOOD = [400, NO_KEY, 403, 421];
 /** The server's code for closing a connection for good: it would do so again. */
@@ -206,6 +211,10 @@ export class Connection {
     if (FOR_GOOD.includes(status)) {
       window.clearTimeout(this.#timer);
       this.#change({ state: 'refused', reason: status === NO_KEY ? this.#aboutKey() : words });
+      return;
+    }
+    if (status === WOULD_OPEN && this.#failures > 2 && this.#url.startsWith('wss:')) {
+      this.#change({ busy: UNTRUSTED });
       return;
     }
     const busy = status === BUSY ? words : '';

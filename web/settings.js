@@ -1,6 +1,7 @@
 // @ts-check
-/** What the user has chosen: kept in this browser, the key in this tab alone. */
+/** What the user has chosen, kept in this browser. */
 
+import { keepKey, loadKey } from './apikey.js';
 import { lacks, sendable } from './core/wire.js';
 import { element, made } from './page.js';
 import { TryOut } from './try-out.js';
@@ -11,7 +12,6 @@ import { TryOut } from './try-out.js';
  */
 
 const STORE = 'voiceloop.settings';
-const KEY_STORE = 'voiceloop.key';
 const TURNS = ['semantic_vad', 'server_vad', 'none'];
 
 /** @returns {Settings} */
@@ -32,20 +32,11 @@ export function load() {
   };
 }
 
-function loadKey() {
-  try {
-    return sessionStorage.getItem(KEY_STORE) ?? '';
-  } catch {
-    return '';
-  }
-}
-
 /** @param {Settings} settings */
 function save({ key, ...settings }) {
   try {
     localStorage.setItem(STORE, JSON.stringify(settings));
-    if (key) sessionStorage.setItem(KEY_STORE, key);
-    else sessionStorage.removeItem(KEY_STORE);
+    keepKey(key);
   } catch {
     // They hold until the page is closed.
   }

@@ -272,10 +272,24 @@ def test_a_server_may_be_called_by_name_port_or_address(text: str, asked: Server
     assert read_asked(text) == asked
 
 
+OLLAMA = LocalServer("ollama", "Ollama", 11434, ("llama3.2", "qwen2.5:7b"))
+
+
+@pytest.mark.parametrize("text", ["llama3.2", "llama3.2:latest", "qwen2.5:7b"])
+def test_a_model_alone_is_enough_if_a_server_here_has_it(text: str) -> None:
+    other = LocalServer("vllm", "vLLM", 8000, ("hf.co/someone/a",))
+    picked = pick(read_asked(text), [other, OLLAMA])
+    assert picked.id == "ollama" and picked.models[0] == text.removesuffix(":latest")
+    assert set(picked.models) == set(OLLAMA.models)
+    assert pick(read_asked("hf.co/someone/a"), [OLLAMA, other]) == other
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
         ("olama", "did you mean 'ollama'?"),
+        ("olama/llama3.2", "did you mean 'llama3.2'?"),
+        ("lama3.2", "did you mean 'llama3.2'?"),
         ("", "choose one of: ollama, lm-studio, llama.cpp, vllm, none"),
         ("0", "ports are from 1 to 65535"),
         ("localhost:70000", "ports are from 1 to 65535"),
@@ -286,7 +300,7 @@ def test_a_server_may_be_called_by_name_port_or_address(text: str, asked: Server
 )
 def test_what_is_no_server_of_this_machine_is_refused_in_one_line(text: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_asked(text)
+        pick(read_asked(text), [OLLAMA])
     assert hint in caught.value.hint and "\n" not in caught.value.message
 
 
@@ -301,6 +315,9 @@ def test_a_model_that_is_asked_for_comes_first_and_one_that_there_is_not_is_told
     with pytest.raises(ConfigError, match="vLLM on this machine does not answer") as caught:
         pick(ServerChoice("vllm"), [server])
     assert caught.value.hint == "there is Ollama (--llm-server ollama)"
+    with pytest.raises(ConfigError, match="Ollama on this machine does not answer") as caught:
+        pick(ServerChoice("ollama"), [])
+    assert caught.value.hint.startswith("start it with `ollama serve`")
     with pytest.raises(ConfigError, match="port 9 on this machine"):
         pick(ServerChoice("9"), [])
 

@@ -99,7 +99,7 @@ def test_a_server_that_goes_in_mid_conversation_is_told_of_and_so_is_its_return(
         with pytest.raises(Trouble):
             all_of(conversation.reply("Are you there?", turn))
     until(lambda: len(lines) == 1)
-    assert lines[0].startswith(GONE) and "takes no connection" in lines[0]
+    assert lines[0].startswith(GONE) and "does not answer: start it" in lines[0]
     with Scripted(saying("Here."), port=port):
         until(lambda: len(lines) == 2)
         assert lines[1] == f"{BACK} at 127.0.0.1:{port}"

@@ -34,7 +34,7 @@ from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.remote.address import address
 from voiceloop.llm.remote.chatserver import STEP_S
 from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
-from voiceloop.llm.remote.troubles import Trouble
+from voiceloop.llm.remote.troubles import Trouble, unreachable
 from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
 from voiceloop.status import engine_names
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
@@ -512,7 +512,7 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
     with Scripted(saying("")) as gone:
         pass
     for server, told in (
-        (gone, "cannot be reached"),
+        (gone, "does not answer: start it"),
         (serve(saying(""), models=refusing(200, b"<html>", "text/html")), "answers with text/html"),
         (serve(saying(""), models=refusing(401, {})), "wants a key"),
         (serve(saying(""), models=broken(b"{")), "broke off"),
@@ -527,6 +527,28 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
     nowhere = refusing(404, b"", "text/plain")
     with pytest.raises(Trouble, match="no such address"):
         openai(settings(serve(nowhere, models=nowhere))).warm()
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        (
+            "http://localhost:11434/v1",
+            "Ollama at localhost:11434 does not answer: start it with",
+        ),
+        (
+            "http://127.0.0.1:1234/v1",
+            "LM Studio at 127.0.0.1:1234 does not answer: start it with",
+        ),
+        ("http://127.0.0.1:8080/v1", "127.0.0.1:8080 does not answer: start it"),
+        ("http://192.168.1.5:11434/v1", "Ollama at 192.168.1.5:11434 does not answer"),
+        ("https://api.openai.com/v1", "api.openai.com does not answer"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_called_by_its_name(url: str, told: str) -> None:
+    trouble = unreachable(address(url, {}), OSError())
+    assert trouble.message.startswith(told) and trouble.lost
+    assert ("start it" in trouble.message) == ("--llm-server none" in trouble.hint)
 
 
 def test_a_name_that_nobody_has_is_told(serve: Callable[..., Scripted]) -> None:

@@ -113,7 +113,7 @@ def test_a_server_that_is_killed_in_a_reply_and_started_again_is_taken_up(server
     assert conversation.heard(3) == "".join(item.text for item in said[:3])
     with pytest.raises(Trouble) as caught:
         all_of(conversation.reply("Are you there?", 3))
-    assert "cannot be reached" in caught.value.message
+    assert "does not answer" in caught.value.message
     assert conversation.heard(0) == ""
     server.start()
     assert spoken(all_of(conversation.reply("What is the capital of France?", 4)))

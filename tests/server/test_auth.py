@@ -90,6 +90,7 @@ def test_elsewhere_a_key_and_tls_and_a_name_are_required(host: str) -> None:
     if host in ("0.0.0.0", "::", ""):
         assert "does not know its own name" in complaint(keys=True, tls=True)
         assert "does not know its own name" in complaint(keys=True, proxy=True)
+    assert "in the clear" in complaint(), "all at once"
     check_binding(Binding(host, tls=True), keys=True, names=True)
     check_binding(Binding(host, behind_proxy=True), keys=True, names=True)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from voiceloop.config import data_folder
 from voiceloop.conversations.lease import Holder, this_process
 from voiceloop.conversations.privatefile import close_to_others, connect, intact, set_aside
 from voiceloop.conversations.records import (
@@ -81,9 +82,7 @@ def location(environ: Mapping[str, str] = os.environ) -> Path:
     user's data folder."""
     if named := environ.get(VARIABLE):
         return Path(named).expanduser()
-    base = environ.get("XDG_DATA_HOME")
-    folder = (Path(base) if base else Path.home() / ".local" / "share") / "voiceloop"
-    return folder / "conversations.sqlite3"
+    return data_folder(environ) / "conversations.sqlite3"
 
 
 def now() -> datetime:

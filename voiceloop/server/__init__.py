@@ -3,6 +3,7 @@
 From the network inwards:
 
 - `port`, `tls`, `websocket`, `paced`: the address, encryption, and websockets with limited input;
+- `phone`: the key, the certificate and the QR code by which phones get in;
 - `routes`, `http`: what a request gets: a page, metrics, a voice sample, a refusal or a websocket;
 - `auth`, `keys`, `limits`: who may connect, and how much one client may use;
 - `connection`, `outbox`, `meter`, `closecodes`: one connection: its tasks, its limits, its end;

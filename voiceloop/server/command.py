@@ -9,14 +9,16 @@ import logging
 import os
 import sys
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from voiceloop import startup
 from voiceloop.choosing import Choosing, notes, settle
-from voiceloop.config import SECTIONS
+from voiceloop.config import SECTIONS, data_folder
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 from voiceloop.status import engine_names
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from voiceloop.server.auth import Access
     from voiceloop.server.conversations import OfferedConversations
     from voiceloop.server.http import Site
+    from voiceloop.server.phone import Invitation
     from voiceloop.server.port import Binding
     from voiceloop.server.service import Service
     from voiceloop.server.telemetry import Telemetry
@@ -43,6 +46,10 @@ class Serve(Choosing, frozen=True, kw_only=True):
     examples = ("voiceloop serve --preset laptop",)
     docs = "docs/server.md"
 
+    phone: bool = False
+    """Let phones of the same network in by a QR code. It makes an API key and a certificate, if
+    none are given, and listens on every address, unless --host names one; docs/server.md has more.
+    """
     host: Annotated[str, written("HOST")] = "localhost"
     """Name or address to listen at; if other machines can reach it, a key and TLS are needed."""
     port: Annotated[int, Meta(ge=1, le=65_535), written("N")] = 8765
@@ -79,12 +86,17 @@ def serve_at_port(command: Serve) -> int:
     from voiceloop.server.port import LOOP, check_port
 
     # Mistakes in the options are found before the models are loaded, which takes long.
+    invitation = None
+    if command.phone:
+        command, invitation = _for_phones(command)
     secure = None
     if command.cert and command.key:
         secure = tls.context(command.cert, command.key)
     elif command.cert or command.key:
         raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
     binding, access, site = guarded(command)
+    if invitation and invitation.issuer:
+        site.add(invitation.issuer)
     _prepare(command)
     check_port(binding)
     command, notice = settle(command, looks=True)
@@ -96,10 +108,12 @@ def serve_at_port(command: Serve) -> int:
     service = _service(command, access, site, alone=True)
     app = App(service, command.settings.server, binding, secure)
     where = f"{'https' if secure else 'http'}://{command.host}:{command.port}"
+    invited = [] if invitation is None else invitation.told(secret=sys.stdout.isatty())
 
     def ready() -> None:
-        print(f"listening on {where}: open it in a browser, Ctrl-C ends", flush=True)
-        for note in (*notice.all(), *notes(command.settings)):
+        page = invitation.page if invitation else where
+        print(f"listening on {page}: open it in a browser, Ctrl-C ends", flush=True)
+        for note in (*notice.all(), *notes(command.settings), *invited):
             print(note, flush=True)
         if command.record is not None:
             print(f"recording what is said and decided in {command.record}", flush=True)
@@ -118,8 +132,10 @@ def service_of(command: Serve, *, alone: bool = False) -> Service:
     garbage collection. Raises ConfigError for wrong options, and ModelNotFound for models that are
     not on this machine.
     """
-    if command.cert or command.key:
-        raise ConfigError("TLS is up to the server that runs the application", "leave --cert out")
+    if command.cert or command.key or command.phone:
+        raise ConfigError(
+            "TLS is up to the server that runs the application", "leave --cert and --phone out"
+        )
     _, access, site = guarded(command)
     _prepare(command)
     command, _ = settle(command, looks=False, ask=None)
@@ -151,7 +167,7 @@ def guarded(command: Serve) -> tuple[Binding, Access, Site]:
     from voiceloop.bundled import bundled
     from voiceloop.server.auth import Access
     from voiceloop.server.http import load
-    from voiceloop.server.keys import read_keys
+    from voiceloop.server.keys import Keyring, read_keys
     from voiceloop.server.port import Binding
 
     if command.conversations and command.behind_proxy:
@@ -161,8 +177,40 @@ def guarded(command: Serve) -> tuple[Binding, Access, Site]:
         )
     binding = Binding(command.host, command.port, bool(command.cert), command.behind_proxy)
     keys = read_keys(os.environ, command.api_key_file)
-    access = Access(binding, keys, hosts=command.allow_host, origins=command.allow_origin)
+    ring = Keyring(keys) if keys else None
+    access = Access(binding, ring, hosts=command.allow_host, origins=command.allow_origin)
     return binding, access, load(bundled("web"))
+
+
+def _for_phones(command: Serve) -> tuple[Serve, Invitation]:
+    """Return `command` with a key, a certificate and a name by which phones can reach the server,
+    each made only if `command` names none. Also return the invitation for phones. Raises
+    ConfigError."""
+    from voiceloop.server import phone
+    from voiceloop.server.keys import read_keys
+    from voiceloop.server.port import Binding
+
+    if command.behind_proxy:
+        raise ConfigError(
+            "a phone opens the address of the proxy, which this server does not know",
+            "leave out --phone or --behind-proxy",
+        )
+    folder, hosts = data_folder() / "phone", command.allow_host
+    host = "0.0.0.0" if command.host == Binding().host else command.host
+    if Binding(host).everywhere and not hosts:
+        hosts = (phone.own_address(),)
+    name = hosts[0] if hosts else f"[{host}]" if ":" in host else host
+    keys, file = read_keys(os.environ, command.api_key_file), command.api_key_file
+    if not keys:
+        file = phone.kept_key(folder)
+        keys = read_keys({}, file)
+    cert, key, own = command.cert, command.key, not (command.cert or command.key)
+    if own:
+        names = (name, "localhost", "127.0.0.1")
+        cert = key = phone.kept_certificate(folder, names, datetime.now(UTC))
+    ready = replace(command, host=host, allow_host=hosts, api_key_file=file, cert=cert, key=key)
+    issuer = folder / phone.ISSUER if own else None
+    return ready, phone.Invitation(f"https://{name}:{command.port}", keys[0], issuer)
 
 
 def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Service:

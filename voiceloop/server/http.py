@@ -24,6 +24,7 @@ INDEX = "/index.html"
 ALIASES: Mapping[str, str] = {"/": INDEX, "/favicon.ico": "/favicon.svg"}
 """Other names of files. Browsers request /favicon.ico if no page names an icon."""
 TYPES: Mapping[str, str] = {
+    ".crt": "application/x-x509-ca-cert",
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".ico": "image/x-icon",
@@ -143,6 +144,10 @@ class Site:
     def __init__(self, assets: Mapping[str, Asset]) -> None:
         named = {alias: assets[name] for alias, name in ALIASES.items() if name in assets}
         self.assets = {**assets, **named}
+
+    def add(self, file: Path) -> None:
+        """Serve one more file, under its own name."""
+        self.assets[f"/{file.name}"] = _asset(file)
 
     def answer(self, method: str, target: str, headers: HeaderList, host: str) -> HttpResponse:
         """Answer a request for `target`, whose query is ignored.

@@ -53,8 +53,8 @@ class Keyring:
         return found
 
 
-def read_keys(environ: Mapping[str, str], file: Path | None) -> Keyring | None:
-    """Read the key in `VARIABLE`, or the keys in `file`, one per line. Return None if there is
+def read_keys(environ: Mapping[str, str], file: Path | None) -> list[str]:
+    """Read the key in `VARIABLE`, or the keys in `file`, one per line. Return none if there is
     neither.
 
     In a file, empty lines and those that begin with # are skipped. Raises ConfigError if both are
@@ -64,13 +64,13 @@ def read_keys(environ: Mapping[str, str], file: Path | None) -> Keyring | None:
     if file is not None and VARIABLE in environ:
         raise ConfigError(f"both {VARIABLE} and the key file {file} are given", "keep one of them")
     if file is not None:
-        return Keyring(_keys_of(file))
+        return _keys_of(file)
     if VARIABLE not in environ:
-        return None
+        return []
     key = environ[VARIABLE].strip()
     if not key:
         raise ConfigError(f"{VARIABLE} is set but empty", f"unset it, or set it: {_MAKE_ONE}")
-    return Keyring([_checked(key, VARIABLE)])
+    return [_checked(key, VARIABLE)]
 
 
 def read_private(path: Path, what: str) -> bytes:

@@ -69,28 +69,26 @@ def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
     `keys` says whether clients must show a key. `names` says whether names for the server, as hosts
     or origins, were given.
     """
-    if binding.behind_proxy and not keys:
-        raise ConfigError(
-            "a proxy lets in whoever reaches it, and no API key is set",
-            f"set {VARIABLE}, or name a file of keys with --api-key-file",
-        )
-    if binding.loopback:
+    if binding.loopback and not binding.behind_proxy:
         return
+    lacks: dict[str, str] = {}
     if not keys:
-        raise ConfigError(
-            f"on {binding.host or 'every address'} anybody in reach may talk to the server, and no "
-            "API key is set",
-            f"set {VARIABLE} or --api-key-file, or listen on localhost",
+        lacks["anybody in reach may talk to the server, as no API key is set"] = (
+            f"--api-key-file FILE (or {VARIABLE})"
         )
-    if not binding.tls and not binding.behind_proxy:
-        raise ConfigError(
-            f"on {binding.host or 'every address'} keys and speech would travel in the clear",
-            "give --cert and --key, or --behind-proxy where a proxy speaks TLS",
+    if not (binding.tls or binding.behind_proxy):
+        lacks["keys and speech would travel in the clear"] = (
+            "--cert and --key (or --behind-proxy, where a proxy speaks TLS)"
         )
     if binding.everywhere and not names:
+        lacks["the server does not know its own name"] = "--allow-host voice.example.com"
+    if lacks:
+        where = (
+            "behind a proxy" if binding.behind_proxy else f"on {binding.host or 'every address'}"
+        )
+        makes = "" if binding.behind_proxy else "; at home, --phone alone makes and gives all of it"
         raise ConfigError(
-            "listening on every address, the server does not know its own name",
-            "say what clients call it: --allow-host voice.example.com",
+            f"{where}, {', and '.join(lacks)}", f"give {', '.join(lacks.values())}{makes}"
         )
 
 

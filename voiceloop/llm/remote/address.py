@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from voiceloop.errors import ConfigError
-from voiceloop.llm.remote.localservers import KNOWN
+from voiceloop.llm.remote.localservers import KNOWN, ServerKind
 
 OPENAI = "api.openai.com"
 USUAL = ", ".join(f"{one.name} is at http://localhost:{one.port}/v1" for one in KNOWN)
@@ -32,6 +32,13 @@ class Address:
     """Whether somebody may have to pay for each token."""
     key: str = field(repr=False)
     """API key; empty if none is set."""
+    kind: ServerKind | None = None
+    """Kind of the server, if its port is enough to know it."""
+
+    @property
+    def told(self) -> str:
+        """The server in messages to the user, such as `Ollama at 127.0.0.1:11434`."""
+        return f"{self.kind.name} at {self.host}" if self.kind else self.host
 
     @property
     def key_name(self) -> str:
@@ -73,7 +80,8 @@ def address(url: str, environ: Mapping[str, str]) -> Address:
         raise ConfigError(
             "the key in the environment holds characters that no key has", "copy it again"
         )
-    return Address(url.rstrip("/"), host, loopback, bool(key) or not near, key)
+    kind = next((one for one in KNOWN if one.starts and one.port == port), None)
+    return Address(url.rstrip("/"), host, loopback, bool(key) or not near, key, kind)
 
 
 def _nearness(host: str) -> tuple[bool, bool]:

@@ -183,7 +183,7 @@ class ChatServer:
         for name in self.manners.learn(complaint, request):
             said = troubles.quoted(self.where, complaint.said)
             presence.logger.warning(
-                "%s takes no %s, so none is sent: %s", self.where.host, name, said
+                "%s takes no %s, so none is sent: %s", self.where.told, name, said
             )
 
     async def _attempt(
@@ -220,7 +220,7 @@ class ChatServer:
         try:
             return stream.feed(block)
         except Garbled as error:
-            raise Trouble(f"{self.where.host} sends {error}", "see the server's log") from None
+            raise Trouble(f"{self.where.told} sends {error}", "see the server's log") from None
         except Complaint as error:
             raise troubles.refused(self.where, None, error) from None
 
@@ -273,7 +273,7 @@ class ChatServer:
         except ValueError:
             plain = content.decode("utf-8", "replace").strip()
             why, names = "" if plain.startswith("<") else plain, ""
-        status, host = answer.status_code, self.where.host
+        status, host = answer.status_code, self.where.told
         if status == 429:
             return troubles.busy(self.where, answer.headers.get("Retry-After", ""), why)
         if status == 404 and model and "model" in why.lower():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from voiceloop.errors import ConfigError
@@ -48,11 +48,18 @@ class ServerKind:
     mark: str = ""
     owner: str = ""
     """Value of `owned_by` in this kind's list of models. Empty if it is not known."""
+    starts: str = ""
+    """The command that starts it; empty if it takes arguments. Only a kind with such a command is
+    recognised by its port alone."""
 
 
 KNOWN = (
-    ServerKind("ollama", "Ollama", 11434, sign="api/version", mark="version"),
-    ServerKind("lm-studio", "LM Studio", 1234, sign="api/v0/models", mark="data"),
+    ServerKind(
+        "ollama", "Ollama", 11434, sign="api/version", mark="version", starts="ollama serve"
+    ),
+    ServerKind(
+        "lm-studio", "LM Studio", 1234, sign="api/v0/models", mark="data", starts="lms server start"
+    ),
     ServerKind("llama.cpp", "llama.cpp", 8080, owner="llamacpp"),
     ServerKind("vllm", "vLLM", 8000, owner="vllm"),
 )
@@ -134,6 +141,7 @@ def told_apart(servers: Iterable[LocalServer]) -> list[LocalServer]:
 
 NOWHERE = "none"
 """Value of `--llm-server` for no server and no search."""
+KINDS = (*(known.id for known in KNOWN), NOWHERE)
 _HERE = re.compile(r"(?:http://)?(?:localhost|127\.0\.0\.1|\[::1\]):(\d{1,5})(?:/v1)?(?:/+(.*))?")
 
 
@@ -142,7 +150,8 @@ class ServerChoice:
     """Value of `--llm-server`."""
 
     id: str
-    """A kind of server, such as `ollama`, or a port, or `NOWHERE`."""
+    """A kind of server, such as `ollama`, or a port, or `NOWHERE`; empty for any server that has
+    the model."""
     model: str = ""
     """Name of the model; empty for the server's default."""
 
@@ -154,9 +163,10 @@ class ServerChoice:
 
 def read_asked(text: str) -> ServerChoice:
     """Parse a value of `--llm-server`: `NOWHERE`, or the kind, port or local address of a server. A
-    slash and a model's name may follow, e.g. `ollama/llama3.2`.
+    slash and a model's name may follow, e.g. `ollama/llama3.2`. Any other text counts as a model's
+    name alone.
 
-    Raises ConfigError for any other text.
+    Raises ConfigError for a port or an address that cannot be one of this machine.
     """
     here = _HERE.fullmatch(text)
     name, _, model = text.partition("/")
@@ -169,38 +179,52 @@ def read_asked(text: str) -> ServerChoice:
             f"http://localhost:11434, not {text}",
             "for others: --llm.engine openai --llm.base-url URL --llm.target MODEL",
         )
-    names = (*(known.id for known in KNOWN), NOWHERE)
-    if not choice.id.isdecimal() and choice.id not in names:
-        near = nearest(choice.id, names)
-        hint = f"choose one of: {', '.join(names)}, a port, or an address on this machine"
-        hint = f"did you mean '{near}'?" if near else hint
-        raise ConfigError(f"--llm-server knows no '{choice.id}'", hint)
-    return choice
+    return choice if choice.id.isdecimal() or choice.id in KINDS else ServerChoice("", text)
+
+
+def having(model: str, servers: Iterable[LocalServer]) -> LocalServer | None:
+    """Return the first of `servers` that has `model`, with that model first in its list; None if
+    none has it."""
+    for server in servers:
+        for name in (model, model.removesuffix(LATEST)):
+            if name in server.models:
+                others = (one for one in server.models if one != name)
+                return replace(server, models=(name, *others))
+    return None
 
 
 def pick(choice: ServerChoice, found: Sequence[LocalServer]) -> LocalServer:
     """Return the server of `found` that is chosen, with the chosen model first in its list. Raises
     ConfigError if the server does not run here or has no such model."""
+    if not choice.id:
+        if server := having(choice.model, found):
+            return server
+        near = nearest(choice.model, (*KINDS, *(name for one in found for name in one.models)))
+        hint = f"choose one of: {', '.join(KINDS)}, a port, or an address on this machine"
+        raise ConfigError(
+            f"--llm-server knows no '{choice.model}', neither a server nor a model of one here",
+            f"did you mean '{near}'?" if near else hint,
+        )
     server = next((one for one in found if choice.id in (one.id, str(one.port))), None)
     if server is None:
-        name = next((known.name for known in KNOWN if known.id == choice.id), f"port {choice.id}")
+        kind = next((known for known in KNOWN if known.id == choice.id), None)
+        name = kind.name if kind else f"port {choice.id}"
+        start = f"start it with `{kind.starts}`" if kind and kind.starts else "start it"
         others = " and ".join(f"{one.name} (--llm-server {one.id})" for one in found)
         raise ConfigError(
             f"{name} on this machine does not answer, or has no model that chats",
-            f"there is {others}" if others else "start it, and fetch a model for it",
+            f"there is {others}" if others else f"{start}, and fetch a model for it",
         )
     if not choice.model:
         return server
-    spelled = (choice.model, choice.model.removesuffix(LATEST))
-    model = next((name for name in spelled if name in server.models), None)
-    if model is None:
+    chosen = having(choice.model, [server])
+    if chosen is None:
         near = nearest(choice.model, server.models)
         raise ConfigError(
             f"{server.name} has no model to chat that is called '{choice.model}'",
             f"did you mean '{near}'?" if near else f"it has: {', '.join(server.models[:8])}",
         )
-    others = tuple(name for name in server.models if name != model)
-    return LocalServer(server.id, server.name, server.port, (model, *others))
+    return chosen
 
 
 # The answers of a server --------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class RemoteConversation(ChatConversation):
             logger.warning(
                 "%s does not mark where its model begins to think, so some of that was said; from "
                 "now on replies are taken to begin with it",
-                self._server.where.host,
+                self._server.where.told,
             )
 
     def _request(self, most: int | None = None) -> Message:
@@ -233,6 +233,6 @@ def openai(config: LlmConfig) -> RemoteLlm:
     server.look_up()
     if config.target == LlmConfig().target:
         raise ConfigError(
-            f"llm.target must name a model of {server.where.host}", server.instead_of("")
+            f"llm.target must name a model of {server.where.told}", server.instead_of("")
         )
     return RemoteLlm(server, config)

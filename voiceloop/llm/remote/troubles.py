@@ -76,20 +76,22 @@ def unreachable(where: Address, error: Exception) -> Trouble:
     if broken is not None:
         why = re.sub(r"^\[.*?\] | \(_ssl.*\)$", "", str(broken))
         return Trouble(
-            f"{where.host} cannot be reached safely ({why})",
+            f"{where.told} cannot be reached safely ({why})",
             "does it speak https at all? SSL_CERT_FILE names certificates of your own",
         )
     named = not any(isinstance(one, socket.gaierror) for one in causes)
-    why = "it takes no connection" if named else "there is no host of that name"
+    why = "" if named else ": there is no host of that name"
+    if named and where.loopback:
+        why = f": start it with `{where.kind.starts}`" if where.kind else ": start it"
     without = "; talk and serve go without it by --llm-server none" if where.loopback else ""
     hint = f"{USUAL}{without}"
-    return Trouble(f"{where.host} cannot be reached ({why})", hint, again_s=AGAIN_S, lost=True)
+    return Trouble(f"{where.told} does not answer{why}", hint, again_s=AGAIN_S, lost=True)
 
 
 def broke_off(where: Address, why: str) -> Trouble:
     """Return the error for a connection that ended before the response did."""
     return Trouble(
-        f"{where.host} broke off ({quoted(where, why)})",
+        f"{where.told} broke off ({quoted(where, why)})",
         "ask again; if it stays so, see the server's log",
         again_s=AGAIN_S,
         lost=True,
@@ -99,7 +101,7 @@ def broke_off(where: Address, why: str) -> Trouble:
 def silent(where: Address, seconds: float) -> Trouble:
     """Return the error for a server that has sent nothing for `seconds`."""
     return Trouble(
-        f"{where.host} has said nothing for {seconds:g} s",
+        f"{where.told} has said nothing for {seconds:g} s",
         "see the server's log; llm.timeout_s is how long to wait",
         again_s=0.0,
         lost=True,
@@ -111,7 +113,7 @@ def no_such_server(where: Address, kind: str) -> Trouble:
     type of its response."""
     plain = kind.partition(";")[0] or "something else"
     return Trouble(
-        f"{where.host} answers with {quoted(where, plain)}, not as a model's server does",
+        f"{where.told} answers with {quoted(where, plain)}, not as a model's server does",
         f"check llm.base_url, which mostly ends in /v1: {USUAL}",
     )
 
@@ -120,7 +122,7 @@ def refused(where: Address, status: int | None, complaint: Complaint) -> Trouble
     """Return the error for a refusal. `status` is the HTTP status; None if the refusal came within
     a reply that had begun."""
     why = complaint.said
-    host, key = where.host, where.key_name
+    host, key = where.told, where.key_name
     if status is not None and 300 <= status < 400:
         return Trouble(
             f"{host} sends us elsewhere ({status}), where nothing is sent",
@@ -173,7 +175,7 @@ def busy(where: Address, after: str, why: str) -> Trouble:
     seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else None
     wait = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
     return Trouble(
-        f"{where.host} has too much to do (429){wait}{_because(where, why)}",
+        f"{where.told} has too much to do (429){wait}{_because(where, why)}",
         "wait a little, or see what your plan allows",
         again_s=seconds if seconds is not None and seconds <= PATIENCE_S else None,
     )
