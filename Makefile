@@ -1,13 +1,15 @@
 # What there is to do in this checkout. GNU make 3.81 and a POSIX shell suffice.
 
 PYTHON   ?= python3
+# cuda: torch for an NVIDIA card; cpu: torch without CUDA; auto: by what this machine has.
+TORCH    ?= auto
 DEMO     := models/starter/demo.wav
 # System packages that tests use; the tests that need a missing one say so.
 PACKAGES := flite espeak-ng libasound2-plugins chromium libportaudio2 pulseaudio pulseaudio-utils \
             haproxy redis-server
 
 BIN := .venv/bin
-PIP := $(BIN)/pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python tools/install.py
 # The tests compare results, not speed: one thread gives the same sums on every machine.
 TEST_ENV := OMP_NUM_THREADS=1 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST := $(TEST_ENV) $(BIN)/pytest
@@ -23,7 +25,7 @@ setup: .venv/base ## install voiceloop into .venv
 
 llama: .venv/base ## compile llama.cpp, which runs the language model of preset laptop
 	@echo "compiling llama.cpp (some minutes)"
-	@$(PIP) install -c constraints.txt -e '.[llama]'
+	@$(PIP) -c constraints.txt -e '.[llama]'
 
 demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json
 	@$(BIN)/voiceloop ask $(DEMO) --play --out reply.wav --trace trace.json
@@ -103,12 +105,12 @@ packages:
 
 .venv/base: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing voiceloop into .venv (the first time takes a few minutes)"
-	@$(PIP) install -c constraints.txt -e '.[bench,convert]'
+	@$(PIP) --torch $(TORCH) -c constraints.txt -e '.[bench,convert]'
 	@touch $@
 
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
-	@$(PIP) install -c constraints.txt -e '.[convert,dev,llama,train]'
+	@$(PIP) -c constraints.txt -e '.[convert,dev,llama,train]'
 	@touch $@
 
 .cluster/installed: pyproject.toml constraints.txt tests/cluster/requirements.txt
