@@ -118,7 +118,8 @@ def deeds(skills: Skills, before: VoiceAdjustment) -> list[str]:
     """Return the effects of a turn in the words of `Ask.does`; `before` is the voice before the
     turn."""
     now = skills.voice
-    found = [f"timer {timer.seconds}" for timer in skills.timers]
+    found = [f"timer {round((timer.due - CLOCK).total_seconds())}" for timer in skills.timers]
+    found += [f"only {found[0]}"] if len(found) == 1 else []
     found += ["louder"] * (now.gain > before.gain) + ["softer"] * (now.gain < before.gain)
     found += ["faster"] * (now.speed > before.speed) + ["slower"] * (now.speed < before.speed)
     return found
