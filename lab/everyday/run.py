@@ -5,10 +5,14 @@
 Each talk has a session of its own, in which everything is typed. The clock is fixed at the time
 that `questions.toml` gives. espeak speaks unless a flag names another engine, since the voice
 changes no answer. Any setting may be given as a flag.
+
+The answers in the file keep the grades of readers (`lab/everyday/grade.py`) where the answer, and
+what was said before it, are still the same.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
 from collections import Counter
@@ -20,6 +24,7 @@ from typing import Annotated, Any
 import anyio
 from msgspec.structs import replace
 
+from lab.everyday.grades import kept, summary
 from lab.everyday.rules import Answer, Ask, Questions, Talk, read, wrong
 from lab.typed import CLOCK, TypedSession, save, typing
 from voiceloop.bench.progress import Progress
@@ -126,7 +131,6 @@ def table(records: Sequence[Any]) -> list[str]:
     judged = Counter(record["kind"] for record in records)
     right = Counter(record["kind"] for record in records if not record["wrong"])
     lines = [f"{kind:<12} {right[kind]:>3} of {count}" for kind, count in judged.items()]
-    lines.append(f"{'together':<12} {right.total():>3} of {judged.total()}")
     for record in records:
         if record["wrong"]:
             why = "; ".join(record["wrong"])
@@ -148,7 +152,10 @@ def main(argv: Sequence[str]) -> int:
     configure(config.threads)
     with settled(open_engines(config)) as engines:
         records = anyio.run(partial(ask_all, engines, config, questions))
-    print(*table(records), sep="\n")
+    if command.out and command.out.exists():
+        earlier = json.loads(command.out.read_text(encoding="utf-8"))["answers"]
+        records = kept(records, earlier)
+    print(*table(records), "", *summary(records), sep="\n")
     if command.out:
         save(command.out, {"running": engine_names(config), "answers": records})
     return 0
