@@ -17,7 +17,7 @@ from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.config import Config
 from voiceloop.engines import Engines
-from voiceloop.outputs import replacing
+from voiceloop.outputs import part_beside
 from voiceloop.session import Session
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import Skills
@@ -127,7 +127,7 @@ async def typing(
 
 
 def save(path: Path, record: object) -> None:
-    """Write a record to a file as JSON."""
-    with replacing(path) as file:
-        json.dump(record, file, indent=1)
-        file.write("\n")
+    """Write a record to a file as JSON, in place of the file if it exists."""
+    with part_beside(path) as part:
+        part.write(json.dumps(record, indent=1).encode() + b"\n")
+    Path(part.name).replace(path)

@@ -42,11 +42,11 @@ from voiceloop.status import engine_names
 from voiceloop.turn.skills import Skills
 
 OUTCOMES = {
-    "effects": ("done", "honest", "missed", "other", "false"),
+    "effects": ("done", "honest", "vague", "missed", "other", "false"),
     "ordinary": ("model", "rule", "changed", "replaced"),
     "harmless": ("model", "rule", "changed", "replaced"),
 }
-"""What can become of a sentence of each list. `judge.py` explains the first five. `model` and
+"""What can become of a sentence of each list. `judge.py` explains the first six. `model` and
 `rule`: who answered, and nothing has changed. `replaced`: something else was said in place of words
 of the language model."""
 
