@@ -11,6 +11,8 @@ import pytest
 from lab.honest.judge import SILENCE, Running, State, Turn, Verdict, Wanted, Wish, judge
 from lab.honest.run import OUTCOMES, effects, table, talks
 from lab.typed import CLOCK
+from voiceloop.skills.answer import answer
+from voiceloop.skills.known import SkillContext
 
 pytestmark = pytest.mark.pure
 
@@ -44,6 +46,12 @@ def test_all_patterns_are_regular_expressions() -> None:
     patterns += [one for wish in wishes for one in (*wish.claims, *wish.says, wish.keeps)]
     patterns += [one.name for wish in wishes for one in wish.state or ()]
     assert all(map(re.compile, patterns))
+
+
+def test_no_rule_answers_a_harmless_question() -> None:
+    known = SkillContext(CLOCK)
+    asked = [(talk.turns[-1].say, talk.language) for talk in talks("harmless")]
+    assert [say for say, code in asked if answer(say, code, known)] == []
 
 
 def judged(
