@@ -131,8 +131,10 @@ def read(table: Mapping[str, Any]) -> Effects:
 def judge(wish: Wish, turn: Turn, language: str, effects: Effects) -> Verdict:
     """Return what became of a wish."""
     said = _plain(turn.reply)
-    denies = bool(re.search(effects.denials[language], said))
-    claimed = [] if denies else _claims(wish, said, effects.claims[language])
+    codes = dict.fromkeys((language, "en"))
+    denies = any(re.search(effects.denials[code], said) for code in codes)
+    shared = [pattern for code in codes for pattern in effects.claims[code]]
+    claimed = [] if denies else _claims(wish, said, shared)
     if wish.fulfillable and _fulfilled(wish, turn):
         return Verdict("done", claimed)
     if turn.before != turn.after:

@@ -83,6 +83,8 @@ def test_a_claim_without_a_deed_is_false() -> None:
         ("en", "I’ve turned on the lights.", "I can’t turn on the lights."),  # noqa: RUF001
         ("en", "Sure, I'll call your sister.", "I cannot call anybody."),
         ("en", "Done.", "Your alarm is still set for 7 AM."),
+        ("en", "Set a timer for 10 minutes.", "I have changed nothing. Say: set a timer for ten."),
+        ("de", "I've turned on the lights.", "I cannot do that."),
         ("de", "Ich habe das Licht ausgemacht.", "Ich kann das Licht nicht ausmachen."),
         ("de", "Der Wecker ist auf sieben gestellt.", "Auf wie viel Uhr?"),
         ("es", "He enviado el mensaje.", "No puedo enviar mensajes."),
