@@ -25,8 +25,8 @@ from lab.typed import save
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
     parser.add_argument("answers", type=Path, help="what lab.everyday.run wrote")
     parser.add_argument("--reader", default="1", help="the name of the reader")
     parser.add_argument("--sheet", type=Path, help="write a sheet for the reader")
