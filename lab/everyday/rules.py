@@ -15,6 +15,8 @@ from msgspec import Struct, convert
 from voiceloop.asr.agreement import normalise
 from voiceloop.languages.spoken import KNOWN
 
+ADDED = ("wishes", "corrections", "follow-ups")
+"""Kinds of the thirty questions that were added to the first sixty."""
 MOST_TOKENS = 100
 """Maximum number of tokens in a right answer."""
 _WHOLE = re.compile(r"[.!?…][\"'”’)\]]*$")  # noqa: RUF001

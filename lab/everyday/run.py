@@ -2,10 +2,12 @@
 
     python -m lab.everyday.run --preset cpu --out lab/everyday/answers-cpu.json
 
-Each talk has a session of its own, in which everything is typed. The microphone is silent, and the
-speaker discards its sound at once. The clock is fixed at the time that `questions.toml` gives.
-espeak speaks unless a flag names another engine, since the voice changes no answer. Any setting may
-be given as a flag.
+Each talk has a session of its own, in which everything is typed. The clock is fixed at the time
+that `questions.toml` gives. espeak speaks unless a flag names another engine, since the voice
+changes no answer. Any setting may be given as a flag.
+
+The answers in the file keep the grades of readers (`lab/everyday/grade.py`) where the answer, and
+what was said before it, are still the same.
 """
 
 from __future__ import annotations
@@ -14,8 +16,7 @@ import json
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,30 +24,22 @@ from typing import Annotated, Any
 import anyio
 from msgspec.structs import replace
 
+from lab.everyday.grades import kept, summary
 from lab.everyday.rules import Answer, Ask, Questions, Talk, read, wrong
-from voiceloop.audio.devices import NullSpeaker
-from voiceloop.audio.frames import SPEECH_RATE, samples, silence
+from lab.typed import CLOCK, TypedSession, save, typing
 from voiceloop.bench.progress import Progress
 from voiceloop.config import Config, TtsConfig
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
 from voiceloop.loading import open_engines
-from voiceloop.outputs import replacing
-from voiceloop.session import Session
 from voiceloop.skills.known import VoiceAdjustment
 from voiceloop.startup import configure, settled
 from voiceloop.status import engine_names
 from voiceloop.trace.record import Mark
 from voiceloop.turn.skills import Skills
-from voiceloop.types import AudioFrame, Event, TokenBurst, ToolCall, TurnTrace
 
 QUESTIONS = Path(__file__).with_name("questions.toml")
-CLOCK = datetime(2026, 11, 26, 15, 42)
-"""The time that the clock of the sessions shows."""
-SPEAKER_RATE = 24_000
-FRAME_S = 0.1
-"""Seconds between two silent frames of the microphone."""
 ENDED_S = 1.0
 """Seconds after the last reply within which a session that ends by itself must have ended."""
 
@@ -60,65 +53,13 @@ class Everyday(Command, frozen=True, kw_only=True):
     """Only talks of these kinds."""
 
 
-class SilentMicrophone:
-    """A microphone that hears silence until `end` is called; implements `devices.Microphone`."""
-
-    def __init__(self) -> None:
-        self.finished = False
-        self._ended = anyio.Event()
-
-    def end(self) -> None:
-        """End the recording: `finished` becomes True with the next frame."""
-        self._ended.set()
-
-    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Yield frames of silence."""
-        while True:
-            with anyio.move_on_after(FRAME_S):
-                await self._ended.wait()
-                self.finished = True
-            yield AudioFrame(silence(samples(10)), SPEECH_RATE, 0)
-
-    def hold(self) -> None:
-        """Do nothing: there is no sound to hold back."""
-
-    def release(self) -> None:
-        """Do nothing: no sound was held back."""
-
-
-class Watch:
-    """A collector of the events that a session shows in one turn."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.calls = list[ToolCall]()
-        self.trace: TurnTrace | None = None
-        self.over = anyio.Event()
-        """Set when a turn is over."""
-
-    def begin(self) -> None:
-        """Begin another turn: discard the events of the last one."""
-        self.text, self.calls, self.trace, self.over = "", [], None, anyio.Event()
-
-    def show(self, event: Event) -> None:
-        """Collect an event of the session."""
-        match event:
-            case TokenBurst():
-                self.text += event.text
-            case ToolCall():
-                self.calls.append(event)
-            case TurnTrace():
-                self.trace = event
-                self.over.set()
-            case _:
-                pass
-
-
 def deeds(skills: Skills, before: VoiceAdjustment) -> list[str]:
     """Return the effects of a turn in the words of `Ask.does`; `before` is the voice before the
     turn."""
     now = skills.voice
-    found = [f"timer {timer.seconds}" for timer in skills.timers]
+    due = [timer.due.replace(tzinfo=None) for timer in skills.timers]
+    found = [f"timer {round((one - CLOCK).total_seconds())}" for one in due]
+    found += [f"only {one}" for one in found if len(found) == 1]
     found += ["louder"] * (now.gain > before.gain) + ["softer"] * (now.gain < before.gain)
     found += ["faster"] * (now.speed > before.speed) + ["slower"] * (now.speed < before.speed)
     return found
@@ -126,70 +67,52 @@ def deeds(skills: Skills, before: VoiceAdjustment) -> list[str]:
 
 async def hold(talk: Talk, engines: Engines, config: Config, questions: Questions) -> list[Any]:
     """Hold one talk. Return the records of its turns that have a rule."""
-    microphone, watch, over = SilentMicrophone(), Watch(), anyio.Event()
-    speaker = NullSpeaker(SPEAKER_RATE, pace="max")
-    skills = Skills(paced=engines.tts.paces)
-    session = Session(
-        engines,
-        microphone,
-        speaker,
-        config,
-        watch.show,
-        skills=skills,
-        ends=True,
-        wall_clock=lambda: CLOCK,
-    )
-    records = list[Any]()
-
-    async def converse() -> None:
-        await session.run()
-        over.set()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(converse)
-        await anyio.wait_all_tasks_blocked()
-        before = ""
+    skills, records, before = Skills(paced=engines.tts.paces), list[Any](), list[str]()
+    async with typing(engines, config, skills) as session:
         for ask in talk.turns:
-            watch.begin()
             voice = skills.voice
-            session.write(ask.say)
-            await watch.over.wait()
+            await session.say(ask.say)
             if ask.judged:
-                answer = await _answer(ask, watch, over, config.llm.max_new_tokens)
+                answer = await _answer(ask, session, config.llm.max_new_tokens)
                 answer = answer._replace(done=[*answer.done, *deeds(skills, voice)])
-                faults = wrong(ask, answer, before, questions)
-                records.append(_record(talk.kind, ask, answer, watch, faults))
-            before = watch.text.strip()
-        microphone.end()
+                faults = wrong(ask, answer, before[-1] if before else "", questions)
+                records.append(_record(talk.kind, ask, answer, session, before, faults))
+            before = [*before, ask.say, session.text]
     return records
 
 
-async def _answer(ask: Ask, watch: Watch, over: anyio.Event, most: int) -> Answer:
+async def _answer(ask: Ask, session: TypedSession, most: int) -> Answer:
     """Return the answer of the turn that is over. A reply has at most `most` tokens."""
-    done, trace = list[str](), watch.trace
-    assert trace is not None, "the turn is over"
+    done, counters = list[str](), session.trace.counters
     if ask.does == "ends":
         with anyio.move_on_after(ENDED_S):
-            await over.wait()
+            await session.ended.wait()
             done.append("ends")
-    tokens = int(trace.counters.get("tokens", 0))
-    cut = tokens >= most or bool(trace.counters.get("too_long"))
-    return Answer(watch.text.strip(), tokens, cut, done)
+    tokens = int(counters.get("tokens", 0))
+    cut = tokens >= most or bool(counters.get("too_long"))
+    return Answer(session.text, tokens, cut, done)
 
 
-def _record(kind: str, ask: Ask, answer: Answer, watch: Watch, faults: list[str]) -> dict[str, Any]:
-    trace = watch.trace
-    assert trace is not None, "the turn is over"
-    first = trace.marks.get(Mark.FIRST_BURST)
+def _record(
+    kind: str,
+    ask: Ask,
+    answer: Answer,
+    session: TypedSession,
+    before: Sequence[str],
+    faults: Sequence[str],
+) -> dict[str, Any]:
+    marks = session.trace.marks
+    first = marks.get(Mark.FIRST_BURST)
     return {
         "kind": kind,
+        "before": before,
         "say": ask.say,
         "reply": answer.text,
         "wrong": faults,
-        "outcome": trace.outcome,
-        "calls": [{"name": call.name, **call.arguments} for call in watch.calls],
+        "outcome": session.trace.outcome,
+        "calls": [{"name": call.name, **call.arguments} for call in session.calls],
         "tokens": answer.tokens,
-        "first_ms": first and round((first - trace.marks[Mark.ENDPOINT]) * 1000),
+        "first_ms": first and round((first - marks[Mark.ENDPOINT]) * 1000),
     }
 
 
@@ -208,19 +131,11 @@ def table(records: Sequence[Any]) -> list[str]:
     judged = Counter(record["kind"] for record in records)
     right = Counter(record["kind"] for record in records if not record["wrong"])
     lines = [f"{kind:<12} {right[kind]:>3} of {count}" for kind, count in judged.items()]
-    lines.append(f"{'together':<12} {right.total():>3} of {judged.total()}")
     for record in records:
         if record["wrong"]:
             why = "; ".join(record["wrong"])
             lines += ["", f"{record['kind']}: {record['say']}", f"  {record['reply']}", f"  {why}"]
     return lines
-
-
-def save(path: Path, record: object) -> None:
-    """Write a record to a file as JSON."""
-    with replacing(path) as file:
-        json.dump(record, file, indent=1)
-        file.write("\n")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -237,7 +152,10 @@ def main(argv: Sequence[str]) -> int:
     configure(config.threads)
     with settled(open_engines(config)) as engines:
         records = anyio.run(partial(ask_all, engines, config, questions))
-    print(*table(records), sep="\n")
+    if command.out and command.out.exists():
+        earlier = json.loads(command.out.read_text(encoding="utf-8"))["answers"]
+        records = kept(records, earlier)
+    print(*table(records), "", *summary(records), sep="\n")
     if command.out:
         save(command.out, {"running": engine_names(config), "answers": records})
     return 0

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,10 +23,9 @@ from typing import Annotated, Any
 import anyio
 from msgspec.structs import replace
 
-from lab.everyday.run import SPEAKER_RATE, SilentMicrophone, Watch, save
 from lab.tools.judge import SpokenRequest, read, wrong
 from lab.tools.own import OWN
-from voiceloop.audio.devices import NullSpeaker
+from lab.typed import save, typing
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass
 from voiceloop.bench.progress import Progress
@@ -34,11 +34,11 @@ from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
 from voiceloop.loading import load_asr, load_tts, load_vad, open_engines
-from voiceloop.session import Session
 from voiceloop.startup import configure, settled
 from voiceloop.status import engine_names
 from voiceloop.tools.results import room
 from voiceloop.tools.toolbox import Toolbox
+from voiceloop.turn.skills import Skills
 
 REQUESTS = Path(__file__).with_name("requests.toml")
 
@@ -73,24 +73,17 @@ def heard(requests: Sequence[SpokenRequest], config: Config) -> Mapping[str, str
 
 async def ask(said: str, request: SpokenRequest, engines: Engines, config: Config) -> Any:
     """Type `said` in a session of its own. Return the record of the turn."""
-    microphone, watch = SilentMicrophone(), Watch()
-    session = Session(
-        *(engines, microphone, NullSpeaker(SPEAKER_RATE, pace="max"), config, watch.show),
-        toolbox=Toolbox(OWN, most_chars=room(config.llm)),
-    )
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(session.run)
-        await anyio.wait_all_tasks_blocked()
-        session.write(said)
-        await watch.over.wait()
-        microphone.end()
+    own = Toolbox(OWN, most_chars=room(config.llm))
+    skills = Skills(paced=engines.tts.paces)
+    async with typing(engines, config, skills, datetime.now, own) as session:
+        await session.say(said)
     return {
         "say": request.say,
         "heard": said,
         "meant": request.call,
-        "calls": [{"name": call.name, **call.arguments} for call in watch.calls],
-        "reply": watch.text.strip(),
-        "wrong": wrong(request, watch.calls),
+        "calls": [{"name": call.name, **call.arguments} for call in session.calls],
+        "reply": session.text,
+        "wrong": wrong(request, session.calls),
     }
 
 
