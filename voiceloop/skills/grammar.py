@@ -11,7 +11,7 @@ from typing import Any
 from voiceloop.skills import cities, sums
 from voiceloop.skills.phrases.phrases import Phrases
 from voiceloop.skills.requests import templates
-from voiceloop.skills.template import NOTHING, Kind, Template, compiled, whole
+from voiceloop.skills.template import NOTHING, ByFirstWord, Kind, Template, compiled, whole
 from voiceloop.skills.units import UNITS
 from voiceloop.skills.values import Amount, Clock, Day
 from voiceloop.skills.words import counted, plain, spelled, table, value
@@ -28,9 +28,9 @@ _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
 
 
 class Grammar:
-    """The grammar of one language, compiled from its templates and phrases. `rules` has the templates of each
-    kind of request. `leads` and `tails` match the words that people say before and after a
-    request."""
+    """The grammar of one language, compiled from its templates and phrases. `rules` has the
+    templates of each kind of request, and `by_first` the pairs of kind and template. `leads` and
+    `tails` match the words that people say before and after a request."""
 
     def __init__(self, phrases: Phrases) -> None:
         table(phrases.words)  # fill the cache now, because that takes a moment
@@ -43,7 +43,11 @@ class Grammar:
         given = templates(phrases.code)
         self._named = self._compiled(given.named)
         self.leads, self.tails = self._one(given.leads), self._one(given.tails)
-        self.rules = {kind: [self._one(text) for text in texts] for kind, texts in given.rules.items()}
+        self.rules = {
+            kind: [self._one(text) for text in texts] for kind, texts in given.rules.items()
+        }
+        every = [(kind, one) for kind, several in self.rules.items() for one in several]
+        self.by_first = ByFirstWord([(pair, pair[1]) for pair in every])
 
     def _one(self, text: str) -> Template:
         return compiled(text, self._named, self._kinds)

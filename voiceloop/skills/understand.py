@@ -49,11 +49,10 @@ def _request(said: Sequence[RequestWord], text: str, rules: Grammar) -> SkillReq
     words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
     for start in starts:
-        for kind, templates in rules.rules.items():
-            for template in templates:
-                for end, values in template.ends(words, start, NOTHING):
-                    if end in ends:
-                        return SkillRequest(kind, _with_texts(values, said, text))
+        for kind, template in rules.by_first[words[start]]:
+            for end, values in template.ends(words, start, NOTHING):
+                if end in ends:
+                    return SkillRequest(kind, _with_texts(values, said, text))
     return None
 
 
