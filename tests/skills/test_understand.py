@@ -15,8 +15,8 @@ from voiceloop.skills.grammar import Grammar
 from voiceloop.skills.known import SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.requests import templates
-from voiceloop.skills.template import whole
-from voiceloop.skills.understand import understand
+from voiceloop.skills.template import NOTHING, whole
+from voiceloop.skills.understand import grammar, understand
 from voiceloop.skills.words import spelled
 
 pytestmark = pytest.mark.pure
@@ -100,6 +100,18 @@ def test_words_in_any_order_are_answered_or_not(code: str, data: st.DataObject) 
     text = " ".join(data.draw(st.lists(words, max_size=12)))
     contexts = [known for several in FOLLOWS.values() for known in several]
     answer(text, code, data.draw(st.sampled_from(contexts)))
+
+
+@given(st.sampled_from(IN))
+def test_no_template_that_matches_is_passed_over_for_its_first_word(
+    case: tuple[str, str, str],
+) -> None:
+    rules = grammar(case[0])
+    assert rules is not None
+    words = tuple(word.text for word in spelled(case[2]))
+    tried = {id(one) for _, one in rules.by_first[words[0]]}
+    for templates in rules.rules.values():
+        assert all(id(one) in tried for one in templates if any(one.ends(words, 0, NOTHING)))
 
 
 @pytest.mark.parametrize(

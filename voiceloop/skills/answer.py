@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import cache
 
-from voiceloop.skills import clock, facts, measures, running, talk, timers
+from voiceloop.skills import abilities, chance, clock, facts, measures, running, talk, timers
 from voiceloop.skills.known import Answer, Effect, SkillContext
 from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.requests import templates
 from voiceloop.skills.running import which as running_timer
 from voiceloop.skills.understand import understand
 from voiceloop.skills.values import SkillRequest
@@ -21,6 +23,8 @@ _BY_KIND: Mapping[str, Answers] = {
     **running.ANSWERS,
     **facts.ANSWERS,
     **talk.ANSWERS,
+    **chance.ANSWERS,
+    **abilities.ANSWERS,
 }
 
 
@@ -34,9 +38,16 @@ def answer(text: str, code: str, known: SkillContext) -> Answer | None:
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to `request` in the language `code`, e.g. `en`. Return None if the request
     means something else in this conversation."""
-    phrases = PHRASES[code]
-    found = _BY_KIND[request.kind](request, known, phrases)
+    phrases = _phrases(code)
+    found = _BY_KIND.get(request.kind, abilities.cannot)(request, known, phrases)
     return found and replace(found, effect=_effect(request.kind, found, known, phrases))
+
+
+@cache
+def _phrases(code: str) -> Phrases:
+    """Return the phrases of a language, with the answers that stand beside its templates."""
+    phrases = PHRASES[code]
+    return replace(phrases, says={**phrases.says, **templates(code).says})
 
 
 def _effect(kind: str, found: Answer, known: SkillContext, phrases: Phrases) -> Effect | None:

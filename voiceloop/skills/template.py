@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from voiceloop.skills.words import plain
 
@@ -32,10 +32,11 @@ meaning of this kind."""
 LONGEST_SLOT = 16
 """Maximum number of words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
-PLACES = ("words", "label", "own", "deed")
+PLACES = ("words", "label", "noun", "own", "deed")
 """Kinds of slots whose value is the position of their words. Answers repeat these words as they
 were written."""
 NOTHING: Values = {}
+T = TypeVar("T")
 
 
 class WordSpan(NamedTuple):
@@ -119,13 +120,36 @@ class _Sequence:
             yield from self._rest(part + 1, words, end, known)
 
 
+class ByFirstWord(Generic[T]):
+    """Things in order, each with a template. The key of a thing is any word with which a match of
+    its template may begin."""
+
+    def __init__(self, things: Sequence[tuple[T, Template]]) -> None:
+        pairs = [(thing, _first_words(template)) for thing, template in things]
+        every = frozenset[str]().union(*(firsts or () for _, firsts in pairs))
+        self.firsts = every if all(firsts for _, firsts in pairs) else None
+        """First words of all templates together, as `_first_words` returns them."""
+        self._by_word = {
+            word: [thing for thing, firsts in pairs if not firsts or "" in firsts or word in firsts]
+            for word in every | {""}
+        }
+
+    def __getitem__(self, word: str) -> Sequence[T]:
+        return self._by_word.get(word) or self._by_word[""]
+
+
 @dataclass(frozen=True, slots=True)
 class _Either:
     choices: Sequence[Template]
+    by_first: ByFirstWord[Template] = field(init=False)
+
+    def __post_init__(self) -> None:
+        pairs = [(choice, choice) for choice in self.choices]
+        object.__setattr__(self, "by_first", ByFirstWord(pairs))
 
     def ends(self, words: tuple[str, ...], at: int, values: Values) -> Iterator[tuple[int, Values]]:
         plain_ends = set[int]()
-        for choice in self.choices:
+        for choice in self.by_first[words[at] if at < len(words) else ""]:
             for end, known in choice.ends(words, at, values):
                 # Yield one match without slots for each end: otherwise their number would multiply.
                 if known is not values or end not in plain_ends:
@@ -145,6 +169,32 @@ class _Repeated:
                     reached.add(end)
                     found.append((end, more))
                     yield end, more
+
+
+def _first_words(template: Template) -> frozenset[str] | None:
+    """Return the words with which a match of `template` may begin, and "" if a match may have no
+    words. Return None if it may begin with any word."""
+    match template:
+        case _WordPattern():
+            return frozenset((template.text,))
+        case _Start():
+            return frozenset(("",))
+        case _Repeated():
+            return _first_words(template.inner)
+        case _Either():
+            return template.by_first.firsts
+        case _Sequence():
+            words = frozenset(("",))
+            for part in template.parts:
+                begins = _first_words(part)
+                if begins is None:
+                    return None
+                words = words - {""} | begins
+                if "" not in begins:
+                    break
+            return words
+        case _:
+            return None
 
 
 def compiled(text: str, named: Mapping[str, Template], kinds: Mapping[str, Kind]) -> Template:

@@ -3,13 +3,13 @@ from phrases such as "please" before and after the request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from voiceloop.skills.grammar import Grammar
 from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.template import NOTHING, Template, Values, WordSpan, meaning
+from voiceloop.skills.template import NOTHING, ByFirstWord, Template, Values, WordSpan, meaning
 from voiceloop.skills.values import SkillRequest
 from voiceloop.skills.words import RequestWord, counted, parted, spelled
 
@@ -39,7 +39,7 @@ def understand(text: str, code: str) -> Iterator[SkillRequest]:
         return
     shorter = _without(phrases.fillers, said)
     try:
-        for group in (rules.rules, rules.guards):
+        for group in rules.by_first:
             yield from _requests(said, text, rules, group)
             if len(shorter) < len(said):
                 yield from _requests(shorter, text, rules, group)
@@ -51,18 +51,17 @@ def _requests(
     said: Sequence[RequestWord],
     text: str,
     rules: Grammar,
-    group: Mapping[str, Sequence[Template]],
+    group: ByFirstWord[tuple[str, Template]],
 ) -> Iterator[SkillRequest]:
     """Yield a request for each template of `group` that matches `said` between the ignored phrases
     before and after it. `text` is the text that `said` was made from."""
     words = tuple(word.text for word in said)
     starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
     for start in starts:
-        for kind, templates in group.items():
-            for template in templates:
-                for end, values in template.ends(words, start, NOTHING):
-                    if end in ends:
-                        yield SkillRequest(kind, _with_texts(values, said, text))
+        for kind, template in group[words[start]]:
+            for end, values in template.ends(words, start, NOTHING):
+                if end in ends:
+                    yield SkillRequest(kind, _with_texts(values, said, text))
 
 
 def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[RequestWord]:
