@@ -103,11 +103,15 @@ class Session:
         skills = skills or Skills(paced=engines.tts.paces)
         player.gain = skills.voice.gain
         observer = Observer(conversation)
+        unfit = unusable(conversation, config, toolbox)
+        usable = NO_TOOLS if unfit else toolbox
         self._resources = Resources(
-            engines, conversation, observer, player, show, skills, toolbox, overlap
+            engines, conversation, observer, player, show, skills, usable, overlap
         )
-        if self._own and (reason := unusable(conversation, config, toolbox)):
-            show(Notice(reason))
+        if self._own and unfit:
+            show(Notice(unfit))
+        self._persona = config.llm.system != "auto"
+        """Whether the user wrote the system prompt."""
         self._ends = ends
         self._greeting = greeting
         self._kept = kept
@@ -410,7 +414,12 @@ class Session:
         self._resources.show(work.recorder.trace(outcome, heard))
 
     def _start_reply(self, action: actions.StartReply, work: TurnTasks) -> None:
-        known = self._resources.skills.answer(action, self._wall_clock())
+        known = self._resources.skills.answer(
+            action,
+            self._wall_clock(),
+            self._resources.toolbox.offered if action.options.own_tools else (),
+            persona=self._persona,
+        )
         gate = Gate(urgent=work.ended)
         work.reply = Reply(action, work.recorder, self._resources, gate, known)
         work.reply.begin()

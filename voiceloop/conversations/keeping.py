@@ -36,7 +36,6 @@ from voiceloop.conversations.store import (
 from voiceloop.conversations.writer import ConversationWriter
 from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.languages import language
-from voiceloop.llm.text.wording import told
 from voiceloop.session import Session
 from voiceloop.skills.known import Fact
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
@@ -119,7 +118,7 @@ class KeptConversation:
     ) -> Conversation:
         """Return a conversation of the language model `llm` that has the whole history. `at` is the
         present time. The model may call the tools in `toolbox`."""
-        found = llm.conversation(system=told(llm.system, at, config.place))
+        found = llm.conversation(system=prompt(llm.system, at, config))
         self._toolbox = NO_TOOLS if unusable(found, config, toolbox) else toolbox
         found.rewrite(*self.prompt(llm, config, at))
         return found

@@ -4,7 +4,7 @@ of the user's own may fulfil the wish, the language model answers."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from voiceloop.skills.known import Answer, SkillContext
@@ -13,17 +13,44 @@ from voiceloop.skills.requests import templates
 from voiceloop.skills.values import SkillRequest
 from voiceloop.skills.words import plain
 
+DEEDS: Mapping[str, str] = {
+    "sight": "see",
+    "calls": "call or write to anybody",
+    "music": "play music",
+    "home": "control lights, doors or other devices",
+    "orders": "order things",
+    "weather": "know the weather",
+    "news": "know the news",
+    "web": "use the internet",
+}
+"""What a system prompt says that the assistant cannot do, by the kind of the wish."""
 MOST_TOOLS = 5
 """Maximum number of tools that an answer names."""
 
 
 def cannot(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Say that a wish cannot be fulfilled, and what can be done in its place."""
-    stems = templates("en").tools[request.kind], templates(phrases.code).tools[request.kind]
-    text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", " ".join(known.tools))
-    words = [plain(word) for word in re.findall(r"[^\W\d_]+", text)]
-    served = any(word.startswith(tuple(" ".join(stems).split())) for word in words)
+    served = _serve(known.tools, request.kind, phrases.code)
     return None if served else Answer(phrases.says[request.kind])
+
+
+def _serve(tools: Sequence[str], kind: str, code: str) -> bool:
+    """Return whether one of `tools` may fulfil a wish of this kind, by the words in its text."""
+    stems = f"{templates('en').tools[kind]} {templates(code).tools[kind]}".split()
+    text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", " ".join(tools))
+    words = re.findall(r"[^\W\d_]+", text)
+    return any(plain(word).startswith(tuple(stems)) for word in words)
+
+
+def limits(tools: Sequence[str]) -> str:
+    """Return the sentences of the system prompt that say what the assistant cannot do. `tools` are
+    those that the language model may call, each as `name: description`."""
+    lacking = [what for kind, what in DEEDS.items() if not _serve(tools, kind, "en")]
+    talks = "You can talk and call your tools, and nothing else." if tools else "You can only talk."
+    if not lacking:
+        return talks
+    listed = f"{', '.join(lacking[:-1])} or {lacking[-1]}" if lacking[1:] else lacking[0]
+    return f"{talks} You cannot {listed}. If asked for such a thing, say that you cannot do it."
 
 
 def _abilities(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:

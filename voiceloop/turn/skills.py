@@ -16,7 +16,8 @@ from voiceloop.config import Config
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.inputs import Reports
 from voiceloop.engines import Conversation, Llm
-from voiceloop.llm.text.wording import told
+from voiceloop.llm.text.wording import SPOKEN, told
+from voiceloop.skills.abilities import limits
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
 from voiceloop.skills.known import Answer, Fact, Pending, SkillContext, Timer, VoiceAdjustment
@@ -41,7 +42,7 @@ def wall_time(timezone: str) -> datetime:
 
 def begun(llm: Llm, config: Config, now: datetime, toolbox: Toolbox = NO_TOOLS) -> Conversation:
     """Begin a conversation with the language model `llm` at the time `now`."""
-    conversation = llm.conversation(system=told(llm.system, now, config.place))
+    conversation = llm.conversation(system=prompt(llm.system, now, config))
     usable = NO_TOOLS if unusable(conversation, config, toolbox) else toolbox
     if tools := offered(config, usable):
         conversation.rewrite(prompt(llm.system, now, config, usable), (), tools)
@@ -49,10 +50,17 @@ def begun(llm: Llm, config: Config, now: datetime, toolbox: Toolbox = NO_TOOLS) 
 
 
 def prompt(system: str, now: datetime, config: Config, toolbox: Toolbox = NO_TOOLS) -> str:
-    """Return the system prompt of a conversation that begins at `now`. If `toolbox` has tools, the
-    prompt says how to use them."""
+    """Return the system prompt of a conversation that begins at `now`. voiceloop's own prompt also
+    says what cannot be done. If `toolbox` has tools, the prompt says how to use them."""
+    if system == SPOKEN:
+        system = f"{system} {limits([described(tool) for tool in toolbox.offered])}"
     whole = told(system, now, config.place)
     return f"{whole} {DATA_ONLY} {IF_ASKED}" if whole and toolbox else whole
+
+
+def described(tool: Tool) -> str:
+    """Return a tool as a text in which the words for what it does are found."""
+    return f"{tool.name}: {tool.description}"
 
 
 def offered(config: Config, toolbox: Toolbox = NO_TOOLS) -> Sequence[Tool]:
@@ -136,14 +144,26 @@ class Skills:
         """What the user heard of the last reply; empty before the first."""
         return self._heard
 
-    def answer(self, request: actions.StartReply, now: datetime) -> Answer | None:
-        """Return the answer to what the user said, or None if the language model is to answer."""
+    def answer(
+        self,
+        request: actions.StartReply,
+        now: datetime,
+        tools: Sequence[Tool] = (),
+        *,
+        persona: bool = False,
+    ) -> Answer | None:
+        """Return the answer to what the user said, or None if the language model is to answer.
+        `tools` are the tools of the user's own that it may call. With `persona`, the user has
+        written the system prompt."""
         if request.announces:
             return Answer(request.announces.text)
         if request.returned or not request.options.skills:
             return None
         self._phrases = PHRASES.get(request.language, self._phrases)
-        return answer(request.text, request.language, self._known(now))
+        known = self._known(now)
+        texts = tuple(described(tool) for tool in tools)
+        known = replace(known, tools=texts, persona=persona)
+        return answer(request.text, request.language, known)
 
     def call(self, call: ToolCall, now: datetime, code: str) -> str:
         """Carry out a tool call of the language model, and return its result. `code` is the user's
