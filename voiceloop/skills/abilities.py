@@ -1,5 +1,7 @@
-"""Answers to who the assistant is and what it can do, and to wishes that it cannot fulfil. If a tool
-of the user's own may fulfil the wish, the language model answers."""
+"""Answers to who the assistant is and what it can do, and to wishes that it cannot fulfil.
+
+If a tool of the user's own may fulfil a wish, the language model answers.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Answers that are left to chance: coins, dice and numbers. Chance is the seed of the context, so the
-same context gives the same answer."""
+"""Answers that are left to chance: coins, dice and numbers.
+
+The seed of the context decides them, so the same context gives the same answer.
+"""
 
 from __future__ import annotations
 

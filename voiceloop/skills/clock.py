@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calendar import isleap
 from collections.abc import Mapping
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones

@@ -197,7 +197,7 @@ SPANISH = _SpanishPhrases(
         "neg": "negativo",
     },
     sums={
-        "%": "{a:number} (por 100|%) de propina (para|de|sobre|en) {b:number} [{c:money}]",
+        "%": "[el|un] {a:number} (por 100|%) de propina (para|de|sobre|en) {b:number} [{c:money}]",
         "+": "(suma|sumar|súmame|sumas) {a:number} (y|con|más|a) {b:number}|[la] suma de {a:number} y {b:number}"
         "|{a:number} y {b:number} (juntos|sumados)",
         "-": "(resta|restar|quita) {b:number} (de|a) {a:number}"
