@@ -131,6 +131,26 @@ async def test_a_stop_that_stops_nothing_is_silent_too(typed: str) -> None:
     assert trace.outcome == "done" and not trace.heard and not notices(result)
 
 
+async def test_a_coin_falls_alike_in_all_attempts_at_a_turn_but_not_in_all_turns() -> None:
+    alike = set[bool]()
+    for seed in range(6):
+        result = await talk(
+            Utterance(0.5, "Flip a coin"),
+            Utterance(1.7, "please"),  # a pause later: the guess was wrong
+            Utterance(6.0, "Flip a coin"),
+            total_s=9.0,
+            skills=Skills(seed=seed),
+        )
+        first, second = (trace.heard for trace in result.traces)
+        assert recited(result) == [
+            ("Flip a coin", first),
+            ("Flip a coin please", first),
+            ("Flip a coin", second),
+        ]
+        alike.add(first == second)
+    assert alike == {True, False}
+
+
 async def test_what_was_heard_of_an_interrupted_reply_is_repeated() -> None:
     result = await talk(
         Utterance(0.5, "Tell me a story"),

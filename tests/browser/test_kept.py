@@ -65,15 +65,15 @@ def test_it_is_named_goes_on_after_a_reload_and_in_a_terminal(
     page = visit(url=f"{beside.page}/").page
     said, name = page.locator(".entry .said"), page.locator("#kept-as")
     expect(page.locator("#models")).to_contain_text("Running")
-    ask(page, "Who are you?", "The scripted one.")
+    ask(page, "Who is speaking?", "The scripted one.")
     expect(name).to_be_hidden()
     choose(page, "New…", "Küche <b>")
     expect(name).to_have_text("Kept as Küche <b>")
     expect(said).to_have_count(0)
-    ask(page, "Who are you?", "The scripted one.")
+    ask(page, "Who is speaking?", "The scripted one.")
     ask(page, "Tell me a story", STORY)
     page.reload()
-    words = ["Who are you?", "The scripted one.", "Tell me a story", STORY]
+    words = ["Who is speaking?", "The scripted one.", "Tell me a story", STORY]
     expect(said).to_have_text(words)
     expect(name).to_have_text("Kept as Küche <b>")
     expect(page.locator("#announcer")).to_be_empty()

@@ -51,7 +51,7 @@ def test_one_click_has_it_reply_and_the_conversation_goes_on(
         "Ollama is running on this machine with gemma3:4b and 2 more. Use it for the replies?"
     )
     message = page.get_by_label("Type instead")
-    message.fill("Who are you?")
+    message.fill("Who is speaking?")
     message.press("Enter")
     expect(transcript).to_contain_text("The scripted one.")
     offer.get_by_role("button", name="Use it").click()
@@ -66,7 +66,7 @@ def test_one_click_has_it_reply_and_the_conversation_goes_on(
     expect(transcript.get_by_text("The scripted one.")).to_have_count(1)
     expect(transcript).not_to_contain_text("interrupted")
     said = [one["content"] for one in brain.asked[-1]["messages"] if one["role"] != "system"]
-    assert said == ["Who are you?", "The scripted one.", "Really?"]
+    assert said == ["Who is speaking?", "The scripted one.", "Really?"]
     assert tomllib.loads(file.read_text())["llm"]["base_url"] == brain.url
 
 

@@ -32,7 +32,7 @@ from voiceloop.server.service import Service
 
 STORY = "Once there was a whale who wanted to see the mountains, and swam and swam all day long."
 HERE = {
-    "Who are you?": ("The scripted one.",),
+    "Who is speaking?": ("The scripted one.",),
     "Again?": ("Scripted again.",),
     "Tell me a story": tuple(f"{word} " for word in STORY.split()),
 }

@@ -20,7 +20,7 @@ from voiceloop.errors import VoiceloopError
 pytestmark = pytest.mark.real
 
 OPEN = "voiceloop.conversation.open"
-ASKED, ANSWERED = ("user", "Who are you?"), ("assistant", "The scripted one.")
+ASKED, ANSWERED = ("user", "Who is speaking?"), ("assistant", "The scripted one.")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def free(store: Path, name: str) -> None:
 def test_it_goes_on_where_it_was_left(server: Serving, store: Path) -> None:
     with opened(server, "Küche 1") as client:
         assert items(client) == []
-        client.write("Who are you?")
+        client.write("Who is speaking?")
         client.write("Remember that my sister is called Anna.")
         # Its client comes back by the name, so it gets no token.
         assert settings(client, voiceloop={"resume": True})["conversation"] == "Küche 1"
@@ -113,7 +113,7 @@ def test_it_goes_on_where_it_was_left(server: Serving, store: Path) -> None:
     free(store, "Küche 1")
     found = record(store, "Küche 1")
     assert [turn.said for turn in found.turns][::2] == [
-        "Who are you?",
+        "Who is speaking?",
         "What do you remember about me?",
     ]
     assert all(turn.heard == turn.replied and turn.outcome == "done" for turn in found.turns)
@@ -145,7 +145,7 @@ def _of(role: str) -> Any:
 
 def test_the_newest_has_it(server: Serving) -> None:
     with opened(server, "one") as first:
-        first.write("Who are you?")
+        first.write("Who is speaking?")
         with opened(server, "one") as second:
             until(lambda: first.closed is not None)
             assert first.closed is not None and first.closed.rcvd is not None
@@ -166,7 +166,7 @@ def test_what_another_process_has_is_not_taken(server: Serving, store: Path) -> 
             assert error["param"] == "name" and error["event_id"] == "first"
             assert "open in another voiceloop" in error["message"]
             assert "conversation" not in settings(client)
-            client.write("Who are you?")
+            client.write("Who is speaking?")
     assert record(store, "mine").turns == ()
 
 
@@ -175,10 +175,10 @@ def test_whoever_loses_it_while_it_goes_on_is_told(server: Serving, store: Path)
         with closing(ConversationStore(store, lambda text: None)) as mine:
             mine.database.execute("DELETE FROM leases")
             mine.claim("lost")
-        client.write("Who are you?")
+        client.write("Who is speaking?")
         error = client.wait("error")["error"]
         assert "not kept from here on: another process has taken" in error["message"]
-        client.write("Who are you?")
+        client.write("Who is speaking?")
         assert len(client.all("error")) == 1
     assert record(store, "lost").turns == ()
 
@@ -218,13 +218,13 @@ def test_it_comes_first_and_only_a_page_of_this_machine_may_ask(server: Serving)
 
 def test_a_store_that_cannot_be_used_is_told(server: Serving, store: Path) -> None:
     with opened(server, "before") as client:
-        client.write("Who are you?")
+        client.write("Who is speaking?")
     free(store, "before")
     store.write_bytes(b"no database" * 1000)
     with opened(server, "new") as client:
         error = client.wait("error")["error"]
         assert error["type"] == "server_error" and "is damaged, and was moved" in str(error)
-        client.write("Who are you?")
+        client.write("Who is speaking?")
     free(store, "new")
     assert len(record(store, "new").turns) == 1
     store.unlink()
@@ -232,7 +232,7 @@ def test_a_store_that_cannot_be_used_is_told(server: Serving, store: Path) -> No
     with page(server) as client:
         client.send(OPEN, name="new")
         assert "cannot be used" in client.wait("error")["error"]["message"]
-        client.write("Who are you?")
+        client.write("Who is speaking?")
     store.rmdir()
 
 
@@ -243,7 +243,7 @@ def test_another_model_goes_on_and_is_told_what_is_remembered(tmp_path: Path) ->
         offering(tmp_path, tmp_path / "config.toml", brain.port, store=store) as server,
     ):
         with opened(server, "work") as client:
-            client.write("Who are you?")
+            client.write("Who is speaking?")
             client.write("Remember that my sister is called Anna.")
             client.write("Remember that I like tea.")
             client.wait("session.updated", where=lambda one: bool(told(one)["llm_servers"]))
@@ -253,7 +253,7 @@ def test_another_model_goes_on_and_is_told_what_is_remembered(tmp_path: Path) ->
             settings(client, output_modalities=["text"])
             assert "I am Ollama's." in str(client.write("And now?"))
             system, *rest = brain.asked[-1]["messages"]
-            assert [one["content"] for one in rest[:2]] == ["Who are you?", "The scripted one."]
+            assert [one["content"] for one in rest[:2]] == ["Who is speaking?", "The scripted one."]
             remembered = "The user asked you to remember: my sister is called Anna. I like tea."
             assert remembered in system["content"]
             client.write("Forget that my sister is called Anna.")

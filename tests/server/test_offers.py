@@ -83,7 +83,7 @@ def _servers(told: Event) -> list[Any]:
 
 def replied(client: Client) -> str:
     client.update(output_modalities=["text"])
-    return json.dumps(client.write("Who are you?")["output"])
+    return json.dumps(client.write("Who is speaking?")["output"])
 
 
 def test_a_visitor_here_is_told_chooses_and_goes_on_with_what_was_said(
@@ -109,7 +109,9 @@ def test_a_visitor_here_is_told_chooses_and_goes_on_with_what_was_said(
         assert told["voiceloop"]["resume"] is True
         assert told["instructions"] != "Be scripted."
     asked = [one["content"] for one in brain.asked[-1]["messages"] if one["role"] != "system"]
-    assert asked[:2] == ["Who are you?", "The scripted one."], "it has read what was said before"
+    assert asked[:2] == ["Who is speaking?", "The scripted one."], (
+        "it has read what was said before"
+    )
     with Client(server.url) as client:  # everybody else has it too, from now on
         assert "I am Ollama's." in replied(client)
     assert file.read_text().startswith("# mine\n[llm]\ntemperature = 0.5  # warm\n")

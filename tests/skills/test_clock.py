@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.skills.asked import CODES, NOW, told
 from voiceloop.errors import ConfigError
+from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
 from voiceloop.skills.known import SkillContext
 from voiceloop.skills.phrases import PHRASES
@@ -59,6 +60,36 @@ moments = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1)).map(
         ("en", "How long until midnight?", "That is in 8 hours and 18 minutes."),
         ("en", "What year is it?", "It is 2026."),
         ("en", "Which calendar week are we in?", "It is week 48."),
+        ("en", "When is Easter next year?", "That is Sunday, March 28, 2027."),
+        ("en", "When was Easter last year?", "That was Sunday, April 20, 2025."),
+        ("de", "Wann ist Ostern nächstes Jahr?", "Das ist Sonntag, der 28. März 2027."),
+        ("es", "¿Cuándo es Pascua el año que viene?", "Es el domingo, 28 de marzo de 2027."),
+        ("en", "When is Christmas this year?", "That is Friday, December 25."),
+        ("en", "What's 45 minutes after 8:15?", "That is 9:00."),
+        ("en", "What's 45 minutes before noon?", "That is 11:15 AM."),
+        (
+            "en",
+            "If I leave at 8:15 pm and drive 4 hours, when do I arrive?",
+            "That is 12:15 AM.",
+        ),
+        ("de", "Was ist 45 Minuten nach 8 Uhr 15?", "Das ist 9 Uhr."),
+        ("es", "¿Qué hora es 45 minutos después de las 8:15?", "Eso es a las 9."),
+        ("en", "How long is it from 9 am to 5 pm?", "That is 8 hours."),
+        ("en", "How many hours from 10 to 4?", "That is 6 hours."),
+        ("en", "What's the time difference to Tokyo?", "Tokyo is 9 hours ahead."),
+        ("de", "Zeitunterschied zwischen London und New York?", "ist es 5 Stunden früher."),
+        ("en", "What's the time difference to London?", "It is the same time in London."),
+        ("en", "Is 2028 a leap year?", "Yes, 2028 is a leap year."),
+        ("en", "Is 1900 a leap year?", "No, 1900 is not a leap year, but 1904 is."),
+        (
+            "de",
+            "Ist nächstes Jahr ein Schaltjahr?",
+            "Nein, 2027 ist kein Schaltjahr, aber 2028 ist eines.",
+        ),
+        ("es", "¿Cuándo es el próximo año bisiesto?", "El próximo año bisiesto es 2028."),
+        ("en", "How old is somebody born in 1984?", "That makes 42 this year."),
+        ("en", "I was born on November 27th 1984, how old am I?", "That makes 41."),
+        ("en", "I was born on November 26th 1984, how old am I?", "That makes 42."),
     ],
 )
 def test_answers(code: str, text: str, answer: str) -> None:
@@ -138,6 +169,29 @@ def test_a_zone_that_there_is_not_is_refused_with_the_nearest() -> None:
     for odd in ("../../etc/passwd", "\0", "Europe"):
         with pytest.raises(ConfigError):
             zone(odd)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How old is somebody born in 2030?",
+        "How old is somebody born in 1700?",
+        "I was born on November 27th, how old am I?",
+        "What's 30 seconds after 8:15?",
+    ],
+)
+def test_what_the_clock_does_not_tell_is_left_to_the_model(text: str) -> None:
+    assert answer(text, "en", SkillContext(NOW)) is None
+
+
+@given(st.integers(0, 24 * 60 - 1), st.integers(1, 24 * 60))
+def test_a_time_and_the_duration_to_another_give_the_other(start: int, minutes: int) -> None:
+    written = f"{start // 60}:{start % 60:02}"
+    then = told(f"Was ist {minutes} Minuten nach {written} Uhr?", "de").text
+    end = (start + minutes) % (24 * 60)
+    assert then == f"Das ist {end // 60}{f':{end % 60:02}' if end % 60 else ''} Uhr."
+    before = told(f"Was ist {minutes} Minuten vor {end // 60}:{end % 60:02} Uhr?", "de").text
+    assert before == f"Das ist {start // 60}{f':{start % 60:02}' if start % 60 else ''} Uhr."
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -127,6 +127,31 @@ def test_units_are_told_in_words(code: str, text: str, ends: str) -> None:
     assert told(text, code).text.endswith(ends)
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "ends"),
+    [
+        ("en", "What's 20 percent off 65 dollars?", "20 percent off 65 dollars is 52."),
+        ("en", "Split 86 euros between four people.", "86 divided by 4 is 21.5."),
+        ("en", "What is a 15 percent tip on 40 dollars?", "15 percent of 40 is 6."),
+        ("en", "20 dollars plus 1 dollar and a half", ""),
+        ("en", "20 dollars plus 15 dollars", "20 dollars plus 15 dollars is 35."),
+        ("en", "20 dollars plus 15 euros", ""),
+        ("de", "20 Prozent Rabatt auf 65 Euro", "ist 52."),
+        ("de", "Teile 86 Euro auf vier Leute auf.", "86 geteilt durch 4 ist 21,5."),
+        ("es", "Divide 86 euros entre cuatro personas.", "86 entre 4 es 21,5."),
+        ("es", "20 por ciento de descuento en 65 euros", "es 52."),
+        ("en", "What's 5 foot 11 in centimeters?", "5 feet and 11 inches are 180.34 centimeters."),
+        ("en", "11 stone 4 in pounds", ""),
+        ("en", "What is 5 foot 20 percent in meters?", ""),
+    ],
+)
+def test_sums_of_money_and_heights_are_understood_as_people_say_them(
+    code: str, text: str, ends: str
+) -> None:
+    found = answer(text, code, SkillContext(NOW))
+    assert found.text.endswith(ends) if ends and found else not ends and found is None
+
+
 @pytest.mark.parametrize("text", ["How many liters are in a mile?", "How many meters is 5 meters?"])
 def test_units_of_another_kind_are_left_to_the_model(text: str) -> None:
     assert answer(text, "en", SkillContext(NOW)) is None

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.skills.asked import CODES, NOW, told
+from voiceloop.skills.answer import answer
 from voiceloop.skills.known import GAINS, SPEEDS, SkillContext, Timer, VoiceAdjustment
 from voiceloop.skills.tools import TOOLS, run_tool
 
@@ -62,6 +63,66 @@ def test_what_goes_no_further_is_said() -> None:
     assert told("Speak louder.", "en", SkillContext(NOW, paced=False)).voice == VoiceAdjustment(
         gain_db=6
     )
+
+
+@given(st.integers(0, 100), st.integers(0, 100))
+def test_a_volume_in_percent_is_within_the_bounds_and_in_order(one: int, other: int) -> None:
+    gains = [VoiceAdjustment(speed=1.2).at(percent).gain_db for percent in (one, other)]
+    assert all(GAINS[0] <= gain <= GAINS[1] for gain in gains)
+    assert (gains[0] < gains[1]) == (one < other)
+    assert VoiceAdjustment(speed=1.2).at(one).speed == 1.2
+
+
+@pytest.mark.parametrize(
+    ("text", "voice"),
+    [
+        ("Volume to fifty percent.", VoiceAdjustment().at(50)),
+        ("Volume 7.", VoiceAdjustment().at(70)),
+        ("Maximum volume.", VoiceAdjustment(gain_db=GAINS[1])),
+        ("Minimum volume.", VoiceAdjustment(gain_db=GAINS[0])),
+        ("Volume up two steps.", VoiceAdjustment(gain_db=12)),
+        ("Turn it down two notches.", VoiceAdjustment(gain_db=-12)),
+        ("Volume down by 999 steps.", VoiceAdjustment(gain_db=GAINS[0])),
+    ],
+)
+def test_a_volume_is_set_as_it_was_said(text: str, voice: VoiceAdjustment) -> None:
+    assert told(text).voice == voice
+
+
+def test_no_volume_is_louder_than_the_loudest() -> None:
+    assert answer("Volume to 150 percent.", "en", SkillContext(NOW)) is None
+
+
+def test_what_is_repeated_slower_is_slower_and_the_same() -> None:
+    known = SkillContext(NOW, heard="It is noon.")
+    found = told("Say that again, slower.", "en", known)
+    assert found.text == "It is noon." and found.voice == VoiceAdjustment().changed("slower")
+    louder = told("Repeat that louder.", "en", known)
+    assert louder.text == "It is noon." and louder.voice == VoiceAdjustment(gain_db=6)
+    one = told("Say that again, slower.", "en", SkillContext(NOW, heard="It is noon.", paced=False))
+    assert one.voice is None and one.text.endswith("one speed. It is noon.")
+
+
+UNCHANGED = ("Mute.", "Whisper.", "Change your voice.", "Use a female voice.", "Speak German.")
+
+
+@pytest.mark.parametrize("text", UNCHANGED)
+def test_what_cannot_be_changed_is_not_claimed(text: str) -> None:
+    found = told(text)
+    assert "cannot" in found.text and found.voice is None and not found.ends
+
+
+def test_going_to_sleep_ends_a_talk_and_says_that_it_listens_as_long_as_it_runs() -> None:
+    for text in ("Go to sleep.", "Stop listening.", "Turn yourself off."):
+        found = told(text)
+        assert found.ends and "as long as I am running" in found.text
+
+
+def test_words_are_spelled_by_their_letters() -> None:
+    assert told("How do you spell necessary?").text == "N, E, C, E, S, S, A, R, Y."
+    assert told("Wie schreibt man Straße?", "de").text.startswith("S, T, R, A, ")
+    assert answer("Spell my name.", "en", SkillContext(NOW)) is None
+    assert answer("How do you spell New York?", "en", SkillContext(NOW)) is None
 
 
 JSON = st.recursive(

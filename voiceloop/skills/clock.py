@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from calendar import isleap
 from collections.abc import Mapping
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -12,7 +13,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.schema import suggestion
 from voiceloop.skills.known import Answer, SkillContext
 from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.values import Day, SkillRequest
+from voiceloop.skills.values import DAY, NOON, Day, SkillRequest, meant
 
 
 def zone(name: str) -> ZoneInfo | None:
@@ -27,6 +28,9 @@ def zone(name: str) -> ZoneInfo | None:
         raise ConfigError(f"there is no time zone called '{name}'", hint) from error
 
 
+OLDEST = 125
+"""Maximum age of a person, in years."""
+ZERO = timedelta()
 NAMED = {0: "today", 1: "tomorrow", -1: "yesterday"}
 
 
@@ -36,14 +40,53 @@ def _time(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answe
 
 def _time_in(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     place, zone = request.values["city"]
-    try:
-        there = known.now.astimezone(ZoneInfo(zone))
-    except (KeyError, OSError, ValueError):  # this machine does not know the zone
+    there = _there(known.now, zone)
+    if there is None:
         return None
     key = "time in" if there.date() == known.now.date() else "time in on"
     said = {"place": place, "weekday": phrases.weekday(there.weekday())}
     said |= {"it_is": phrases.it_is(there), "time": phrases.time(there)}
     return Answer(phrases.says[key].format(**said))
+
+
+def _there(now: datetime, zone: str) -> datetime | None:
+    """Return the moment `now` in a time zone. Return None if this machine does not know the
+    zone."""
+    try:
+        return now.astimezone(ZoneInfo(zone))
+    except (KeyError, OSError, ValueError):
+        return None
+
+
+def _difference(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+    """Answer how many hours a city is ahead of another, or of the user."""
+    place, zone = request.values["b"]
+    there, here = _there(known.now, zone), known.now
+    if "a" in request.values:
+        here = _there(known.now, request.values["a"][1])
+    if here is None or there is None:
+        return None
+    ahead_s = round(((there.utcoffset() or ZERO) - (here.utcoffset() or ZERO)).total_seconds())
+    key = "ahead" if ahead_s > 0 else "behind" if ahead_s < 0 else "same time"
+    return Answer(phrases.says[key].format(place=place, span=phrases.span(abs(ahead_s))))
+
+
+def _time_sum(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+    """Answer what time it is a duration after a time of the day, or before it."""
+    time, seconds = request.values["time"], request.values["duration"]
+    if seconds % 60:
+        return None
+    later = timedelta(seconds=seconds if request.kind == "time_plus" else -seconds)
+    then = time.on(known.now.date(), known.now) + later
+    said = phrases.time(then, half=time.sure)
+    return Answer(phrases.says["time sum"].format(time=said))
+
+
+def _time_between(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+    """Answer how long it is from one time of the day to another."""
+    first, last = request.values["a"], request.values["b"]
+    minutes = (last.minutes - first.minutes) % (DAY if first.sure and last.sure else NOON)
+    return Answer(phrases.says["time between"].format(span=phrases.span(60 * minutes)))
 
 
 def _time_then(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
@@ -131,6 +174,30 @@ def _between(first: date, last: date, period: str, phrases: Phrases) -> str:
     return phrases.listed([phrases.count(count, unit) for count, unit in parts if count])
 
 
+def _leap(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+    """Answer whether a year is a leap year, or which year is the next leap year."""
+    asked = "y" in request.values
+    year = meant(request.values.get("y", 1), known.now.date())
+    leap = next(one for one in range(year, year + 9) if isleap(one))
+    key = "next leap" if not asked else "leap" if leap == year else "no leap"
+    return Answer(phrases.says[key].format(year=year, leap=leap))
+
+
+def _age(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+    """Answer how old somebody is who was born in a year, or on a day of a year."""
+    today, born = known.now.date(), request.values.get("day")
+    if born is None:
+        key, age = "age", today.year - meant(request.values["y"], today)
+    elif born.year is not None and (day := born.date(today)) and day <= today:
+        key, age = (
+            "age now",
+            today.year - day.year - ((today.month, today.day) < (day.month, day.day)),
+        )
+    else:
+        return None
+    return Answer(phrases.says[key].format(age=age)) if 0 <= age <= OLDEST else None
+
+
 def _time_until(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     then, now = request.values["time"].next(known.now), known.now
     minutes = ceil((then.astimezone(UTC) - now.astimezone(UTC)).total_seconds() / 60)
@@ -142,6 +209,12 @@ ANSWERS: Mapping[str, Any] = {
     "time_in": _time_in,
     "time_later": _time_then,
     "time_ago": _time_then,
+    "time_plus": _time_sum,
+    "time_minus": _time_sum,
+    "time_between": _time_between,
+    "time_difference": _difference,
+    "leap": _leap,
+    "age": _age,
     "day": _day,
     "day_after": _beside,
     "day_before": _beside,

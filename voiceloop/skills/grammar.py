@@ -23,6 +23,8 @@ MOST_S = 3650 * 86_400
 DURATION = ("second", "minute", "quarter hour", "three quarter hour", "hour", "day", "week")
 """Units that a duration may have."""
 _OFFSETS = {"today": 0, "tomorrow": 1, "after tomorrow": 2, "yesterday": -1, "before yesterday": -2}
+_SMALLER = {"foot": "inch", "stone": "pound"}
+"""Unit of a number that follows an amount: 11 in `5 foot 11` is inches."""
 _PERIODS = {"day": (0, 1), "week": (0, 7), "month": (1, 0), "year": (12, 0)}
 """Length of each period: a number of months, and a number of days."""
 
@@ -72,6 +74,9 @@ class Grammar:
             for n in range(1, 32)
         }
         units = _inverted(self._names)
+        years = {
+            tuple(plain(word) for word in name.split()): n for name, n in phrases.years.items()
+        }
 
         def ordinal(words: tuple[str, ...]) -> int | None:
             digits = (
@@ -89,6 +94,7 @@ class Grammar:
             "words": lambda words: True,
             "own": lambda words: words[0] in phrases.swaps,
             "label": self._is_label,
+            "noun": lambda words: self._is_label(words) and not phrases.swaps.keys() & set(words),
             "number": self._number,
             "count": lambda words: _integer(self._number(words), 0, 10**6),
             "hour": lambda words: (
@@ -96,7 +102,9 @@ class Grammar:
             ),
             "minute": lambda words: _integer(self._plain_number(words), 0, 59),
             "minutes": lambda words: _integer(self._plain_number(words), 10, 59),
-            "year": lambda words: _integer(self._plain_number(words), 1000, 9999),
+            "year": lambda words: (
+                years[words] if words in years else _integer(self._plain_number(words), 1000, 9999)
+            ),
             "written": _written,
             "dotted": _dotted,
             "nth": lambda words: None if (found := ordinal(words)) is None else Fraction(found),
@@ -108,6 +116,7 @@ class Grammar:
             ),
             "thing": _lookup(_by_name(phrases.things)),
             "unit": _lookup(units),
+            "money": lambda words: phrases.money.issuperset(words) or None,
             "city": _lookup(
                 {
                     tuple(plain(word) for word in name.replace("-", " ").split()): (name, zone)
@@ -125,8 +134,8 @@ class Grammar:
         return {
             "half": lambda words: _first(halves, words),
             "feast": lambda words: _first(feasts, words),
-            "amount": self._amounts(),
-            "sum": sums.reader(phrases, self._one, self._plain_number),
+            "amount": _brief(self._amounts(), 6),
+            "sum": _brief(sums.reader(phrases, self._one, self._plain_number), 0),
         }
 
     def _whole(self) -> dict[str, Kind]:
@@ -144,8 +153,8 @@ class Grammar:
 
         return {
             "duration": duration,
-            "time": lambda words: _time(words, times),
-            "day": lambda words: _day(words, days),
+            "time": _brief(lambda words: _time(words, times), 2),
+            "day": _brief(lambda words: _day(words, days), 6),
         }
 
     def _plain_number(self, words: tuple[str, ...]) -> Fraction | None:
@@ -171,11 +180,22 @@ class Grammar:
         return len(words) <= LONGEST_LABEL and all(fit)
 
     def _amounts(self) -> Kind:
-        """Return the kind of slot for one or several amounts, as in `an hour and ten minutes`."""
+        """Return the kind of slot for one or several amounts, as in `an hour and ten minutes`, or
+        `5 foot 11`."""
         templates = [(self._one(text), Fraction(more)) for text, more in self.phrases.amounts]
         join = plain(self.phrases.says["and"])
 
-        return lambda words: next(_amounts_from(words, 0, templates, join), None)
+        def amounts(words: tuple[str, ...]) -> tuple[Amount, ...] | None:
+            found = next(_amounts_from(words, 0, templates, join), None)
+            rest = self._plain_number(words[2:]) if len(words) == 3 else None
+            if found is not None or rest is None:
+                return found
+            for one in next(_amounts_from(words[:2], 0, templates, join), ()):
+                for smaller in (_SMALLER[unit] for unit in one.units if unit in _SMALLER):
+                    return (one, Amount(rest, (smaller,)))
+            return None
+
+        return amounts
 
 
 def _amounts_from(
@@ -195,6 +215,14 @@ def _amounts_from(
             if follows < len(words):
                 for rest in _amounts_from(words, follows, templates, join):
                     yield (one, *rest)
+
+
+def _brief(kind: Kind, most: int) -> Kind:
+    """Return `kind` for words with a number. Other words mean nothing if they are more than
+    `most`."""
+    return lambda words: (
+        kind(words) if len(words) <= most or any(word[0].isdigit() for word in words) else None
+    )
 
 
 def _seconds(amount: Amount) -> int:

@@ -70,6 +70,10 @@ class VoiceAdjustment:
             case _:
                 return VoiceAdjustment()
 
+    def at(self, percent: int) -> VoiceAdjustment:
+        """Return the adjustment with the gain at `percent` of the way through `GAINS`."""
+        return replace(self, gain_db=GAINS[0] + (GAINS[1] - GAINS[0]) * percent / 100)
+
 
 @dataclass(frozen=True, slots=True)
 class SkillContext:
@@ -99,6 +103,14 @@ class SkillContext:
     """True if facts outlast the conversation."""
     just_kept: int | None = None
     """Number of the fact that the last request added; None if it added none."""
+    tools: Sequence[str] = ()
+    """Tools of the user's own that the language model may call now, each as `name: description`.
+    voiceloop's own tools are left out."""
+    persona: bool = False
+    """True if the user wrote the system prompt. Then the language model says who it is."""
+    seed: int = 0
+    """Seed of whatever is left to chance, such as a coin. It differs between turns, but not between
+    the attempts to answer one turn."""
 
 
 @dataclass(frozen=True, slots=True)

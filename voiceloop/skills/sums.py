@@ -47,6 +47,8 @@ class _Token(NamedTuple):
     said: str
     sign: str = ""
     number: Fraction | None = None
+    money: str = ""
+    """Name of the number's currency; empty for a number without one."""
 
 
 def reader(
@@ -64,6 +66,8 @@ def reader(
         signs = [token.sign for token in tokens if token.sign]
         if not signs or (signs == [tokens[0].sign] and signs[0] in ("-", "neg")):
             return None  # a number alone, even a negative one, is no sum
+        if len({token.money for token in tokens if token.money}) > 1:
+            return None
         try:
             value = _Parser(tokens).whole()
         except ZeroDivisionError:
@@ -135,7 +139,10 @@ class _Lexer:
     ) -> tuple[_Token | None, int]:
         number = self._number(words[at : at + 1])
         if number is not None:
-            return self.number(number), at + 1
+            token, money = self.number(number), "".join(words[at + 1 : at + 2])
+            if money not in self._phrases.money:
+                return token, at + 1
+            return token._replace(said=f"{token.said} {money}", money=money), at + 2
         for length in range(min(self._longest, len(words) - at), 0, -1):
             key, end = words[at : at + length], at + length
             if key in self._parts:

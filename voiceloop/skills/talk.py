@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from voiceloop.skills.known import Answer, SkillContext
@@ -10,6 +11,8 @@ from voiceloop.skills.phrases.phrases import Phrases
 from voiceloop.skills.values import SkillRequest
 
 ENDS = ".!?…"
+MOST_STEPS = 9
+"""Maximum number of steps by which the voice changes at once."""
 _FURTHEST = {"louder": "loudest", "softer": "softest", "slower": "slowest", "faster": "fastest"}
 
 
@@ -27,6 +30,20 @@ def _repeat(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
     return Answer(known.heard or phrases.says["nothing said"], aside=True)
 
 
+def _repeat_changed(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+    """Repeat the last reply slower, or louder."""
+    change = _change(replace(request, kind=request.kind.removeprefix("repeat_")), known, phrases)
+    if change.voice is None:  # it goes no further, and the answer says so
+        return replace(change, text=f"{change.text} {known.heard}".strip())
+    return replace(_repeat(request, known, phrases), voice=change.voice)
+
+
+def _spell(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+    """Say the letters of a word."""
+    word = request.values["word"]
+    return Answer(f"{', '.join(word.upper())}.") if word.isalpha() else None
+
+
 def _stop(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     return Answer("", aside=True)
 
@@ -41,10 +58,25 @@ def _change(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
     change = request.kind
     if change in ("slower", "faster") and not known.paced:
         return Answer(phrases.says["one pace"], aside=True)
-    voice = known.voice.changed(change)
+    voice = known.voice
+    for _ in range(min(request.values.get("n", 1), MOST_STEPS)):
+        voice = voice.changed(change)
     if voice == known.voice and change in _FURTHEST:
         return Answer(phrases.says[_FURTHEST[change]], aside=True)
     return Answer(phrases.says[change], voice=voice, aside=True)
+
+
+def _volume(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+    """Set the volume to a percentage of its range, or to a level from 0 to 10."""
+    percent: int = request.values.get("percent", 10 * request.values.get("n", 0))
+    percent = {"loudest": 100, "softest": 0}.get(request.kind, percent)
+    said = phrases.says[request.kind].format(percent=percent)
+    return Answer(said, voice=known.voice.at(percent), aside=True) if percent <= 100 else None
+
+
+def _told(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+    """Answer questions about the assistant, and wishes about its voice that it cannot fulfil."""
+    return Answer(phrases.says[request.kind], ends=request.kind == "sleep", aside=True)
 
 
 ANSWERS: Mapping[str, Any] = {
@@ -54,4 +86,8 @@ ANSWERS: Mapping[str, Any] = {
     "stop": _stop,
     **dict.fromkeys(("thanks", "done", "goodbye", "night"), _courtesy),
     **dict.fromkeys(("louder", "softer", "slower", "faster", "normal"), _change),
+    **dict.fromkeys(("repeat_slower", "repeat_louder"), _repeat_changed),
+    **dict.fromkeys(("volume", "loudest", "softest"), _volume),
+    **dict.fromkeys(("here", "mute", "whisper", "other_voice", "other_language", "sleep"), _told),
+    "spell": _spell,
 }

@@ -31,7 +31,7 @@ meaning of this kind."""
 LONGEST_SLOT = 16
 """Maximum number of words in a slot, enough for a sum of five numbers."""
 _PIECE = re.compile(r"\s*([()\[\]|+]|\{[\w:]+\}|<[\w ]+>|[^\s()\[\]|+{}<>]+)")
-PLACES = ("words", "label", "own")
+PLACES = ("words", "label", "noun", "own")
 """Kinds of slots whose value is the position of their words. Answers repeat these words as they
 were written."""
 NOTHING: Values = {}
@@ -128,9 +128,7 @@ class ByFirstWord(Generic[T]):
         self.firsts = every if all(firsts for _, firsts in pairs) else None
         """First words of all templates together, as `_first_words` returns them."""
         self._by_word = {
-            word: [
-                thing for thing, firsts in pairs if not firsts or "" in firsts or word in firsts
-            ]
+            word: [thing for thing, firsts in pairs if not firsts or "" in firsts or word in firsts]
             for word in every | {""}
         }
 

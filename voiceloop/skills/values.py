@@ -80,6 +80,7 @@ class Day:
     day: int | None = None
     month: int | None = None
     year: int | None = None
+    """The year, or -1, 0 or 1 for the last, this and the next year."""
     feast: Feast | None = None
     """A feast whose date changes from year to year."""
 
@@ -93,11 +94,13 @@ class Day:
             return _moved(today, self.months, self.offset)
         if self.weekday is not None:
             return self._of_the_week(today, past)
-        years = [self.year] if self.year else range(today.year - 1, today.year + 9)
+        years = range(today.year - 1, today.year + 9)
+        if self.year is not None:
+            years = [meant(self.year, today)]
         months = [self.month] if self.month else range(1, 13)
         found = [self._in(year, month) for year in years for month in months]
         days = sorted({day for day in found if day is not None})
-        if self.year:
+        if self.year is not None:
             return days[0] if days else None
         if past:
             return max((day for day in days if day <= today), default=None)
@@ -117,6 +120,11 @@ class Day:
             return date(year, month, self.day or 1)
         except ValueError:
             return None
+
+
+def meant(year: int, today: date) -> int:
+    """Return the year that is meant if -1, 0 and 1 stand for the last, this and the next year."""
+    return today.year + year if abs(year) <= 1 else year
 
 
 def _moved(today: date, months: int, days: int) -> date | None:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from random import Random
 
 import anyio
 from msgspec import Struct
@@ -95,9 +96,10 @@ class Skills:
     The state is kept when a client connects again.
     """
 
-    def __init__(self, *, paced: bool = True, keeps: bool = False) -> None:
+    def __init__(self, *, paced: bool = True, keeps: bool = False, seed: int | None = None) -> None:
         """Begin without timers. `paced` says whether replies can be made slower and faster, and
-        `keeps` whether facts outlast the conversation."""
+        `keeps` whether facts outlast the conversation. `seed` decides what is left to chance; None
+        draws one."""
         self.voice = VoiceAdjustment()
         self._paced = paced
         self._timers: list[tuple[float, Timer]] = []
@@ -113,6 +115,9 @@ class Skills:
         """What the user asked to be remembered, oldest first."""
         self._keeps = keeps
         self._just_kept: int | None = None
+        self._chance = Random(seed)
+        self._seed = self._chance.getrandbits(32)
+        """Seed of the present turn. All attempts to answer the turn have the same luck."""
 
     @property
     def timers(self) -> Sequence[Timer]:
@@ -163,6 +168,7 @@ class Skills:
     def note(self, said: str, heard: str, known: Answer | None) -> None:
         """Remember what the user said, and what they heard of the reply. `known` is the answer if a
         skill gave it; None if the language model replied."""
+        self._seed = self._chance.getrandbits(32)
         if said.strip() and not (known and known.aside):
             self._said.append(said)
         self._heard = heard or self._heard
@@ -219,4 +225,5 @@ class Skills:
             facts=self.facts,
             keeps=self._keeps,
             just_kept=self._just_kept,
+            seed=self._seed,
         )

@@ -15,7 +15,7 @@ class _GermanPhrases(Phrases):
         """Return `ordinal` in the form that `numbers.ordinal` gives: `dritten` -> dritte."""
         return re.sub(r"(?<=te)[nrsm]$", "", ordinal)
 
-    def time(self, moment: datetime) -> str:
+    def time(self, moment: datetime, *, half: bool = True) -> str:
         """Return the time as in `15:42 Uhr`."""
         return f"{moment.hour}:{moment.minute:02} Uhr" if moment.minute else f"{moment.hour} Uhr"
 
@@ -81,7 +81,7 @@ GERMAN = _GermanPhrases(
         "date": "[am|der|dem|den|zum|vom] {d:ordinal} {m:month} [{y:year}]"
         "|(am|der|dem|den|zum) {d:ordinal} [dieses monats|des monats]"
         "|[am|der|dem|den|zum] {d:dotted} [{y:year}]",
-        "feast": "[am|an|der|zu|dem|das] {f:feast} [dieses jahr|{y:year}|im jahr {y:year}]",
+        "feast": "[am|an|der|zu|dem|das] ({f:feast} [[im [jahr]|in] {y:year}]|{y:year} {f:feast})",
     },
     periods={
         "day": "Tag Tage|tagen|mal schlafen",
@@ -182,6 +182,7 @@ GERMAN = _GermanPhrases(
         "*": "mal|multipliziert mit|x|*",
         "/": "geteilt durch|dividiert durch|durch|/",
         "%": "Prozent von|% von|prozent aus|prozent der",
+        "%off": "Prozent Rabatt auf|% rabatt auf|prozent nachlass auf|% nachlass auf",
         "^": "hoch|^",
         "^2": "im Quadrat|zum quadrat|quadriert|^ 2",
         "^3": "hoch 3|kubik|^ 3",
@@ -195,6 +196,8 @@ GERMAN = _GermanPhrases(
         "neg": "negativ",
     },
     sums={
+        "%": "{a:number} (prozent|%) trinkgeld (auf|von|für|bei) {b:number} [{c:money}]",
+        "%off": "{b:number} [{c:money}] (mit|abzüglich|minus) {a:number} (prozent|%) (rabatt|nachlass)",
         "+": "(addiere|addier|addieren) {a:number} (und|mit|zu|plus) {b:number}"
         "|[die] summe (von|aus) {a:number} und {b:number}|{a:number} und {b:number} (zusammen|addiert)"
         "|{a:number} (und|zu) {b:number} (addieren|zusammenzählen)",
@@ -202,7 +205,10 @@ GERMAN = _GermanPhrases(
         "|[die] differenz (von|zwischen|aus) {a:number} und {b:number}",
         "*": "(multipliziere|multiplizier) {a:number} (mit|und|mal) {b:number}"
         "|[das] produkt (von|aus) {a:number} und {b:number}|{a:number} mit {b:number} multiplizieren",
-        "/": "(teile|teil|dividiere|dividier) {a:number} durch {b:number}"
+        "/": "(teile|teil|dividiere|dividier) {a:number} [{c:money}] durch {b:number} [leute|personen]"
+        "|(teile|teil|verteile) {a:number} [{c:money}] [auf|durch|zwischen|unter] {b:number}"
+        " [leute|leuten|personen|freunde|freunden|leute auf|personen auf]"
+        "|{a:number} [{c:money}] (auf|durch|zwischen|unter) {b:number} (leute|leuten|personen|freunde) [geteilt|aufgeteilt|teilen|aufteilen]"
         "|[der] quotient (von|aus) {a:number} und {b:number}|{a:number} durch {b:number} teilen"
         "|wie oft (passt|geht) {b:number} in {a:number}",
     },
@@ -248,6 +254,8 @@ GERMAN = _GermanPhrases(
         "zu über um am kein keine keinen keiner nicht alle beide timer wecker alarm stell stelle setz setze starte mach bitte tag woche "
         "minute minuten stunde stunden sekunde sekunden es ist war sind weiteren zweiten letzten nächsten jetzt".split()
     ),
+    years={"nächstes jahr": 1, "nächsten jahr": 1, "dieses jahr": 0, "letztes jahr": -1},
+    money=frozenset("euro euros cent dollar franken pfund yen".split()),
     swaps={
         "mein": "dein", "meine": "deine", "meinen": "deinen", "meiner": "deiner", "meinem": "deinem",
         "ich": "du", "mich": "dich", "mir": "dir",
@@ -317,31 +325,5 @@ GERMAN = _GermanPhrases(
         "converted": "{amount} {is} {value}.",
         "is": "sind",
         "are": "sind",
-        "asked": "Du hast gefragt: {said}",
-        "said": "Du hast gesagt: {said}",
-        "remembered": "Gut, das merke ich mir.",
-        "remembered for now": "Gut, das merke ich mir bis zum Ende dieses Gesprächs.",
-        "too many facts": "Ich kann mir {count} Dinge merken, und so viele sind es schon.",
-        "facts": "Das soll ich mir merken: {list}",
-        "newest facts": "Ich soll mir {count} Dinge merken. Die letzten waren: {list}",
-        "no facts": "Du hast mich nicht gebeten, mir etwas zu merken.",
-        "no such fact": "Das habe ich mir nicht gemerkt.",
-        "forgotten": "Gut, das vergesse ich.",
-        "asked nothing": "Du hast mich noch nichts gefragt.",
-        "nothing said": "Ich habe noch nichts gesagt.",
-        "thanks": "Gern geschehen.",
-        "done": "Gern geschehen. Tschüss!",
-        "goodbye": "Tschüss! Mach's gut.",
-        "night": "Gute Nacht. Schlaf gut!",
-        "louder": "Okay, lauter.",
-        "softer": "Okay, leiser.",
-        "slower": "Okay, langsamer.",
-        "faster": "Okay, schneller.",
-        "normal": "Okay, wieder normal.",
-        "loudest": "Lauter kann ich nicht sprechen.",
-        "softest": "Leiser kann ich nicht sprechen.",
-        "slowest": "Langsamer kann ich nicht sprechen.",
-        "fastest": "Schneller kann ich nicht sprechen.",
-        "one pace": "Diese Stimme kann nur in einem Tempo sprechen.",
     },
 )  # fmt: skip

@@ -10,10 +10,10 @@ from voiceloop.skills.words import NumberWords
 
 
 class _EnglishPhrases(Phrases):
-    def time(self, moment: datetime) -> str:
+    def time(self, moment: datetime, *, half: bool = True) -> str:
         """Return the time as in `3:42 PM`."""
-        hour = moment.hour % 12 or 12
-        return f"{hour}:{moment.minute:02} {'PM' if moment.hour >= 12 else 'AM'}"
+        said = f"{moment.hour % 12 or 12}:{moment.minute:02}"
+        return f"{said} {'PM' if moment.hour >= 12 else 'AM'}" if half else said
 
     def date(self, day: date, *, year: bool = False) -> str:
         """Return the day as in `Thursday, November 26`."""
@@ -74,7 +74,7 @@ ENGLISH = _EnglishPhrases(
         "last": "[on] last {w:weekday}",
         "date": "[on] [the] {d:ordinal} [of] {m:month} [{y:year}]|[on] {m:month} [the] {d:ordinal}"
         " [{y:year}]|[on] the {d:ordinal} [of (this|the) month]",
-        "feast": "[on] {f:feast} [this year|{y:year}|in {y:year}]",
+        "feast": "[on] {f:feast} [[in|of] {y:year}]",
     },
     periods={
         "day": "day days|sleeps",
@@ -185,6 +185,7 @@ ENGLISH = _EnglishPhrases(
         "neg": "negative",
     },
     sums={
+        "%": "[a|the] {a:number} (percent|%) tip (on|for|of|to) [a] {b:number} [{c:money}] [bill]",
         "+": "add {a:number} (and|to|plus|with) {b:number}|[the] sum of {a:number} and {b:number}"
         "|{a:number} and {b:number} (together|added together|added up)",
         "-": "(subtract|take|deduct) {b:number} [away] from {a:number}"
@@ -192,7 +193,8 @@ ENGLISH = _EnglishPhrases(
         "*": "multiply {a:number} (by|with|and|times) {b:number}"
         "|[the] product of {a:number} and {b:number}",
         "^": "{a:number} (to|raised to) the {b:nth} [power]",
-        "/": "divide {a:number} by {b:number}|[the] quotient of {a:number} and {b:number}"
+        "/": "(divide|split|share) {a:number} [{c:money}] (by|between|among|with|over) {b:number}"
+        " [people|persons|friends|of us|guests|kids|ways]|split {a:number} [{c:money}] {b:number} ways|[the] quotient of {a:number} and {b:number}"
         "|how (often|many times) does {b:number} (go|fit) into {a:number}",
     },
     parts={
@@ -213,6 +215,8 @@ ENGLISH = _EnglishPhrases(
         "time timer alarm set start please day week it that this same long short quick every both "
         "is are was of them next last not dont never".split()
     ),
+    years={"next year": 1, "this year": 0, "last year": -1},
+    money=frozenset("dollars dollar bucks euros euro pounds pound cents yen rupees pesos".split()),
     swaps={"my": "your", "mine": "yours", "i": "you", "me": "you", "myself": "yourself", "im": "you're"},
     says={
         "and": "and",
@@ -277,31 +281,5 @@ ENGLISH = _EnglishPhrases(
         "converted": "{amount} {is} {value}.",
         "is": "is",
         "are": "are",
-        "asked": "You asked: {said}",
-        "said": "You said: {said}",
-        "remembered": "Okay, I'll remember that.",
-        "remembered for now": "Okay, I'll remember that until this conversation ends.",
-        "too many facts": "I can remember {count} things, and that many are kept already.",
-        "facts": "You asked me to remember: {list}",
-        "newest facts": "You asked me to remember {count} things. The last were: {list}",
-        "no facts": "You have not asked me to remember anything.",
-        "no such fact": "I do not remember that.",
-        "forgotten": "Okay, I forget that.",
-        "asked nothing": "You have not asked me anything yet.",
-        "nothing said": "I have not said anything yet.",
-        "thanks": "You're welcome.",
-        "done": "You're welcome. Goodbye!",
-        "goodbye": "Goodbye! Take care.",
-        "night": "Good night. Sleep well!",
-        "louder": "Okay, louder.",
-        "softer": "Okay, softer.",
-        "slower": "Okay, more slowly.",
-        "faster": "Okay, faster.",
-        "normal": "Okay, back to normal.",
-        "loudest": "That is as loud as I can speak.",
-        "softest": "That is as softly as I can speak.",
-        "slowest": "That is as slowly as I can speak.",
-        "fastest": "That is as fast as I can speak.",
-        "one pace": "This voice can only speak at one speed.",
     },
 )  # fmt: skip

@@ -13,12 +13,13 @@ _PARTS = ((6, "madrugada"), (12, "mañana"), (20, "tarde"), (24, "noche"))
 
 
 class _SpanishPhrases(Phrases):
-    def time(self, moment: datetime) -> str:
+    def time(self, moment: datetime, *, half: bool = True) -> str:
         """Return the time as in `las 3:42 de la tarde`."""
         hour = moment.hour % 12 or 12
         part = next(name for end, name in _PARTS if moment.hour < end)
         minutes = f":{moment.minute:02}" if moment.minute else ""
-        return f"{'la' if hour == 1 else 'las'} {hour}{minutes} de la {part}"
+        said = f"{'la' if hour == 1 else 'las'} {hour}{minutes}"
+        return f"{said} de la {part}" if half else said
 
     def it_is(self, moment: datetime) -> str:
         """Return a sentence as in `Son las 3:42 de la tarde`."""
@@ -76,7 +77,7 @@ SPANISH = _SpanishPhrases(
         "last": "[el] (pasado {w:weekday}|{w:weekday} (pasado|anterior))",
         "date": "[el|al|del] [día] {d:ordinal} de {m:month} [de|del] [{y:year}]"
         "|(el|al|del) [día] {d:ordinal} [de este mes|del mes]",
-        "feast": "[el|la|las|los|del|al] {f:feast} [este año|de este año|de {y:year}]",
+        "feast": "[el|la|las|los|del|al] {f:feast} [[de|del|en] [el] {y:year}]",
     },
     periods={
         "day": "día días",
@@ -173,6 +174,8 @@ SPANISH = _SpanishPhrases(
         "*": "por|multiplicado por|x|*|veces",
         "/": "entre|dividido entre|dividido por|dividido|/|dividida entre",
         "%": "por ciento de|por 100 de|% de|por ciento del|por 100 del|% del",
+        "%off": "por ciento de descuento en|por 100 de descuento en|% de descuento en"
+        "|por 100 de descuento sobre|% de descuento sobre",
         "^": "elevado a|elevado a la|a la potencia de|elevado a la potencia de|^|a la potencia",
         "^2": "al cuadrado|^ 2|elevado al cuadrado",
         "^3": "al cubo|^ 3|elevado al cubo",
@@ -185,12 +188,14 @@ SPANISH = _SpanishPhrases(
         "neg": "negativo",
     },
     sums={
+        "%": "[el|un] {a:number} (por 100|%) de propina (para|de|sobre|en) {b:number} [{c:money}]",
         "+": "(suma|sumar|súmame|sumas) {a:number} (y|con|más|a) {b:number}|[la] suma de {a:number} y {b:number}"
         "|{a:number} y {b:number} (juntos|sumados)",
         "-": "(resta|restar|quita) {b:number} (de|a) {a:number}"
         "|[la] diferencia (entre|de) {a:number} y {b:number}",
         "*": "(multiplica|multiplicar) {a:number} (por|y|con) {b:number}|[el] producto de {a:number} (y|por) {b:number}",
-        "/": "(divide|dividir) {a:number} (entre|por) {b:number}|[el] cociente (de|entre) {a:number} y {b:number}"
+        "/": "(divide|dividir|reparte|repartir) {a:number} [{c:money}] (entre|por|en) {b:number}"
+        " [personas|amigos|partes]|{a:number} [{c:money}] entre {b:number} (personas|amigos)|[el] cociente (de|entre) {a:number} y {b:number}"
         "|cuántas veces cabe {b:number} en {a:number}",
     },
     parts={
@@ -240,6 +245,8 @@ SPANISH = _SpanishPhrases(
         "temporizador alarma pon ponme poner minuto minutos hora horas segundo segundos es son este esta ese esa "
         "primero ahora queda falta tiempo al dentro ningún ninguna".split()
     ),
+    years={"próximo año": 1, "año que viene": 1, "este año": 0, "año pasado": -1},
+    money=frozenset("euros euro dolares dolar pesos peso centimos libras".split()),
     swaps={"mi": "tu", "mis": "tus", "me": "te", "mío": "tuyo", "mía": "tuya"},
     says={
         "and": "y",
@@ -306,31 +313,5 @@ SPANISH = _SpanishPhrases(
         "converted": "{amount} {is} {value}.",
         "is": "es",
         "are": "son",
-        "asked": "Has preguntado: {said}",
-        "said": "Has dicho: {said}",
-        "remembered": "Vale, lo recordaré.",
-        "remembered for now": "Vale, lo recordaré hasta que termine esta conversación.",
-        "too many facts": "Puedo recordar {count} cosas, y ya son tantas.",
-        "facts": "Me pediste que recordara: {list}",
-        "newest facts": "Me pediste que recordara {count} cosas. Las últimas son: {list}",
-        "no facts": "No me has pedido que recuerde nada.",
-        "no such fact": "No recuerdo eso.",
-        "forgotten": "Vale, lo olvido.",
-        "asked nothing": "Todavía no me has preguntado nada.",
-        "nothing said": "Todavía no he dicho nada.",
-        "thanks": "De nada.",
-        "done": "De nada. ¡Hasta luego!",
-        "goodbye": "¡Hasta luego! Cuídate.",
-        "night": "Buenas noches. ¡Que descanses!",
-        "louder": "Vale, más alto.",
-        "softer": "Vale, más bajo.",
-        "slower": "Vale, más despacio.",
-        "faster": "Vale, más rápido.",
-        "normal": "Vale, como siempre.",
-        "loudest": "No puedo hablar más alto.",
-        "softest": "No puedo hablar más bajo.",
-        "slowest": "No puedo hablar más despacio.",
-        "fastest": "No puedo hablar más rápido.",
-        "one pace": "Esta voz solo puede hablar a una velocidad.",
     },
 )  # fmt: skip

@@ -74,6 +74,10 @@ class Phrases(ABC):
     """Names of a timer, an alarm and a reminder."""
     no_label: frozenset[str]
     """Words that are never the name of a timer."""
+    years: Mapping[str, int]
+    """Words for the next year (1), this year (0) and the last year (-1)."""
+    money: frozenset[str]
+    """Names of currencies, as `words.plain` writes them."""
     swaps: Mapping[str, str]
     """Words that change when the assistant repeats them: `my` becomes `your`."""
     says: Mapping[str, str]
@@ -103,8 +107,8 @@ class Phrases(ABC):
         return text if exact else f"{self.says['about']} {text}"
 
     @abstractmethod
-    def time(self, moment: datetime) -> str:
-        """Return the time of the day in words."""
+    def time(self, moment: datetime, *, half: bool = True) -> str:
+        """Return the time of the day in words, without the half of the day if `half` is false."""
 
     def it_is(self, moment: datetime) -> str:
         """Return a sentence that tells the time, without its final mark."""
