@@ -153,9 +153,9 @@ class Terminal:
         """Get another width."""
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
-    def press(self, keys: str) -> None:
+    def press(self, keys: str | bytes) -> None:
         """Type something, all at once."""
-        os.write(self._ours, keys.encode())
+        os.write(self._ours, keys if isinstance(keys, bytes) else keys.encode())
 
     def wait_for(self, text: str, seconds: float = 120) -> None:
         """Wait until the process has shown `text`, after what was waited for before."""

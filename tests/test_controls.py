@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import anyio
 import pytest
@@ -23,7 +24,7 @@ from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.trace.record import Mark
 from voiceloop.types import Event, TokenBurst, Transcript, TurnHeard, TurnTrace
-from voiceloop.view.keyboard import keys
+from voiceloop.view.keyboard import Keyboard, keys
 from voiceloop.view.rows import Status
 
 pytestmark = pytest.mark.virtual
@@ -59,12 +60,13 @@ async def talk(
     total_s: float = 10.0,
     push_to_talk: bool = False,
     full_duplex: bool = False,
+    drawn: bool = True,
 ) -> Talked:
     """Talk as scripted, and press keys at their times."""
     talked, script = Talked(), Script(utterances, total_s)
     microphone = SwitchedMicrophone(ScriptMicrophone(script), muted=push_to_talk)
     detector = PushToTalk(CONFIG.turns) if push_to_talk else None
-    controls = Controls(None, microphone, detector)
+    controls = Controls(cast(Keyboard, object()), microphone, detector, figures=True)
     inline = InlineRunner
     llm, tts = ScriptedLlm(REPLIES), ScriptedTts()
     engines = Engines(ScriptedVad(), ScriptedAsr(script), inline(), llm, inline(), tts, inline())
@@ -73,6 +75,7 @@ async def talk(
         full_duplex=full_duplex or push_to_talk,
         detector=detector,
     )
+    controls.follow(session, talked.events.append if drawn else None)
 
     def end() -> None:
         talked.ended = True
@@ -146,6 +149,50 @@ async def test_q_quits() -> None:
     assert not (await talk(pressed=[(1.0, "w")])).ended
 
 
+# Typing
+
+
+def typed(text: str, begin: float) -> list[tuple[float, str]]:
+    return [(begin + 0.001 * place, key) for place, key in enumerate(text)]
+
+
+async def test_a_typed_line_is_a_turn_and_its_keys_do_nothing_else() -> None:
+    line = "tquit mr\x15Whe\x7fo\x7f\x7f\x7fAnd the sea\n\x1b"
+    talked = await talk(pressed=typed(line, 1.0))
+    assert [trace.heard for trace in talked.traces] == ["The sea is deep."]
+    assert not talked.ended
+    said = [event for event in talked.events if isinstance(event, Transcript)]
+    assert [(one.turn, one.text, one.final) for one in said] == [(1, "And the sea", True)]
+    assert talked.statuses[1.0].typed is None and talked.statuses[1.001].typed == ""
+    assert (await talk(pressed=typed("tq\x1bq", 1.0))).ended, "Esc closes the line"
+    assert (await talk(pressed=typed("t \nq", 1.0))).ended, "so does Enter if it is empty"
+
+
+async def test_a_line_that_is_typed_while_a_reply_sounds_is_answered_after_it() -> None:
+    talked = await talk(SKY_ASKED, pressed=typed("tAnd the sea\r", 3.0), total_s=15.0)
+    assert [trace.heard for trace in talked.traces] == [SKY, "The sea is deep."]
+
+
+async def test_keys_of_the_view_switch_figures_and_the_list_of_keys() -> None:
+    pressed = [(0.1, "x"), (0.2, "f"), (0.3, "?"), (0.4, "?"), (0.5, "f"), (0.6, "x")]
+    statuses = (await talk(pressed=pressed)).statuses
+    assert [statuses[at].figures for at in (0.2, 0.3, 0.6)] == [True, False, True]
+
+
+async def test_where_nothing_is_drawn_nothing_is_typed() -> None:
+    talked = await talk(pressed=typed("tq", 1.0), drawn=False)
+    assert talked.ended and talked.statuses[1.001].typed is None
+
+
+@pytest.mark.parametrize("pushed", [True, False])
+async def test_every_key_is_listed(pushed: bool) -> None:
+    talked = await talk(pressed=[(0.2, "?"), (0.3, "x")], push_to_talk=pushed)
+    brief, whole = talked.statuses[0.2].keys, talked.statuses[0.3].keys.split("\n")
+    assert len(brief) <= 52 and brief.endswith("q quit"), "they fit into 60 columns"
+    listed = {line.split()[0] for line in whole}
+    assert listed == {"space", "t", "r", "f", "?", "q", "esc" if pushed else "m"}
+
+
 # Push to talk
 
 
@@ -193,7 +240,7 @@ printable = st.characters(min_codepoint=32, max_codepoint=126)
 
 @given(st.text(printable, max_size=8))
 def test_keys_that_come_together_are_all_pressed(typed: str) -> None:
-    assert keys(typed.encode()) == typed
+    assert keys(typed) == typed
 
 
 arrows = st.sampled_from(["\x1b[A", "\x1b[1;5C", "\x1b[15~", "\x1bOB", "\x1b[Z", "\x1bm"])
@@ -201,14 +248,9 @@ arrows = st.sampled_from(["\x1b[A", "\x1b[1;5C", "\x1b[15~", "\x1bOB", "\x1b[Z",
 
 @given(st.lists(arrows | printable, max_size=8))
 def test_an_arrow_is_no_esc_and_hides_no_key(typed: list[str]) -> None:
-    assert keys("".join(typed).encode()) == "".join(key for key in typed if len(key) == 1)
+    assert keys("".join(typed)) == "".join(key for key in typed if len(key) == 1)
 
 
 def test_esc_is_a_key() -> None:
-    assert keys(b"\x1b") == "\x1b"
-    assert keys(b"\x1b\x1b") == "\x1b\x1b"
-
-
-@given(st.binary(max_size=64))
-def test_no_bytes_are_too_strange(data: bytes) -> None:
-    assert isinstance(keys(data), str)
+    assert keys("\x1b") == "\x1b"
+    assert keys("\x1b\x1b") == "\x1b\x1b"

@@ -56,6 +56,16 @@ def flags(modes: list[Any]) -> int:
     return modes[3] & (termios.ICANON | termios.ECHO)
 
 
+def test_a_letter_whose_bytes_come_apart_is_one_key() -> None:
+    first, second = "ü".encode()
+    with opened() as terminal:
+        terminal.press(b"x" + bytes([first]))
+        terminal.wait_for("pressed 'x'")
+        terminal.press(bytes([second]) + b"q")
+        terminal.wait_for("pressed 'ü'")
+        assert terminal.end() == 0
+
+
 def test_keys_come_at_once_and_unseen_and_arrows_are_none() -> None:
     with opened() as terminal:
         assert not flags(terminal.modes)

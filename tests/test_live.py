@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from tests.terminals import Screen
 from tests.test_view import CUT, NOON, turn, words
@@ -28,7 +30,7 @@ from voiceloop.types import (
 )
 from voiceloop.view.activity import Activity
 from voiceloop.view.live import LiveView
-from voiceloop.view.rows import METER, Status, meter, rows
+from voiceloop.view.rows import METER, STATE, Status, meter, rows
 from voiceloop.view.summary import summary
 from voiceloop.view.text import TurnText
 
@@ -85,23 +87,86 @@ def shown(events: list[Event], width: int = 80, **environment: str) -> list[str]
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_region_is_four_rows_and_small_terminals_have_no_meter_and_no_keys(width: int) -> None:
     lines = shown([TurnHeard(1, 0, over=False), *NOON[:1]], width)
-    rule, state, tentative, keys = lines
+    rule, state, more, keys = lines
     assert rule == "─" * width
-    assert "hearing you" in state and state.endswith("What")
-    assert tentative.strip() == "time is it?" and keys.endswith("01:15")
+    assert "hearing you" in state and keys.endswith("01:15")
+    assert f"{state} {more.strip()}".strip().endswith("What time is it?")
     assert ("▁" in state, "q quit" in keys) == ((width >= 60,) * 2)
-    assert state.index("What") == tentative.index("time")
+
+
+def drawn(exchange: TurnText, width: int, *, styled: bool = True) -> tuple[Text, Text]:
+    """The two rows of words, behind the state."""
+    console = Console(width=width)
+    _, first, second, _ = rows("speaking", exchange, [], STATUS, console, styled=styled)
+    begin = first.plain.index("speaking") + STATE + 1
+    return first[begin:], second[begin:]
+
+
+def told(settled: int, tentative: int) -> TurnText:
+    """Words with numbers."""
+    reply = " ".join(f"w{number}" for number in range(settled + tentative))
+    return TurnText(reply=reply, sounding=settled)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(40, 120))
+def test_words_flow_over_two_rows_and_the_tentative_ones_are_dim(
+    settled: int, tentative: int, width: int
+) -> None:
+    """The rows have the end of the settled words, and neither breaks the sentence between them."""
+    lines = drawn(told(settled, tentative), width)
+    shown = "".join(line.plain for line in lines)
+    numbers = [int(word) for word in re.findall(r"w(\d+)", shown)]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else True
+    assert ("…" in shown) == (len(numbers) < settled + tentative)
+    assert not settled or settled - 1 in numbers
+    assert not tentative or settled in numbers
+    for line in lines:
+        for found in re.finditer(r"w(\d+)", line.plain):
+            style = line.get_style_at_offset(Console(), found.start())
+            assert bool(style.dim) == (int(found[1]) >= settled)
+    if numbers and len(lines[1].plain.split()) and not lines[0].plain.startswith("…"):
+        assert numbers[0] == 0
+
+
+def test_the_keys_are_listed_above_the_last_one_and_a_typed_line_takes_their_place() -> None:
+    def last(status: Status, width: int) -> list[str]:
+        made = rows("listening", TurnText(), [], status, Console(width=width), styled=True)
+        return [row.plain for row in made[3:]]
+
+    assert last(replace(STATUS, keys="a one\nb two"), 40) == [" a one", f" b two{'01:15 ':>34}"]
+    assert last(replace(STATUS, typed=""), 40)[0].startswith(" > ▏ Enter sends, Esc")
+    assert last(replace(STATUS, typed="What is"), 40)[0].split() == [">", "What", "is▏", "01:15"]
+    assert last(replace(STATUS, typed="x" * 99 + "end"), 40)[0].strip().startswith("> …x")
+    assert "end▏" in last(replace(STATUS, typed="x" * 99 + "end"), 40)[0]
+
+
+def test_figures_are_shown_from_the_moment_on_at_which_they_are_asked_for() -> None:
+    watched = Watched(80)
+    with watched.view as view:
+        for events, figures in (NOON, False), (CUT, True):
+            view.draw(replace(STATUS, figures=figures))
+            for event in events:
+                view.show(event)
+        watched.read()
+    (line,) = (line for line in watched.screen.lines if "400 ms" in line)
+    assert watched.screen.lines.index(line) == 4
+
+
+def test_a_reply_that_sounds_is_shown_while_the_next_question_waits() -> None:
+    waiting = Transcript(2, 1, words("And then?"), final=True)
+    *_, state, _, _ = shown([*NOON[:5], waiting])
+    assert "speaking" in state and "It is" in state and "then" not in state
 
 
 def test_a_reply_is_settled_as_far_as_it_sounds() -> None:
-    *_, state, queued, _ = shown(NOON[:4])
-    assert "thinking" in state and queued.strip() == "It is noon."
-    *_, state, queued, _ = shown(NOON[:5])
-    assert "speaking" in state and state.endswith("It is") and queued.strip() == "noon."
+    assert "thinking" in shown(NOON[:4])[-3]
+    assert shown(NOON[:4], NO_COLOR="1")[-3].endswith("~It is noon.~")
+    assert "speaking" in shown(NOON[:5])[-3]
+    assert shown(NOON[:5], NO_COLOR="1")[-3].endswith("It is ~noon.~")
 
 
 def test_tentative_words_are_marked_where_there_is_no_colour() -> None:
-    assert "~time is it?~" in shown(NOON[:1], NO_COLOR="1")[2]
+    assert "What ~time is it?~" in shown(NOON[:1], NO_COLOR="1")[1]
 
 
 def test_the_meter_rises_with_the_level() -> None:
@@ -114,7 +179,8 @@ def test_the_meter_rises_with_the_level() -> None:
 
 def test_between_turns_the_state_is_that_of_the_microphone() -> None:
     for idle in ("listening", "muted", "press space to talk"):
-        text = rows("listening", TurnText(), [], replace(STATUS, idle=idle), 40, styled=False)
+        status = replace(STATUS, idle=idle)
+        text = rows("listening", TurnText(), [], status, Console(width=40), styled=False)
         assert text[1].plain.strip() == idle
 
 
@@ -182,6 +248,7 @@ def test_the_users_words_are_final_when_the_reply_begins() -> None:
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
 @given(st.integers(0, 60), st.integers(0, 200), st.integers(40, 120))
+@example(0, 26, 91)
 def test_what_was_not_heard_takes_two_lines_at_most(
     environment: dict[str, str], heard: int, unheard: int, width: int
 ) -> None:
@@ -252,7 +319,7 @@ def test_a_row_is_never_wider_than_the_terminal(
 ) -> None:
     exchange = TurnText(Transcript(1, 1, words(settled), words(tentative)))
     status = replace(STATUS, level=level)
-    made = rows("hearing you", exchange, [1.0] * 8, status, width, styled=styled)
+    made = rows("hearing you", exchange, [1.0] * 8, status, Console(width=width), styled=styled)
     assert len(made) == 4
     assert not any("\n" in row.plain for row in made)
     if width >= 40:

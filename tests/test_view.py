@@ -114,6 +114,16 @@ def test_an_interrupted_reply_says_what_was_not_heard():
     assert plain(CUT, timed=False)[1] == "loop    The sun is [not heard: high.] (interrupted)"
 
 
+def test_what_was_heard_to_its_end_is_not_called_interrupted():
+    *before, over = turn(1, "Hello.", ["Good day."], "interrupted", "Good day.")
+    assert isinstance(over, TurnTrace)
+    assert plain([*before, over], timed=False)[1] == "loop    Good day. (interrupted)"
+    complete = replace(over, marks={**over.marks, Mark.REPLY_END: 6.35})
+    assert plain([*before, complete], timed=False)[1] == "loop    Good day."
+    cut = replace(complete, heard="Good")
+    assert plain([*before, cut], timed=False)[1].endswith("[not heard: day.] (interrupted)")
+
+
 def test_a_reply_that_was_cut_by_its_limit_says_so():
     *before, over = turn(1, "Hello.", ["Good day to"], heard="Good day to")
     assert isinstance(over, TurnTrace)

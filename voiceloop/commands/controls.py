@@ -1,14 +1,15 @@
-"""Carries out the keys that are pressed in `voiceloop talk`."""
+"""Carries out the keys that are pressed in `voiceloop talk`, and the lines that are typed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from voiceloop.asr.pushtotalk import PushToTalk
 from voiceloop.audio.switched import SwitchedMicrophone
 from voiceloop.terminal import printable
+from voiceloop.types import Event, Transcript, Word
 from voiceloop.view.activity import LISTENING, MUTED
 from voiceloop.view.keyboard import Keyboard
 from voiceloop.view.rows import Status
@@ -33,11 +34,17 @@ class Controls:
         microphone: SwitchedMicrophone,
         push_to_talk: PushToTalk | None = None,
         wake: WakeMicrophone | None = None,
+        *,
+        figures: bool = False,
     ) -> None:
         self.keyboard = keyboard
         self._microphone = microphone
         self._push_to_talk = push_to_talk
         self._wake = wake
+        self._figures = figures
+        self._typed: str | None = None
+        self._all_keys = False
+        self._show: Callable[[Event], None] | None = None
 
     def status(self, elapsed_s: float) -> Status:
         """Return the status for the view: the microphone's level and state, and the keys."""
@@ -47,15 +54,32 @@ class Controls:
             idle = f'waiting for "{printable(self._wake.word.name)}"'
         if muted:
             idle = PRESS if pushed else MUTED
-        keys = ""
-        if self.keyboard and pushed:
-            keys = f"space {'talk' if muted else 'send'}   esc stop   r repeat   q quit"
-        elif self.keyboard:
-            keys = f"space stop   m {'unmute' if muted else 'mute'}   r repeat   q quit"
-        return Status(elapsed_s, self._microphone.level(), idle, keys)
+        found = self._keys() if self.keyboard else {}
+        keys = "   ".join(f"{key} {word}" for key, (word, _) in found.items() if key not in "rf")
+        if self._all_keys:
+            keys = "\n".join(f"{key:<6} {does}" for key, (_, does) in found.items())
+        level = self._microphone.level()
+        return Status(elapsed_s, level, idle, keys, self._typed, self._figures)
 
-    def follow(self, session: Session) -> None:
-        """Keep the microphone awake while a turn of `session` is open."""
+    def _keys(self) -> Mapping[str, tuple[str, str]]:
+        """Return for each key what it does: in a word, and in a sentence."""
+        muted, stop = self._microphone.muted, ("stop", "stops the reply")
+        send = "talk" if muted else "send", "begins what you say, and sends it"
+        mute = "unmute" if muted else "mute", "mutes the microphone, or unmutes it"
+        pushed = self._push_to_talk is not None
+        return {
+            **({"space": send, "esc": stop} if pushed else {"space": stop, "m": mute}),
+            "t": ("type", "opens a line to type; Esc closes it"),
+            "r": ("repeat", "says again what you heard of the last reply"),
+            "f": ("figures", "shows how long each answer takes, or hides it"),
+            "?": ("keys", "shows all keys, or hides them"),
+            "q": ("quit", "quits, as Ctrl-C does"),
+        }
+
+    def follow(self, session: Session, show: Callable[[Event], None] | None) -> None:
+        """Keep the microphone awake while a turn of `session` is open. `show` shows what is typed;
+        without it, as in a view that does not draw the status, nothing can be typed."""
+        self._show = show
         if self._wake is not None:
             self._wake.busy = lambda: not session.idle
 
@@ -68,6 +92,9 @@ class Controls:
 
     def press(self, key: str, session: Session, end: Callable[[], None]) -> None:
         """Carry out one key. Keys without a meaning do nothing."""
+        if self._typed is not None:
+            self._type(key, self._typed, session)
+            return
         match key.lower():
             case " " if self._push_to_talk is not None:
                 self._switch(self._push_to_talk, session)
@@ -77,8 +104,34 @@ class Controls:
                 self._microphone.muted = not self._microphone.muted
             case "r" if session.idle:
                 session.repeat()
+            case "t" if self._show:
+                self._typed = ""
+            case "f" if self._show:
+                self._figures = not self._figures
+            case "?" if self._show:
+                self._all_keys = not self._all_keys
             case "q":
                 end()
+            case _:
+                pass
+
+    def _type(self, key: str, typed: str, session: Session) -> None:
+        """Change the line that is typed, or send it as a turn. An empty line that is sent, and Esc,
+        close it."""
+        match key:
+            case "\r" | "\n":
+                words = tuple(Word(word, 0.0, 0.0) for word in typed.split())
+                self._typed = "" if words else None
+                if words and self._show and (turn := session.write(typed.strip())) is not None:
+                    self._show(Transcript(turn, 1, words, final=True))
+            case "\x1b":
+                self._typed = None
+            case "\x7f" | "\b":
+                self._typed = typed[:-1]
+            case "\x15":  # Ctrl-U
+                self._typed = ""
+            case _ if key.isprintable():
+                self._typed = typed + key
             case _:
                 pass
 

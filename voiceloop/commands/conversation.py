@@ -130,7 +130,7 @@ class TerminalConversation:
                 if live:
                     tasks.start_soon(self._draw, live, controls)
                 if controls:
-                    controls.follow(session)
+                    controls.follow(session, self._show if live else None)
                 if controls and keyboard:
                     tasks.start_soon(controls.obey, session, self._end)
                 if live or keyboard:

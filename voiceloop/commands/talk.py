@@ -15,7 +15,7 @@ from voiceloop.conversations.names import checked
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 from voiceloop.outputs import keep
-from voiceloop.status import engine_names, examples
+from voiceloop.status import examples
 
 
 class TalkCommand(Choosing, frozen=True, kw_only=True):
@@ -36,6 +36,8 @@ class TalkCommand(Choosing, frozen=True, kw_only=True):
     """Keep the conversation, and go on with it later; docs/conversations.md tells more."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
+    figures: bool = False
+    """Show how long each answer took, and where the time went."""
     json: bool = False
     """Print one JSON object on one line for each turn."""
     record: Annotated[Path | None, written("DIR")] = None
@@ -76,18 +78,20 @@ def talk(command: TalkCommand) -> int:
         opened(name) as going_on,
         Soundcard(command.input, command.output) as card,
         conversation(
-            command.settings, trace=command.trace, as_json=command.json, timed=True
+            command.settings,
+            trace=command.trace,
+            as_json=command.json,
+            timed=command.json or command.figures,
         ) as terminal,
     ):
-        terminal.note(f"running {engine_names(command.settings)}")
         for note in (*notice.all(), *notes(command.settings)):
             terminal.note(note)
-        terminal.note(f"ask for example: {' '.join(examples(command.settings)[:2])}")
         if command.record is not None:
             terminal.note(f"recording what is said and decided in {command.record}")
         card.note = terminal.note
         card.start()
-        terminal.note(f"listening to '{card.name}', Ctrl-C ends")
+        example = examples(command.settings)[0]
+        terminal.note(f"listening to '{card.name}', Ctrl-C ends. Ask for example: {example}")
         heard = microphone_beside(card, terminal.note, headphones=command.headphones)
         heard = switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
         waking = None
@@ -102,7 +106,7 @@ def talk(command: TalkCommand) -> int:
                 *(heard, card.speaker),
                 full_duplex=True,
                 lasts=True,
-                controls=Controls(keyboard, switched, detector, waking),
+                controls=Controls(keyboard, switched, detector, waking, figures=command.figures),
                 record=command.record,
                 beside=card.keep,
                 detector=detector,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Self
@@ -24,10 +25,10 @@ _SEQUENCE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]?|O[@-~]?|[^\x1b])")
 characters that follow it at once."""
 
 
-def keys(data: bytes) -> str:
-    """Return the keys, one character each, in the bytes that a terminal has sent at once. Arrow
+def keys(text: str) -> str:
+    """Return the keys, one character each, in the text that a terminal has sent at once. Arrow
     keys and other special keys are left out."""
-    return _SEQUENCE.sub("", data.decode(errors="ignore"))
+    return _SEQUENCE.sub("", text)
 
 
 class Keyboard:
@@ -57,6 +58,7 @@ class Keyboard:
 
     async def pressed(self) -> AsyncGenerator[str]:
         """Yield each key that is pressed, until the terminal has gone."""
+        decoder = getincrementaldecoder("utf-8")(errors="ignore")
         while True:
             await anyio.wait_readable(self._descriptor)
             try:
@@ -65,7 +67,7 @@ class Keyboard:
                 return
             if not data:
                 return
-            for key in keys(data):
+            for key in keys(decoder.decode(data)):
                 yield key
 
 

@@ -9,7 +9,7 @@ from typing import Self
 from rich.console import Console
 
 from voiceloop.types import Event
-from voiceloop.view.activity import Activity
+from voiceloop.view.activity import SPEAKING, Activity
 from voiceloop.view.region import Region
 from voiceloop.view.rows import LEVELS, Status, entry, rows
 from voiceloop.view.text import TurnText
@@ -54,11 +54,14 @@ class LiveView:
         if self._paused:
             return
         self._levels.append(status.level or 0.0)
+        if status.figures is not None:
+            self._writer.timed = status.figures
         exchanges = self._writer.exchanges.live.values()
         told = [exchange for exchange in exchanges if exchange.said or exchange.reply]
-        newest = told[-1] if told else TurnText()
-        state, width = self._activity.state, self._console.width
-        self._region.show(rows(state, newest, self._levels, status, width, styled=self._styled))
+        state, console = self._activity.state, self._console
+        spoken = [exchange for exchange in told if exchange.reply] if state == SPEAKING else []
+        newest = next(reversed(spoken or told), TurnText())
+        self._region.show(rows(state, newest, self._levels, status, console, styled=self._styled))
 
     def pause(self) -> None:
         """Erase the region. `draw` does nothing until `resume` is called."""

@@ -42,7 +42,11 @@ class Status:
     idle: str = LISTENING
     """The state between turns: `listening`, `muted`, or what to do to be heard."""
     keys: str = ""
-    """The keys and what they do."""
+    """The keys and what they do. Narrow terminals show them only if they have several lines."""
+    typed: str | None = None
+    """The line that the user is typing; it takes the place of the keys. None if there is none."""
+    figures: bool | None = None
+    """Whether entries for latencies are made from now on; None leaves it as it was."""
 
 
 def meter(levels: Sequence[float]) -> str:
@@ -56,32 +60,29 @@ def rows(
     exchange: TurnText,
     levels: Sequence[float],
     status: Status,
-    width: int,
+    console: Console,
     *,
     styled: bool,
 ) -> list[Text]:
-    """Return the four rows of the live region: a rule, the state with the settled words, the
-    tentative words, the keys with the time.
+    """Return the rows of the live region, laid out for the width of `console`: a rule, the state
+    and two rows of words, the keys with the time.
 
-    The words are those of `exchange`: of the user, or of the reply once there is one. Words of a
-    reply are settled when they sound. Without `styled`, tentative words are between tildes.
+    The words are those of `exchange`: of the user, or of the reply once there is one. Tentative
+    words follow the settled ones. Words of a reply are settled when they sound. Without `styled`,
+    tentative words are between tildes.
     """
+    width = console.width
     wide = width >= FULL
     bars = f" {meter(levels):>{LEVELS}} " if wide and status.level is not None else ""
     shown = status.idle if state == LISTENING else state
-    begin = Text(f"{bars} ").append(f"{shown:<{STATE}}  ", _STATE_STYLES.get(shown, "cyan"))
-    room = width - begin.cell_len
-    settled, tentative = _words(exchange)
-    mark = "" if styled else "~"
-    unsure = Text()
-    if tentative:
-        kept = _head(tentative, room - 2 * len(mark))
-        unsure = Text(" " * begin.cell_len).append(f"{mark}{kept}{mark}", "dim")
+    begin = Text(f"{bars} ").append(f"{shown:<{STATE}} ", _STATE_STYLES.get(shown, "cyan"))
+    margin = " " * begin.cell_len
+    before, first, second = _flow(exchange, max(width - begin.cell_len - 2, 1), console, styled)
     return [
         Text("─" * width, "dim"),
-        begin.append(_tail(settled, room)),
-        unsure,
-        _last_row(status, width, keys=wide),
+        begin.append(before).append_text(first),
+        Text(f"{margin} ").append_text(second),
+        *_last_rows(status, width, wide=wide),
     ]
 
 
@@ -118,12 +119,35 @@ def _words(exchange: TurnText) -> tuple[str, str]:
     return exchange.transcript.committed_text, tentative
 
 
-def _last_row(status: Status, width: int, *, keys: bool) -> Text:
-    """Return the keys, and the time at the right margin."""
+def _flow(exchange: TurnText, room: int, console: Console, styled: bool) -> tuple[str, Text, Text]:
+    """Return two lines of the words of a turn, where the tentative ones begin. A sign before them
+    and one behind them tell that there are more."""
+    settled, tentative = map(printable, _words(exchange))
+    mark = "~" if tentative and not styled else ""
+    unsure = Text(f"{mark}{tentative}{mark}", "dim")
+    lines = _joined(Text(settled), unsure).wrap(console, room)
+    begun = max(len(Text(settled).wrap(console, room)) - 1, 0)
+    at = max(min(begun, len(lines) - 2), 0)
+    first, second, *more = [*lines[at:], Text(), Text()]
+    for line in (first, second):
+        line.rstrip()
+    if len(more) > 2:
+        second.append("…", "dim")
+    return "…" if at else " ", first, second
+
+
+def _last_rows(status: Status, width: int, *, wide: bool) -> list[Text]:
+    """Return the keys, or the line that is typed, with the time at the right margin."""
     minutes, seconds = divmod(int(status.elapsed_s), 60)
     time = f"{minutes:02}:{seconds:02} "
-    row = Text(f" {_head(status.keys, width - len(time) - 2)}" if keys else "", "dim")
-    return row.append(time.rjust(width - row.cell_len))
+    room = width - len(time) - 2
+    *above, last = status.keys.split("\n")
+    row = Text(f" {_head(last, room)}" if wide or above else "", "dim")
+    if status.typed is not None:
+        hint = Text("" if status.typed else _head(" Enter sends, Esc leaves", room - 3), "dim")
+        row = Text(f" > {_tail(status.typed, room - 3)}▏").append_text(hint)
+    lines = [Text(f" {_head(line, width - 2)}", "dim") for line in above]
+    return [*lines, row.append(time.rjust(width - row.cell_len))]
 
 
 def _head(text: str, cells: int) -> str:
@@ -152,13 +176,13 @@ def _with_unheard(heard: Text, words: str, console: Console, room: int, *, style
     """Return the words `heard` and then the unheard `words`, wrapped at `room` cells. Words are
     left out if the unheard ones need more than `UNHEARD_LINES` lines."""
     before, after = ("", "") if styled else ("[not heard: ", "]")
-    unheard = Text(f"{before}{printable(words)}", "dim strike" if styled else "dim")
+    unheard = Text(f"{before}{printable(words)}{after}", "dim strike" if styled else "dim")
     lines = _joined(heard, unheard).wrap(console, room)
     most = max(len(heard.wrap(console, room)), 1) + UNHEARD_LINES - 1
     if len(lines) > most:
         lines[most - 1].truncate(room - 1 - len(after))
-        lines[most - 1].append("…", unheard.style)
-    return Text("\n").join(lines[:most]).append(after, "dim")
+        lines[most - 1].append(f"…{after}", unheard.style)
+    return Text("\n").join(lines[:most])
 
 
 def _joined(*pieces: Text) -> Text:

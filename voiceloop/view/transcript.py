@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from voiceloop.trace.record import latency_entry
+from voiceloop.trace.record import Mark, latency_entry
 from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
 from voiceloop.view.text import Exchanges, TurnText, call_text, split_after
 
@@ -32,9 +32,9 @@ class TranscriptWriter:
     """
 
     def __init__(self, *, timed: bool = True) -> None:
-        """With `timed` False, the entries have no latencies."""
         self.exchanges = Exchanges()
-        self._timed = timed
+        self.timed = timed
+        """Whether latencies become entries."""
         self._introduced = 0
         """Number of the newest turn with an entry of the user's words."""
 
@@ -66,13 +66,15 @@ class TranscriptWriter:
         entries = self._introduction(trace.turn, exchange)
         if exchange.reply.strip() or trace.outcome == "silent":
             heard, unheard = split_after(exchange.reply, _words_heard(trace, exchange))
-            entries.append(Entry("loop", heard, unheard, _ending(trace)))
-        if self._timed and (latency := latency_entry(trace)):
+            entries.append(Entry("loop", heard, unheard, _ending(trace, unheard)))
+        if self.timed and (latency := latency_entry(trace)):
             entries.append(Entry(*latency, brief=True))
         return entries
 
 
-def _ending(trace: TurnTrace) -> str:
+def _ending(trace: TurnTrace, unheard: str) -> str:
+    if trace.outcome == "interrupted" and not unheard and Mark.REPLY_END in trace.marks:
+        return ""  # the reply was complete, and all of it was heard
     if trace.outcome != "done":
         return trace.outcome
     return "cut at its most tokens" if trace.counters.get("too_long") else ""
