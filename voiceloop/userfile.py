@@ -18,8 +18,9 @@ from voiceloop.errors import ConfigError
 from voiceloop.outputs import part_beside
 
 
-def keep(values: Mapping[str, str], file: Path) -> None:
-    """Set `values`, texts by dotted key (`llm.target`), in `file`: all of them or none.
+def keep(values: Mapping[str, str | None], file: Path) -> None:
+    """Set `values`, texts by dotted key (`llm.target`), in `file`: all of them or none. None
+    removes the key.
 
     The old value of a key is noted in a comment, if it has one line. Raises ConfigError if `file`
     is no valid TOML or cannot be written. Also raises it if the file is written in a way in which
@@ -32,7 +33,10 @@ def keep(values: Mapping[str, str], file: Path) -> None:
         changed = _changed(text, values)
         for key, value in values.items():
             section, _, name = key.rpartition(".")
-            (expected.setdefault(section, {}) if section else expected)[name] = value
+            if value is None:
+                (expected.get(section, {}) if section else expected).pop(name, None)
+            else:
+                (expected.setdefault(section, {}) if section else expected)[name] = value
         whole = tomllib.loads(changed) == expected
     except (TOMLKitError, tomllib.TOMLDecodeError, TypeError, AttributeError):
         whole = False
@@ -43,15 +47,20 @@ def keep(values: Mapping[str, str], file: Path) -> None:
         _write(changed, target, file)
 
 
-def _changed(text: str, values: Mapping[str, str]) -> str:
+def _changed(text: str, values: Mapping[str, str | None]) -> str:
     document = tomlkit.parse(text)
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         if section and section not in document:
+            if value is None:
+                continue
             document[section] = tomlkit.table()
         table: Any = document[section] if section else document
         before = table.get(name)
         if before == value:
+            continue
+        if value is None:
+            table.remove(name)
             continue
         own = before.trivia.comment.lstrip("# ") if isinstance(before, Item) else ""
         with _above_what_ends(table):
