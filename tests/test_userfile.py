@@ -63,6 +63,17 @@ voice = 'x'
     assert file.stat().st_mtime_ns == before
 
 
+def test_what_is_kept_is_removed_again_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(OWN)
+    keep(CHOICE, file)
+    keep(dict.fromkeys(CHOICE), file)
+    removed = 'target = "qwen2.5-1.5b-instruct"  # the better one\n'
+    assert file.read_text() == OWN.replace(removed, "")
+    keep({"asr.model": None}, file)
+    assert file.read_text() == OWN.replace(removed, "")
+
+
 def test_a_file_and_its_folder_are_made_where_there_are_none(tmp_path: Path) -> None:
     file = tmp_path / "a" / "b" / "config.toml"
     keep(CHOICE, file)

@@ -283,6 +283,11 @@ class Session:
         """Return whether no turn is open."""
         return not self._state.turns
 
+    @property
+    def expected(self) -> bool:
+        """Return whether a turn is open that will be answered if words are found in it."""
+        return any(turn.asks and turn.request.made for turn in self._state.turns)
+
     def rewrite(self, rewritten: Callable[[], None]) -> None:
         """Call `rewritten`, which edits the conversation, before the model reads anything more."""
         self._send(self._history.replace(rewritten))

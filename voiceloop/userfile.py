@@ -21,7 +21,8 @@ from voiceloop.outputs import part_beside
 def keep(
     values: Mapping[str, object], file: Path, complete: Callable[[str], str] = lambda text: text
 ) -> None:
-    """Set `values`, by dotted key (`llm.target`), in `file`: all of them or none.
+    """Set `values`, by dotted key (`llm.target`), in `file`: all of them or none. None removes the
+    key.
 
     `complete` may add comments to the text of the file. The old value of a key is noted in a
     comment, if it has one line. Raises ConfigError if `file` is no valid TOML or cannot be written.
@@ -33,7 +34,9 @@ def keep(
     text = target.read_bytes().decode("utf-8") if target.exists() else ""
     try:
         changed = complete(_changed(text, values))
-        whole = dict(leaves(tomllib.loads(changed))) == {**expected, **values}
+        wanted = {**expected, **values}
+        wanted = {key: value for key, value in wanted.items() if value is not None}
+        whole = dict(leaves(tomllib.loads(changed))) == wanted
     except (TOMLKitError, tomllib.TOMLDecodeError, TypeError, AttributeError):
         whole = False
     if not whole:
@@ -45,7 +48,10 @@ def keep(
 
 def _changed(text: str, values: Mapping[str, object]) -> str:
     document = tomlkit.parse(text)
+    known = dict(leaves(document.unwrap()))
     for key, value in values.items():
+        if known.get(key) == value:  # None for a key that is not there
+            continue
         *sections, name = key.split(".", 2)
         table: Any = document
         for section in sections:
@@ -53,7 +59,8 @@ def _changed(text: str, values: Mapping[str, object]) -> str:
                 table[section] = tomlkit.table()
             table = table[section]
         before = table.get(name)
-        if before == value:
+        if value is None:
+            table.remove(name)
             continue
         own = before.trivia.comment.lstrip("# ") if isinstance(before, Item) else ""
         with _above_what_ends(table):

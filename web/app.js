@@ -4,40 +4,40 @@
 import { Connection } from './connection.js';
 import { showControls } from './controls.js';
 import { Conversation } from './conversation.js';
+import { Answering } from './core/answering.js';
 import { turnOf } from './core/latency.js';
 import { ADVICE } from './core/microphone-state.js';
-import { aboutConnection } from './core/notices.js';
+import { BREAK, aboutConnection, aboutError } from './core/notices.js';
 import { phaseOf } from './core/phase.js';
 import * as wire from './core/wire.js';
 import { KeptChoice } from './kept.js';
 import { listenToKeys } from './keys.js';
+import { ConversationMenu } from './menu.js';
 import { Microphone } from './microphone.js';
 import { NoticeBar } from './notice.js';
 import { Offer } from './offer.js';
 import { element } from './page.js';
 import { Player } from './player.js';
+import { PushToTalk } from './push-to-talk.js';
 import { SettingsDialog } from './settings.js';
 import { Tab } from './tab.js';
 import { VoiceLine } from './voice-line.js';
+import { keepAwake } from './wake-lock.js';
 import { LatencyPanel } from './waterfall.js';
 import { Welcome } from './welcome.js';
 
 /** @typedef {import('./core/wire.js').WireEvent} WireEvent */
 
-/** Shorter than this, in frames of 20 ms, a press of the push-to-talk button was a slip. */
-const SLIP = 8;
 /** Nobody says anything, nor is about to.
  * @type {import('./core/phase.js').Phase[]} */
 const QUIET = ['idle', 'muted', 'ready', 'listening'];
 /** A response that was cancelled is over soon; after this, nobody waits for that any more. */
 const CANCELLED_MS = 2000;
 
-const TOLD_AGAIN =
-  'The server did not know this conversation, so this page has told it what was said.';
-
 class App {
   tab = new Tab();
   conversation = new Conversation();
+  answering = new Answering();
   line = new VoiceLine(element('voice-line', HTMLCanvasElement));
   panel = new LatencyPanel();
   notice = new NoticeBar();
@@ -54,14 +54,24 @@ class App {
     applied: (now, before) => this.settingsChanged(now, before),
     ownVoice: () => wire.ownSettings(this.connection.created).voice,
   });
+  menu = new ConversationMenu(
+    () => this.conversation.text,
+    () => this.keepAs(''),
+  );
   kept = new KeptChoice((name) => this.keepAs(name));
   connection = new Connection(wire.socketUrl(location), {
     changed: () => this.refresh(),
     began: (start) => this.sessionBegan(start),
     token: (token) => (this.tab.token = token),
     event: (event) => this.received(event),
-    audio: (frame) => this.cancelled || this.player.push(frame),
+    audio: (frame) => this.answering.cancelled || this.player.push(frame),
     garbage: () => this.note('The server sent something that this page does not understand.'),
+  });
+  holding = new PushToTalk({
+    send: (event) => this.connection.send(event),
+    interrupt: () => void this.escape(),
+    ask: () => void this.responseOver().then(() => this.request()),
+    changed: () => this.refresh(),
   });
   microphone = new Microphone({
     changed: () => this.refresh(),
@@ -75,18 +85,8 @@ class App {
     mute: () => this.note('The browser refuses to play sound; reload the page to try again.'),
   });
 
-  /** The server hears the user speak. */
-  hearing = false;
-  /** The response that is under way. */
-  response = '';
-  /** It has been cancelled: what still comes of it is not to sound. */
-  cancelled = false;
   /** Once nothing is said, the session is to be taken up anew. */
   reconnects = false;
-  /** Who waits for its end. */
-  waiting = /** @type {(() => void)[]} */ ([]);
-  /** Frames sent since the push-to-talk button went down; null while it is up. */
-  held = /** @type {number | null} */ (null);
   /** How far the latest reply has been heard. */
   lastPlayed = /** @type {WireEvent | null} */ (null);
   /** The network is too slow for the microphone. */
@@ -99,7 +99,7 @@ class App {
   run() {
     listenToKeys(element('hold', HTMLButtonElement), () => this.pushToTalk, {
       press: () => this.press(),
-      release: () => this.release(),
+      release: () => this.holding.release(),
       escape: () => this.escape(),
     });
     this.onClick('start', () => this.start());
@@ -111,7 +111,7 @@ class App {
     });
     element('typing', HTMLFormElement).addEventListener('submit', (event) => {
       event.preventDefault();
-      void this.type();
+      this.type();
     });
     void this.goOn();
   }
@@ -135,7 +135,8 @@ class App {
 
   start() {
     this.player.unlock();
-    void this.microphone.start(this.settings.current.processing);
+    const { processing, microphone } = this.settings.current;
+    void this.microphone.start(processing, microphone);
   }
 
   press() {
@@ -144,67 +145,68 @@ class App {
       this.start();
       return;
     }
-    void this.escape();
-    this.connection.send({ type: 'input_audio_buffer.clear' });
-    this.held = 0;
-    this.refresh();
-  }
-
-  release() {
-    if (this.held === null) return;
-    if (this.held >= SLIP) {
-      this.connection.send({ type: 'input_audio_buffer.commit' });
-      void this.responseOver().then(() => this.connection.send({ type: 'response.create' }));
-    } else {
-      this.connection.send({ type: 'input_audio_buffer.clear' });
-    }
-    this.held = null;
-    this.refresh();
+    this.holding.press();
   }
 
   /** Stop the reply, whether it sounds already or is still being thought of. */
   async escape() {
-    if (this.response && !this.cancelled) {
-      this.cancelled = true;
-      this.connection.send({ type: 'response.cancel' });
-    }
+    if (this.answering.cancel()) this.connection.send({ type: 'response.cancel' });
     const cut = await this.interrupt();
     // Until the response is over, its message cannot be truncated, nor another response begun.
     await this.responseOver();
     if (cut) this.connection.send(wire.truncate(cut.itemId, cut.samples));
   }
 
-  /** @returns {Promise<void>} */
+  /** @returns {Promise<unknown>} */
   responseOver() {
-    if (!this.response) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.waiting.push(resolve);
-      window.setTimeout(resolve, CANCELLED_MS);
-    });
+    const late = new Promise((resolve) => window.setTimeout(resolve, CANCELLED_MS));
+    return Promise.race([this.answering.over(), late]);
   }
 
-  async type() {
+  /** Ask for a response. */
+  request() {
+    this.answering.requested();
+    this.connection.send({ type: 'response.create' });
+    this.refresh();
+  }
+
+  type() {
     const input = element('message', HTMLInputElement);
     const text = input.value.trim();
-    if (text && (await this.ask(text))) input.value = '';
+    if (!text) return;
+    if (!this.connection.ready) {
+      this.note('Not sent: there is no connection to the server.');
+      return;
+    }
+    input.value = '';
+    void this.ask(text);
   }
 
   /**
+   * Ask in writing. A reply that sounds gives way; one that is still to be heard comes first.
+   *
    * @param {string} text
-   * @returns {Promise<boolean>} whether it could be sent
    */
   async ask(text) {
-    if (!this.connection.ready) {
-      this.note('Not sent: there is no connection to the server.');
-      return false;
-    }
     this.player.unlock();
-    await this.escape();
     const id = `item_${crypto.getRandomValues(new Uint32Array(2)).join('')}`;
+    const sounds = this.player.status.itemId === this.lastPlayed?.item_id;
+    this.conversation.typed(id, text, !sounds);
+    if (sounds) await this.escape();
+    else while (this.answering.underWay) await this.answering.over();
+    // Meanwhile another conversation may have begun.
+    if (!this.conversation.has(id)) return;
+    this.send(id, text);
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} text
+   */
+  send(id, text) {
     this.conversation.typed(id, text);
     this.connection.send(wire.userMessage(id, text));
-    this.connection.send({ type: 'response.create' });
-    return true;
+    this.request();
   }
 
   /**
@@ -217,7 +219,8 @@ class App {
       this.connection.open(now.key, null, this.tab.conversation);
     } else this.updateSession();
     const on = this.microphone.state === 'live' || this.microphone.state === 'silent';
-    if (on && now.processing !== before.processing) this.start();
+    const other = now.processing !== before.processing || now.microphone !== before.microphone;
+    if (on && other) this.start();
     this.refresh();
   }
 
@@ -238,35 +241,56 @@ class App {
    * @param {number} rms
    */
   microphoneFrame(pcm, rms) {
-    if (this.pushToTalk && this.held === null) return;
+    if (this.pushToTalk && !this.holding.held) return;
     this.line.user(rms);
     const slow = !this.connection.sendAudio(pcm);
     if (slow && !this.slow) this.note('The network is too slow: some of your words are lost.');
     this.slow = slow;
-    if (this.held !== null) this.held += 1;
+    this.holding.sent();
   }
 
   // What the server says --------------------------------------------------------------------------
 
   /** @param {import('./core/handshake.js').Start} start */
   sessionBegan(start) {
-    this.hearing = false;
-    this.endResponse();
+    const { underWay, hearing } = this.answering;
+    this.answering.reset();
     this.conversation.breakOff();
-    this.tab.conversation = this.connection.conversation;
-    this.kept.goesOn(this.connection.conversation);
+    const [before, name] = [this.tab.conversation, this.connection.conversation];
+    this.tab.conversation = name;
+    this.kept.goesOn(name);
     this.updateSession();
     if (start === 'opened') this.conversation.clear();
-    else if (start !== 'resumed') this.tellAgain();
+    const question = underWay && !hearing ? this.conversation.question : undefined;
+    if (start !== 'resumed') this.tellAgain(question);
     // What was heard while nobody could be told.
     else if (this.lastPlayed) this.connection.send(this.lastPlayed);
+    const lost = underWay && start !== 'new' && name === before;
+    if (question) this.askAgain(question, start === 'resumed');
+    else if (lost && (hearing || start === 'opened')) this.note(BREAK.unheard);
   }
 
-  /** The model is to know what the page shows, whatever has become of the session before. */
-  tellAgain() {
-    const told = this.conversation.retold();
+  /**
+   * The model is to know what the page shows, whatever has become of the session before.
+   *
+   * @param {import('./core/transcript.js').Entry} [but] what it is asked anew
+   */
+  tellAgain(but) {
+    const told = this.conversation.retold(but);
     for (const event of told) this.connection.send(event);
-    if (told.length) this.note(TOLD_AGAIN);
+    if (told.length) this.note(BREAK.toldAgain);
+  }
+
+  /**
+   * Ask what the server had not answered when it or the connection broke.
+   *
+   * @param {import('./core/transcript.js').Entry} question
+   * @param {boolean} known whether the server has it
+   */
+  askAgain({ id, text }, known) {
+    this.note(BREAK.askedAgain);
+    if (known) this.request();
+    else this.send(id, text);
   }
 
   updateSession() {
@@ -278,24 +302,17 @@ class App {
   received(event) {
     this.conversation.apply(event);
     this.offer.received(event);
+    const { underWay } = this.answering;
+    this.answering.received(event);
     switch (event.type) {
       case 'session.created':
       case 'session.updated':
-        this.settings.offerVoices(wire.voicesOf(event));
+        this.settings.offer(wire.voicesOf(event), wire.textsOf(event, 'languages'));
         this.kept.offered(event);
         this.welcome.show(event);
         break;
       case 'input_audio_buffer.speech_started':
-        this.hearing = true;
         void this.interrupt();
-        break;
-      case 'input_audio_buffer.speech_stopped':
-      case 'input_audio_buffer.committed':
-        this.hearing = false;
-        break;
-      case 'response.created':
-        this.response = String(event.response?.id ?? 'unnamed');
-        this.cancelled = false;
         break;
       case 'response.output_audio.done':
         this.player.finish(String(event.item_id));
@@ -313,26 +330,37 @@ class App {
         this.panel.add(turnOf(event));
         break;
       case 'error':
-        this.note(wire.errorSentence(event));
-        // A voice that there is not, perhaps of another server, is to spoil nothing else.
-        if (event.error?.param === wire.VOICE && this.settings.forgetVoice()) this.updateSession();
+        this.refused(event.error, underWay);
         break;
     }
     this.refresh();
   }
 
-  /** @param {any} response */
-  responseDone(response) {
-    this.endResponse();
-    for (const item of response.output ?? []) this.player.finish(String(item?.id));
-    const error = response.status_details?.error;
-    if (response.status === 'failed') this.note(wire.errorSentence({ type: 'error', error }));
+  /**
+   * @param {any} error
+   * @param {boolean} underWay whether something was being answered
+   */
+  refused(error, underWay) {
+    this.noteError(error);
+    // Another response had begun before this one was requested: it is requested after that.
+    if (error?.code === wire.BUSY && underWay) {
+      void this.answering.over().then(() => this.request());
+    }
+    // What there is not, perhaps of another server, is to spoil nothing else.
+    if (this.settings.forget(error?.param)) this.updateSession();
   }
 
-  endResponse() {
-    this.response = '';
-    this.cancelled = false;
-    for (const go of this.waiting.splice(0)) go();
+  /** @param {any} response */
+  responseDone(response) {
+    for (const item of response.output ?? []) this.player.finish(String(item?.id));
+    const { error } = response.status_details ?? {};
+    if (response.status === 'failed' || error) this.noteError(error);
+  }
+
+  /** @param {any} error */
+  noteError(error) {
+    const said = aboutError(error, this.offer.server);
+    if (said) this.note(said);
   }
 
   /** @param {WireEvent} event */
@@ -373,12 +401,14 @@ class App {
       microphone: state,
       muted,
       pushToTalk,
-      held: this.held !== null,
-      hearing: this.hearing,
-      thinking: this.response !== '' && !this.cancelled,
+      held: this.holding.held,
+      hearing: this.answering.hearing,
+      thinking: this.answering.thinking,
       sounding,
       paused,
     });
+    this.line.show(phase);
+    keepAwake(state === 'live' || state === 'silent');
     showControls({ phase, microphone: state, muted, pushToTalk, sounding: sounding || paused });
     this.conversation.setSpeaking(paused ? '' : (itemId ?? ''));
     this.panel.setUnderruns(underruns);

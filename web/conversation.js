@@ -1,6 +1,7 @@
 // @ts-check
 /** The conversation as this page has it: what was said, and how that is shown and kept. */
 
+import { asText } from './core/astext.js';
 import { retold } from './core/retelling.js';
 import { Transcript } from './core/transcript.js';
 import { element } from './page.js';
@@ -17,6 +18,7 @@ export class Conversation {
     element('transcript', HTMLElement),
     element('conversation', HTMLElement),
     element('announcer', HTMLElement),
+    element('latest', HTMLButtonElement),
   );
 
   /** @param {import('./tab.js').Tab} tab which keeps it when the page is left */
@@ -59,9 +61,28 @@ export class Conversation {
   /**
    * @param {string} id
    * @param {string} text what the user typed
+   * @param {boolean} [waits] whether it is asked later
    */
-  typed(id, text) {
-    this.#show(this.#transcript.typed(id, text));
+  typed(id, text, waits = false) {
+    this.#show(this.#transcript.typed(id, text, waits));
+  }
+
+  /**
+   * @param {string} id
+   * @returns {boolean} whether it is still there
+   */
+  has(id) {
+    return this.#transcript.get(id) !== undefined;
+  }
+
+  /** The question of which no answer has been heard, if there is one. */
+  get question() {
+    return this.#transcript.question();
+  }
+
+  /** All that was said, as text. */
+  get text() {
+    return asText(this.#transcript.entries);
   }
 
   /** @param {WireEvent} played how much of a reply has sounded */
@@ -82,9 +103,12 @@ export class Conversation {
     for (const entry of this.#transcript.breakOff()) this.#show(entry);
   }
 
-  /** @returns {WireEvent[]} what tells it to a server that does not know it */
-  retold() {
-    return retold(this.#transcript.entries);
+  /**
+   * @param {Entry} [but] what is not to be told
+   * @returns {WireEvent[]} what tells it to a server that does not know it
+   */
+  retold(but) {
+    return retold(this.#transcript.entries.filter((entry) => entry !== but && !entry.waits));
   }
 
   /** @param {string} id of the reply that sounds, or nothing */

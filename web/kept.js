@@ -5,7 +5,7 @@
  */
 
 import { conversationsOf } from './core/wire.js';
-import { element, made } from './page.js';
+import { element, option } from './page.js';
 
 /** @typedef {import('./core/wire.js').WireEvent} WireEvent */
 
@@ -86,14 +86,4 @@ export class KeptChoice {
     const { value } = this.#choice;
     return value === NEW ? this.#name.value.trim() : value.slice(NAMED.length);
   }
-}
-
-/**
- * @param {string} value
- * @param {string} label
- */
-function option(value, label) {
-  const node = made('option', '', label);
-  node.value = value;
-  return node;
 }

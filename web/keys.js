@@ -38,7 +38,7 @@ export function listenToKeys(button, holding, { press, release, escape }) {
   });
   button.addEventListener('contextmenu', (event) => event.preventDefault());
   document.addEventListener('keydown', (event) => {
-    if (document.querySelector('dialog[open]')) return;
+    if (document.querySelector('dialog[open], [popover]:popover-open')) return;
     if (event.key === 'Escape') escape();
     if (event.key !== ' ' || !holding() || takesSpace(event.target, button)) return;
     event.preventDefault();

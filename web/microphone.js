@@ -43,8 +43,9 @@ export class Microphone {
    * Ask for the microphone and start it; how that went is in the state.
    *
    * @param {boolean} processing whether the browser removes echo and noise
+   * @param {string} device id of the wanted one; where it is not there, or empty, the system chooses
    */
-  async start(processing) {
+  async start(processing, device) {
     this.#release();
     const attempt = ++this.#attempt;
     const blocked = obstacle({
@@ -56,6 +57,7 @@ export class Microphone {
     try {
       const stream = await navigator.mediaDevices.getUserMedia({
         audio: {
+          ...(device && { deviceId: device }),
           channelCount: 1,
           echoCancellation: processing,
           noiseSuppression: processing,
@@ -138,6 +140,18 @@ export class Microphone {
     this.state = state;
     this.#listener.changed(state);
   }
+}
+
+/**
+ * The microphones of this machine. Before a page may use one, a browser tells it of none.
+ *
+ * @returns {Promise<{id: string, label: string}[]>}
+ */
+export async function devicesOf() {
+  const devices = (await navigator.mediaDevices?.enumerateDevices()) ?? [];
+  return devices
+    .filter(({ kind, deviceId, label }) => kind === 'audioinput' && label && deviceId !== 'default')
+    .map(({ deviceId, label }) => ({ id: deviceId, label }));
 }
 
 /** @returns {Promise<string>} such as `denied`; nothing where the browser does not tell */

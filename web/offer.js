@@ -1,15 +1,24 @@
 // @ts-check
 /**
- * The offer of the server to a visitor on its own machine: a language-model server that runs there
- * too may write the replies. One notice, and one click takes it.
+ * Who writes the replies: a language-model server that runs on the same machine as voiceloop may.
+ * Once it is found, a notice offers it to a visitor on that machine; the settings change it at any
+ * time.
  */
 
-import { element, made } from './page.js';
+import { element, made, option } from './page.js';
 
 /** @typedef {import('./core/wire.js').WireEvent} WireEvent */
-/** @typedef {{id: string, name: string, models: string[]}} Found a language-model server */
+/**
+ * @typedef {object} Found a language-model server
+ * @property {string} id
+ * @property {string} name
+ * @property {string[]} models
+ * @property {boolean} used the first of its models writes the replies
+ */
 
 const STORE = 'voiceloop.declined';
+/** What the server calls its own language model. */
+const OWN = 'none';
 
 /**
  * The servers that are offered, the first choice first.
@@ -30,12 +39,16 @@ export function serversOf(event) {
 
 export class Offer {
   #on;
-  /** @type {Found | undefined} */
+  /** @type {Found[]} */
+  #servers = [];
+  /** The one that the notice offers. @type {Found | undefined} */
   #found;
   #bar = made('div', 'notice');
   #sentence = made('strong');
+  #model = made('select');
   #take = made('button', '', 'Use it');
   #decline = made('button', 'quiet', 'Not now');
+  #choice = element('writer', HTMLSelectElement);
 
   /**
    * @param {object} on
@@ -48,12 +61,24 @@ export class Offer {
     this.#bar.id = 'offer';
     this.#bar.setAttribute('role', 'status');
     this.#bar.hidden = true;
+    this.#model.setAttribute('aria-label', 'Model');
     const words = made('p');
-    words.append(this.#sentence, ' Use it for the replies?');
-    this.#bar.append(words, this.#take, this.#decline);
+    words.append(this.#sentence, ' Let it write the replies? The settings change that at any time.');
+    this.#bar.append(words, this.#model, this.#take, this.#decline);
     element('notice', HTMLElement).after(this.#bar);
-    this.#take.addEventListener('click', () => this.#ask());
+    this.#take.addEventListener('click', () => this.#ask(this.#found?.id ?? '', this.#model.value));
     this.#decline.addEventListener('click', () => this.#declined());
+    element('settings-form', HTMLFormElement).addEventListener('submit', () => {
+      const [before, now] = [this.#used, this.#choice.value];
+      const [server, model] = now.split('\n');
+      if (this.#servers.length && now !== before) this.#ask(server, model ?? '');
+    });
+    element('settings', HTMLElement).addEventListener('close', () => this.#showChoice());
+  }
+
+  /** Name of the server that writes the replies; empty where none of this machine does. */
+  get server() {
+    return this.#servers.find(({ used }) => used)?.name ?? '';
   }
 
   /** @param {WireEvent} event of any kind */
@@ -61,12 +86,15 @@ export class Offer {
     switch (event.type) {
       case 'session.created':
       case 'session.updated':
-        this.#show(serversOf(event).find(({ id }) => !declined().includes(id)));
+        this.#servers = serversOf(event);
+        this.#show();
         break;
       case 'voiceloop.llm_server.used': {
-        const kept = event.kept ? ` It is kept in ${event.kept}.` : ' It could not be kept.';
-        this.#on.note(`${event.name} writes the replies from now on, with ${event.model}.${kept}`);
-        this.#show(undefined);
+        const who = event.name ? `${event.name} writes` : 'voiceloop’s own language model writes';
+        const kept = event.kept ? '' : ' The next start forgets it, as it could not be kept.';
+        const change = 'The settings change that again.';
+        this.#on.note(`${who} the replies from now on, with ${event.model}. ${change}${kept}`);
+        this.#bar.hidden = true;
         this.#on.reconnect();
         break;
       }
@@ -76,27 +104,48 @@ export class Offer {
     }
   }
 
-  /** @param {Found | undefined} found */
-  #show(found) {
+  /** The value of the choice for what writes the replies now. */
+  get #used() {
+    const used = this.#servers.find((one) => one.used);
+    return used ? valueOf(used.id, used.models[0]) : OWN;
+  }
+
+  #show() {
+    const wanted = (/** @type {Found} */ { id }) => !declined().includes(id);
+    const found = this.server ? undefined : this.#servers.find(wanted);
     this.#bar.hidden = !found;
+    if (!element('settings', HTMLDialogElement).open) this.#showChoice();
     if (!found || found.id === this.#found?.id) return;
     this.#found = found;
-    const more = found.models.length - 1;
-    const others = more ? ` and ${more} more` : '';
-    this.#sentence.textContent =
-      `${capital(found.name)} is running on this machine with ${found.models[0]}${others}.`;
+    this.#sentence.textContent = `${capital(found.name)} is running on this machine.`;
+    this.#model.replaceChildren(...found.models.map((model) => option(model, model)));
     this.#asking(false);
   }
 
-  #ask() {
-    if (!this.#found) return;
+  #showChoice() {
+    element('writer-field', HTMLElement).hidden = !this.#servers.length;
+    const groups = this.#servers.map(({ id, name, models }) => {
+      const group = made('optgroup');
+      group.label = capital(name);
+      group.append(...models.map((model) => option(valueOf(id, model), model)));
+      return group;
+    });
+    this.#choice.replaceChildren(option(OWN, 'voiceloop’s own'), ...groups);
+    this.#choice.value = this.#used;
+  }
+
+  /**
+   * @param {string} server
+   * @param {string} model
+   */
+  #ask(server, model) {
     this.#asking(true);
-    this.#on.send({ type: 'voiceloop.llm_server.use', server: this.#found.id });
+    this.#on.send({ type: 'voiceloop.llm_server.use', server, model });
   }
 
   /** @param {boolean} busy the server has been asked: a model may have to be loaded first */
   #asking(busy) {
-    this.#take.disabled = busy;
+    this.#take.disabled = this.#model.disabled = busy;
     this.#take.textContent = busy ? 'One moment…' : 'Use it';
   }
 
@@ -108,6 +157,14 @@ export class Offer {
       // It is asked again when the page is loaded anew.
     }
   }
+}
+
+/**
+ * @param {string} server
+ * @param {string} model
+ */
+function valueOf(server, model) {
+  return `${server}\n${model}`;
 }
 
 /** @returns {string[]} the servers that the user did not want, by their ids */

@@ -30,3 +30,15 @@ export function made(tag, className = '', text = '') {
   node.textContent = text;
   return node;
 }
+
+/**
+ * A choice of a list.
+ *
+ * @param {string} value
+ * @param {string} label
+ */
+export function option(value, label) {
+  const node = made('option', '', label);
+  node.value = value;
+  return node;
+}

@@ -2,17 +2,31 @@
 /** What the user has chosen, kept in this browser. */
 
 import { keepKey, loadKey } from './apikey.js';
-import { lacks, sendable } from './core/wire.js';
-import { element, made } from './page.js';
+import { LANGUAGE, VOICE, lacks, sendable } from './core/wire.js';
+import { devicesOf } from './microphone.js';
+import { element, made, option } from './page.js';
 import { TryOut } from './try-out.js';
 
 /** @typedef {import('./core/wire.js').Voice} Voice */
 /**
- * @typedef {import('./core/wire.js').SessionSettings & {processing: boolean, key: string}} Settings
+ * @typedef {object} Own what a browser has to itself
+ * @property {string} microphone id of the device; empty for the system's choice
+ * @property {boolean} processing whether the browser removes echo and noise
+ * @property {string} key
  */
+/** @typedef {import('./core/wire.js').SessionSettings & Own} Settings */
 
 const STORE = 'voiceloop.settings';
 const TURNS = ['semantic_vad', 'server_vad', 'none'];
+const SPEEDS = [0.75, 1, 1.25, 1.5];
+/** What errors are about, by their parameter.
+ * @type {Map<unknown, 'voice' | 'language'>} */
+const CHOICES = new Map([
+  [VOICE, 'voice'],
+  [LANGUAGE, 'language'],
+]);
+/** Names of languages, in that of this page. */
+const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });
 
 /** @returns {Settings} */
 export function load() {
@@ -24,12 +38,23 @@ export function load() {
     // Storage that is closed to pages, or holds something else, is as good as empty.
   }
   return {
-    voice: typeof stored.voice === 'string' ? stored.voice : '',
-    instructions: typeof stored.instructions === 'string' ? stored.instructions : '',
+    voice: textOf(stored.voice),
+    speed: SPEEDS.includes(stored.speed) ? stored.speed : 1,
+    language: textOf(stored.language),
+    instructions: textOf(stored.instructions),
     turns: TURNS.includes(stored.turns) ? stored.turns : 'semantic_vad',
+    microphone: textOf(stored.microphone),
     processing: stored.processing !== false,
     key: loadKey(),
   };
+}
+
+/**
+ * @param {unknown} stored
+ * @returns {string} empty where it is no text
+ */
+function textOf(stored) {
+  return typeof stored === 'string' ? stored : '';
 }
 
 /** @param {Settings} settings */
@@ -47,10 +72,14 @@ export class SettingsDialog {
   #form = element('settings-form', HTMLFormElement);
   #key = element('key', HTMLInputElement);
   #voice = element('voice', HTMLSelectElement);
+  #language = element('language', HTMLSelectElement);
+  #microphone = element('microphone', HTMLSelectElement);
   #told = element('voice-told', HTMLElement);
   #tryOut = new TryOut((text) => (this.#told.textContent = text));
   /** What the server offers; empty where it does not say. @type {Voice[]} */
   #voices = [];
+  /** Codes of what it understands; empty where it does not say. @type {string[]} */
+  #languages = [];
   #on;
   current = load();
 
@@ -67,6 +96,9 @@ export class SettingsDialog {
     this.#dialog.addEventListener('close', () => this.#tryOut.stop());
     element('show-settings', HTMLElement).addEventListener('click', () => this.open());
     element('settings-cancel', HTMLElement).addEventListener('click', () => this.#dialog.close());
+    navigator.mediaDevices?.addEventListener('devicechange', () => {
+      if (this.#dialog.open) void this.#showMicrophones(this.#microphone.value);
+    });
     this.#key.addEventListener('input', () => this.#checkKey());
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -75,8 +107,11 @@ export class SettingsDialog {
   }
 
   open() {
-    const { voice, instructions, turns, processing, key } = this.current;
+    const { voice, speed, language, instructions, turns, microphone, processing, key } = this.current;
     this.#showVoice(voice);
+    this.#showLanguages(language);
+    void this.#showMicrophones(microphone);
+    this.#field('speed').value = String(speed);
     this.#field('instructions').value = instructions;
     this.#field('turns').value = turns;
     this.#form.querySelectorAll('[name=processing]').forEach((box) => {
@@ -87,18 +122,52 @@ export class SettingsDialog {
     this.#dialog.showModal();
   }
 
-  /** @returns {boolean} whether there was a voice to be forgotten */
-  forgetVoice() {
-    const had = this.current.voice !== '';
-    this.current = { ...this.current, voice: '' };
+  /**
+   * Forget what the server does not have.
+   *
+   * @param {unknown} param of the server's error
+   * @returns {boolean} whether there was a choice to be forgotten
+   */
+  forget(param) {
+    const name = CHOICES.get(param);
+    if (!name || !this.current[name]) return false;
+    this.current = { ...this.current, [name]: '' };
     save(this.current);
-    return had;
+    return true;
   }
 
-  /** @param {Voice[]} voices that the server offers */
-  offerVoices(voices) {
+  /**
+   * @param {Voice[]} voices that the server offers
+   * @param {string[]} languages that it understands, as codes
+   */
+  offer(voices, languages) {
     this.#voices = voices;
-    if (this.#dialog.open) this.#showVoice(this.#voice.value);
+    this.#languages = languages;
+    if (!this.#dialog.open) return;
+    this.#showVoice(this.#voice.value);
+    this.#showLanguages(this.#language.value);
+  }
+
+  /** @param {string} chosen empty for the server's own */
+  #showLanguages(chosen) {
+    const known = this.#languages.map((code) => option(code, nameOf(code)));
+    known.sort((one, other) => one.label.localeCompare(other.label));
+    this.#language.replaceChildren(option('', 'Default'), ...known);
+    this.#language.value = this.#languages.includes(chosen) ? chosen : '';
+    element('language-field', HTMLElement).hidden = this.#languages.length < 2;
+  }
+
+  /** @param {string} chosen empty for the system's choice */
+  async #showMicrophones(chosen) {
+    const devices = await devicesOf();
+    this.#microphone.replaceChildren(
+      option('', 'Default'),
+      ...devices.map(({ id, label }) => option(id, label)),
+    );
+    const absent = chosen !== '' && devices.every(({ id }) => id !== chosen);
+    if (absent) this.#microphone.append(option(chosen, 'The one you chose, which is not there'));
+    this.#microphone.value = chosen;
+    element('microphone-hint', HTMLElement).hidden = devices.length > 0;
   }
 
   /**
@@ -135,8 +204,11 @@ export class SettingsDialog {
     const before = this.current;
     this.current = {
       voice: this.#voice.value,
+      speed: Number(this.#field('speed').value),
+      language: this.#language.value,
       instructions: this.#field('instructions').value.trim(),
       turns: /** @type {Settings['turns']} */ (this.#field('turns').value),
+      microphone: this.#microphone.value,
       processing: new FormData(this.#form).has('processing'),
       key: this.#key.value.trim(),
     };
@@ -165,14 +237,13 @@ export class SettingsDialog {
   }
 }
 
-/**
- * @param {string} value
- * @param {string} label
- */
-function option(value, label) {
-  const node = made('option', '', label);
-  node.value = value;
-  return node;
+/** @param {string} code of a language, whatever a server takes for one */
+function nameOf(code) {
+  try {
+    return LANGUAGES.of(code) ?? code;
+  } catch {
+    return code;
+  }
 }
 
 /**

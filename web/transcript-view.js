@@ -18,6 +18,8 @@ const WHO = { user: 'You', assistant: 'voiceloop', tool: 'Tool', note: 'Note' };
 export class TranscriptView {
   #list;
   #announcer;
+  #scroller;
+  #latest;
   #along = true;
   /** @type {Map<string, HTMLLIElement>} */
   #nodes = new Map();
@@ -32,21 +34,36 @@ export class TranscriptView {
    * @param {HTMLElement} scroller
    * @param {HTMLElement} announcer the polite live region: in the list itself, every tentative word
    *   would be read out
+   * @param {HTMLButtonElement} latest leads to the end whoever reads something earlier
    */
-  constructor(list, scroller, announcer) {
+  constructor(list, scroller, announcer, latest) {
     this.#list = list;
     this.#announcer = announcer;
+    this.#scroller = scroller;
+    this.#latest = latest;
     // Whoever reads the end keeps it in sight, whatever grows or shrinks.
     scroller.addEventListener('scroll', () => {
       const { scrollHeight, scrollTop, clientHeight } = scroller;
       this.#along = scrollHeight - scrollTop - clientHeight < NEAR;
+      latest.hidden = this.#along;
+    });
+    latest.addEventListener('click', () => {
+      scroller.focus();
+      this.#follow();
     });
     const follow = new ResizeObserver(() => {
       // Where nothing has been said yet, the beginning is what there is to read.
-      if (this.#along && this.#nodes.size) scroller.scrollTop = scroller.scrollHeight;
+      if (this.#along && this.#nodes.size) this.#follow();
     });
     follow.observe(scroller);
     follow.observe(list);
+  }
+
+  /** Show the end, and from now on what comes. */
+  #follow() {
+    this.#along = true;
+    this.#latest.hidden = true;
+    this.#scroller.scrollTop = this.#scroller.scrollHeight;
   }
 
   /**
@@ -66,8 +83,11 @@ export class TranscriptView {
     const node = this.#node(changed);
     const next = entries.slice(at + 1).find(({ id }) => this.#nodes.has(id));
     const before = (next && this.#nodes.get(next.id)) ?? null;
-    if (!node.isConnected) this.#list.insertBefore(node, before);
+    const said = !node.isConnected;
+    if (said) this.#list.insertBefore(node, before);
     this.#fill(node, changed);
+    // Whoever says something wants to see it, and the answer to it.
+    if (said && changed.role === 'user') this.#follow();
     this.#announce(changed);
   }
 
@@ -141,7 +161,10 @@ export class TranscriptView {
   #announce(entry) {
     if (!entry.done || this.#said.has(entry.id)) return;
     this.#said.add(entry.id);
-    this.#announcer.append(made('p', '', `${WHO[entry.role]}: ${entry.heard ?? entry.text}`));
+    const words = (entry.heard ?? entry.text).trim();
+    // Of a reply that nobody has heard there is nothing to tell.
+    if (!words) return;
+    this.#announcer.append(made('p', '', `${WHO[entry.role]}: ${words}`));
     while (this.#announcer.children.length > 3) this.#announcer.firstChild?.remove();
   }
 
@@ -151,17 +174,17 @@ export class TranscriptView {
    * @param {Entry} entry
    * @returns {(Node | string)[]}
    */
-  #pieces({ id, role, text, tentative, heard, interruptedMs, times }) {
+  #pieces({ id, role, text, tentative, waits, heard, interruptedMs, times }) {
     if (role === 'note') return [times > 1 ? `${text} (${times} times)` : text];
+    if (waits) return [text, ' ', made('span', 'aside', 'comes next')];
     const cut = heard === null ? text.length : heardLength(text, heard);
-    const [gap, rest] = [/^\s/.test(text.slice(cut)) ? ' ' : '', text.slice(cut).trim()];
+    const rest = text.slice(cut).trim();
     /** @type {(Node | string)[]} */
     const pieces = [text.slice(0, cut)];
     if (tentative) pieces.push(made('span', 'tentative', `${text ? ' ' : ''}${tentative}`));
-    if (interruptedMs !== null) {
-      pieces.push(' ', made('span', 'interrupted', `interrupted at ${seconds(interruptedMs)}`));
-    }
-    if (rest) pieces.push(gap, ...this.#unheard(id, rest));
+    const label = rest ? unheardFrom(cut && interruptedMs) : stoppedAt(heard, interruptedMs);
+    if (label) pieces.push(cut ? ' ' : '', made('span', 'aside', label));
+    if (rest) pieces.push(' ', ...this.#unheard(id, rest));
     return pieces;
   }
 
@@ -174,8 +197,8 @@ export class TranscriptView {
    */
   #unheard(id, text) {
     const line = LINE.exec(text)?.[0] ?? '';
-    if (text.length - line.length <= FOLDED) return [made('s', 'unheard', text)];
-    const struck = made('s', 'unheard', line);
+    if (text.length - line.length <= FOLDED) return [made('span', 'unheard', text)];
+    const begin = made('span', 'unheard', line);
     const rest = made('span', '', text.slice(line.length));
     const fold = made('button', 'fold');
     const show = () => {
@@ -190,9 +213,27 @@ export class TranscriptView {
       show();
     });
     show();
-    struck.append(rest);
-    return [struck, ' ', fold];
+    begin.append(rest);
+    return [begin, ' ', fold];
   }
+}
+
+/**
+ * The word for what follows in grey.
+ *
+ * @param {number | null} ms how much was heard before
+ */
+function unheardFrom(ms) {
+  return ms ? `not heard from ${seconds(ms)} on` : 'not heard';
+}
+
+/**
+ * @param {string | null} heard null as long as nobody has said what was heard
+ * @param {number | null} ms
+ * @returns {string} empty where nothing is to be told
+ */
+function stoppedAt(heard, ms) {
+  return heard === null && ms !== null ? `interrupted at ${seconds(ms)}` : '';
 }
 
 /** @param {number} ms */

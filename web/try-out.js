@@ -36,7 +36,7 @@ export class TryOut {
       });
       if (!answer.ok) {
         const words = (await answer.text()).trim().slice(0, 300);
-        if (wanted()) this.#tell(`The server says: ${words}`);
+        if (wanted()) this.#tell(`It cannot be heard now: ${words}`);
         return;
       }
       const sound = await this.#context.decodeAudioData(await answer.arrayBuffer());

@@ -1,9 +1,13 @@
 // @ts-check
 /**
- * Both voices as one line in time: the assistant above it, in colour, the user below it.
+ * The figure in the middle: a disc that is as large as the voice is loud that one hears right now.
+ * From there both voices travel outwards, the assistant's above, in colour, the user's below.
  *
- * Where the user prefers less motion it does not travel: two bars show the present levels.
+ * Where the user prefers less motion nothing travels, turns or grows: the disc tells what goes on,
+ * and a bar on either side the present level.
  */
+
+/** @typedef {import('./core/phase.js').Phase} Phase */
 
 /** Levels that are drawn as nothing and as full height, in decibels of full scale. */
 const QUIET_DB = -50;
@@ -11,20 +15,30 @@ const LOUD_DB = -12;
 const STEP_MS = 50;
 const BAR_PX = 3;
 const STEP_PX = 5;
-/** Bars that are kept: those of a very wide screen. */
-const KEPT = 800;
+/** Bars that are kept: half of those of a very wide screen. */
+const KEPT = 400;
+/** Radius of the disc in silence and at its largest, as a share of the height. */
+const LEAST = 0.22;
+const LARGEST = 0.44;
+/** Time in which the disc follows a level, and in which what thinks turns around. */
+const FOLLOW_MS = 120;
+const TURN_MS = 2400;
 
 export class VoiceLine {
   #canvas;
   #pen;
+  /** @type {Phase} */
+  #phase = 'idle';
   /** What has been heard since the last step. */
   #now = { assistant: 0, user: 0 };
   /** @type {{assistant: number, user: number}[]} */
   #past = [];
+  /** How much the disc has grown, from 0 to 1. */
+  #grown = 0;
   #steppedAt = 0;
+  #drawnAt = 0;
   #running = false;
   #still = window.matchMedia('(prefers-reduced-motion: reduce)');
-  #dark = window.matchMedia('(prefers-color-scheme: dark)');
   #colours = { voice: '', ink: '', line: '' };
 
   /** @param {HTMLCanvasElement} canvas */
@@ -32,7 +46,9 @@ export class VoiceLine {
     this.#canvas = canvas;
     this.#pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
     this.#readColours();
-    this.#dark.addEventListener('change', () => this.#readColours());
+    for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
+      window.matchMedia(query).addEventListener('change', () => this.#readColours());
+    }
     new ResizeObserver(() => this.#resize()).observe(canvas);
   }
 
@@ -48,10 +64,24 @@ export class VoiceLine {
     this.#wake();
   }
 
+  /** @param {Phase} phase what goes on */
+  show(phase) {
+    if (phase === this.#phase) return;
+    this.#phase = phase;
+    this.#wake();
+    if (!this.#running) this.#draw(0);
+  }
+
+  get #lives() {
+    const turns = this.#phase === 'thinking' && !this.#still.matches;
+    const heard = [this.#now, ...this.#past].some(({ assistant, user }) => assistant || user);
+    return turns || heard || this.#grown > 0;
+  }
+
   #wake() {
-    if (this.#running || !(this.#now.assistant || this.#now.user)) return;
+    if (this.#running || !this.#lives) return;
     this.#running = true;
-    this.#steppedAt = performance.now();
+    this.#steppedAt = this.#drawnAt = performance.now();
     window.requestAnimationFrame((now) => this.#frame(now));
   }
 
@@ -64,29 +94,79 @@ export class VoiceLine {
       this.#past = [this.#now, ...this.#past].slice(0, KEPT);
       this.#now = { assistant: 0, user: 0 };
     }
+    const { assistant, user } = this.#past[0] ?? this.#now;
+    const wanted = this.#phase === 'speaking' ? assistant : user;
+    const share = 1 - Math.exp((this.#drawnAt - now) / FOLLOW_MS);
+    this.#grown += (wanted - this.#grown) * share;
+    if (this.#grown < 0.005 && !wanted) this.#grown = 0;
+    this.#drawnAt = now;
     this.#draw((now - this.#steppedAt) / STEP_MS);
-    this.#running = [this.#now, ...this.#past].some(({ assistant, user }) => assistant || user);
+    this.#running = this.#lives;
     if (this.#running) window.requestAnimationFrame((next) => this.#frame(next));
   }
 
   /** @param {number} part of a step that has passed since the last one */
   #draw(part) {
     const { clientWidth: width, clientHeight: tall } = this.#canvas;
-    const middle = Math.round(tall * 0.6);
+    const [x, y, still] = [width / 2, tall / 2, this.#still.matches];
+    const radius = tall * (LEAST + (still ? 0 : this.#grown) * (LARGEST - LEAST));
+    const from = tall * LARGEST + STEP_PX;
+    const { voice, ink, line } = this.#colours;
     this.#pen.clearRect(0, 0, width, tall);
-    this.#bar(this.#colours.line, 0, middle, width, 1);
-    if (this.#still.matches) {
+    this.#bar(line, 0, y, x - from, 1);
+    this.#bar(line, x + from, y, x - from, 1);
+    this.#disc(x, y, radius);
+    if (still) {
       const { assistant, user } = this.#past[0] ?? this.#now;
-      this.#bar(this.#colours.voice, 0, middle - 10, assistant * width, 6);
-      this.#bar(this.#colours.ink, 0, middle + 5, user * width, 6);
+      this.#bar(ink, x - from - user * (x - from), y - 3, user * (x - from), 6);
+      this.#bar(voice, x + from, y - 3, assistant * (x - from), 6);
       return;
     }
-    const [up, down] = [middle - 4, tall - middle - 5];
+    const room = tall / 2 - 4;
     for (const [i, { assistant, user }] of this.#past.entries()) {
-      const x = width - BAR_PX - (i + part) * STEP_PX;
-      if (x < -BAR_PX) break;
-      this.#bar(this.#colours.voice, x, middle - 3 - assistant * up, BAR_PX, assistant * up);
-      this.#bar(this.#colours.ink, x, middle + 4, BAR_PX, user * down);
+      const away = from + (i + part) * STEP_PX;
+      if (away > x) break;
+      for (const at of [x - away - BAR_PX, x + away]) {
+        this.#bar(voice, at, y - 3 - assistant * room, BAR_PX, assistant * room);
+        this.#bar(ink, at, y + 4, BAR_PX, user * room);
+      }
+    }
+  }
+
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} radius
+   */
+  #disc(x, y, radius) {
+    const { voice, ink, line } = this.#colours;
+    const phase = this.#phase;
+    const sounds = phase === 'speaking' || phase === 'paused';
+    const away = phase === 'idle' || phase === 'offline';
+    const pen = this.#pen;
+    pen.lineWidth = 2;
+    pen.strokeStyle = sounds ? voice : away || phase === 'thinking' ? line : ink;
+    pen.fillStyle = voice;
+    pen.beginPath();
+    pen.arc(x, y, radius, 0, 2 * Math.PI);
+    if (phase === 'speaking') pen.fill();
+    else pen.stroke();
+    if (phase === 'thinking') {
+      const turned = this.#still.matches ? 0 : (this.#drawnAt / TURN_MS) * 2 * Math.PI;
+      pen.strokeStyle = ink;
+      pen.beginPath();
+      pen.arc(x, y, radius, turned - Math.PI / 2, turned);
+      pen.stroke();
+    } else if (phase === 'muted') {
+      pen.beginPath();
+      pen.moveTo(x - radius * 0.7, y + radius * 0.7);
+      pen.lineTo(x + radius * 0.7, y - radius * 0.7);
+      pen.stroke();
+    } else if (phase === 'hearing') {
+      pen.fillStyle = ink;
+      pen.beginPath();
+      pen.arc(x, y, radius * 0.4, 0, 2 * Math.PI);
+      pen.fill();
     }
   }
 
@@ -108,7 +188,7 @@ export class VoiceLine {
   #readColours() {
     const style = getComputedStyle(this.#canvas);
     const read = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-    this.#colours = { voice: read('--voice'), ink: read('--ink'), line: read('--line') };
+    this.#colours = { voice: read('--voice'), ink: read('--ink'), line: read('--border') };
     this.#draw(0);
   }
 

@@ -67,7 +67,6 @@ export class LatencyPanel {
     element('percentiles', HTMLElement).hidden = !enough;
     element('p50', HTMLElement).textContent = duration(p50);
     element('p95', HTMLElement).textContent = duration(p95);
-    document.body.dataset.measured = 'true';
     const brief = shown.ms ?? shown.soundMs;
     this.#brief.textContent = brief === null ? '' : duration(brief);
     this.#showWaterfall();

@@ -22,14 +22,18 @@ export class Welcome {
   show(event) {
     const models = textsOf(event, 'models');
     const running = element('models', HTMLElement);
-    running.textContent = models.length ? `Running: ${models.join(', ')}.` : '';
+    running.textContent = models.length ? `${models.join(', ')}.` : 'The server does not say.';
     element('where', HTMLElement).textContent = whereItRuns(models);
     const examples = textsOf(event, 'examples').slice(0, MOST);
     element('examples', HTMLElement).replaceChildren(
       ...examples.map((question) => {
         const button = made('button', 'example', question);
         button.type = 'button';
-        button.addEventListener('click', () => this.#ask(question));
+        button.addEventListener('click', () => {
+          // The button is about to go, and would take the focus with it.
+          element('conversation', HTMLElement).focus();
+          this.#ask(question);
+        });
         const item = made('li');
         item.append(button);
         return item;

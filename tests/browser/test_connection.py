@@ -132,7 +132,7 @@ def test_settings_are_sent_and_kept(visit: Open, server: StandIn) -> None:
     expect(dialog).to_be_hidden()
     session = client.wait("session.update", 2)["session"]
     assert session["instructions"] == "Be brief."
-    assert session["audio"]["output"] == {"voice": "en-gb"}
+    assert session["audio"]["output"] == {"voice": "en-gb", "speed": 1}
     assert session["audio"]["input"]["turn_detection"] == {"type": "server_vad"}
     server.greet = resuming
     page.reload()
@@ -147,7 +147,10 @@ def test_what_is_cleared_is_as_the_server_has_it_of_its_own(visit: Open, server:
     ).page
     client = server.client()
     first = client.wait("session.update")["session"]
-    assert (first["instructions"], first["audio"]["output"]) == ("Be brief.", {"voice": "en-gb"})
+    assert (first["instructions"], first["audio"]["output"]) == (
+        "Be brief.",
+        {"voice": "en-gb", "speed": 1},
+    )
     page.get_by_role("button", name="Settings").click()
     dialog = page.get_by_role("dialog", name="Settings")
     voice = dialog.get_by_label("Voice")
@@ -156,7 +159,40 @@ def test_what_is_cleared_is_as_the_server_has_it_of_its_own(visit: Open, server:
     dialog.get_by_label("Instructions").fill("")
     dialog.get_by_role("button", name="Apply").click()
     then = client.wait("session.update", 2)["session"]
-    assert (then["instructions"], then["audio"]["output"]) == ("Be kind.", {"voice": "en-us"})
+    assert (then["instructions"], then["audio"]["output"]) == (
+        "Be kind.",
+        {"voice": "en-us", "speed": 1},
+    )
+
+
+def test_language_and_speed_are_chosen_among_what_the_server_has(
+    visit: Open, server: StandIn
+) -> None:
+    def greet(client: Client) -> None:
+        told = {"voices": VOICES, "languages": ["en", "de", "zz-not a code"]}
+        client.send("session.created", session={"voiceloop": told})
+
+    server.greet = greet
+    page, client = visit().page, server.client()
+    client.wait("session.update")
+    page.get_by_role("button", name="Settings").click()
+    language = page.get_by_label("You speak")
+    names = ["Default", "English", "German", "zz-not a code"]
+    expect(language.locator("option")).to_have_text(names)
+    language.select_option("de")
+    page.get_by_label("It speaks").select_option("fast")
+    page.get_by_role("button", name="Apply").click()
+    audio = client.wait("session.update", 2)["session"]["audio"]
+    assert audio["input"]["transcription"] == {"language": "de"}
+    assert audio["output"] == {"speed": 1.25}
+    # Another server may not know it.
+    wrong = {"message": "no 'de'", "param": "session.audio.input.transcription.language"}
+    client.send("error", error=wrong)
+    audio = client.wait("session.update", 3)["session"]["audio"]
+    assert audio["input"]["transcription"] == {"language": None}
+    client.send("session.updated", session={"voiceloop": {"languages": ["en"]}})
+    page.get_by_role("button", name="Settings").click()
+    expect(language).to_be_hidden()  # there is nothing to choose
 
 
 def test_another_voice_goes_on_with_the_conversation(visit: Open, server: StandIn) -> None:
@@ -176,7 +212,7 @@ def test_another_voice_goes_on_with_the_conversation(visit: Open, server: StandI
     server.client().wait("response.create")
     choose("de")
     session = server.client().wait("session.update", 3)["session"]
-    assert session["audio"]["output"] == {"voice": "de"}
+    assert session["audio"]["output"] == {"voice": "de", "speed": 1}
     assert len(server.clients) == 1
 
 
@@ -204,7 +240,7 @@ def test_a_voice_that_the_server_lacks_is_told_where_it_is_chosen(
     page = visit(script="localStorage.setItem('voiceloop.settings', '{\"voice\": \"gone\"}')").page
     client = server.client()
     session = client.wait("session.update")["session"]
-    assert session["audio"]["output"] == {"voice": "en-us"}
+    assert session["audio"]["output"] == {"voice": "en-us", "speed": 1}
     page.get_by_role("button", name="Settings").click()
     dialog = page.get_by_role("dialog", name="Settings")
     told = "This server has no voice called “gone”, so it speaks with its default."
@@ -213,7 +249,10 @@ def test_a_voice_that_the_server_lacks_is_told_where_it_is_chosen(
     dialog.get_by_label("Voice").select_option("de")
     expect(dialog.get_by_role("status")).to_be_empty()
     dialog.get_by_role("button", name="Apply").click()
-    assert client.wait("session.update", 2)["session"]["audio"]["output"] == {"voice": "de"}
+    assert client.wait("session.update", 2)["session"]["audio"]["output"] == {
+        "voice": "de",
+        "speed": 1,
+    }
 
 
 def test_where_a_server_names_no_voices_the_chosen_one_spoils_nothing_else(
@@ -224,11 +263,11 @@ def test_where_a_server_names_no_voices_the_chosen_one_spoils_nothing_else(
     page = visit(script="localStorage.setItem('voiceloop.settings', '{\"voice\": \"gone\"}')").page
     client = server.client()
     first = client.wait("session.update")["session"]
-    assert first["audio"]["output"] == {"voice": "gone"}
+    assert first["audio"]["output"] == {"voice": "gone", "speed": 1}
     wrong = {"message": "no voice 'gone'", "param": "session.audio.output.voice"}
     client.send("error", error=wrong)
     session = client.wait("session.update", 2)["session"]
-    assert session["audio"]["output"] == {"voice": "en-us"}
+    assert session["audio"]["output"] == {"voice": "en-us", "speed": 1}
     assert session["voiceloop"]["binary_audio"] is True
     expect(page.locator("#transcript")).to_contain_text("no voice 'gone'")
     client.send("error", error=wrong)  # and it does not ask for ever

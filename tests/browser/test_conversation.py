@@ -58,7 +58,9 @@ def test_words_of_the_user_settle_and_are_read_out_once(visit: Open, server: Sta
     assert page.locator("#announcer").get_attribute("aria-live") == "polite"
 
 
-def test_what_was_not_heard_of_a_reply_is_struck_out(visit: Open, server: StandIn) -> None:
+def test_what_was_not_heard_of_a_reply_is_grey_with_a_word_for_it(
+    visit: Open, server: StandIn
+) -> None:
     page = visit().page
     client = server.client()
     client.text(ITEM, "It should be mild, around noon.")
@@ -70,10 +72,158 @@ def test_what_was_not_heard_of_a_reply_is_struck_out(visit: Open, server: StandI
         trace=trace(outcome="interrupted", heard="It should be mild,"),
     )
     entry = page.locator(".entry.assistant")
-    expect(entry.locator("s")).to_have_text("around noon.")
-    expect(entry.locator(".interrupted")).to_have_text("interrupted at 1.2 s")
+    expect(entry.locator(".unheard")).to_have_text("around noon.")
+    expect(entry.locator(".aside")).to_have_text("not heard from 1.2 s on")
     expect(entry.locator(".said")).to_contain_text("It should be mild,")
     expect(entry.locator(".who .figure")).to_have_text("214 ms")
+    style = "node => getComputedStyle(node).textDecorationLine"
+    assert entry.locator(".unheard").evaluate(style) == "none"
+
+
+def test_a_reply_of_which_nothing_was_heard_says_so_and_is_not_read_out(
+    visit: Open, server: StandIn
+) -> None:
+    page = visit().page
+    client = server.client()
+    client.text(ITEM, "Sunlight is")
+    client.send("conversation.item.truncated", item_id=ITEM, content_index=0, audio_end_ms=0)
+    told = trace(outcome="interrupted", heard="")
+    client.send("voiceloop.trace", response_id="resp_1", item_id=item_id(9), trace=told)
+    said = page.locator(".entry.assistant .said")
+    expect(said).to_have_text("not heard Sunlight is")
+    client.text(item_id(2), "It is mild.", "resp_2")
+    done = "response.output_audio_transcript.done"
+    client.send(done, item_id=item_id(2), transcript="It is mild.")
+    expect(page.locator("#announcer")).to_have_text("voiceloop: It is mild.")
+
+
+def test_whoever_reads_earlier_words_comes_to_the_latest_by_a_click_or_by_saying_something(
+    visit: Open, server: StandIn
+) -> None:
+    page = visit().page
+    client = server.client()
+    client.wait("session.update")
+    for number in range(1, 41):
+        client.text(item_id(number), f"Sentence {number} of a long talk.", f"r{number}")
+    latest, last = page.get_by_role("button", name="To the latest"), page.locator(".entry").last
+    expect(last).to_be_in_viewport(ratio=1)
+    expect(latest).to_be_hidden()
+
+    def read_the_first() -> None:
+        page.locator("#conversation").evaluate("node => node.scrollTo(0, 0)")
+        expect(latest).to_be_visible()
+
+    read_the_first()
+    client.text(item_id(41), "Nobody is torn away from what they read.", "r41")
+    expect(last).to_contain_text("torn away")
+    expect(last).not_to_be_in_viewport()
+    latest.press("Enter")
+    expect(last).to_be_in_viewport(ratio=1)
+    expect(latest).to_be_hidden()
+    expect(page.locator("#conversation")).to_be_focused()
+    read_the_first()
+    page.get_by_label("Type instead").fill("And now?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".entry.user")).to_be_in_viewport(ratio=1)
+    expect(latest).to_be_hidden()
+    read_the_first()
+    client.send("voiceloop.transcript", item_id="u1", committed="Or", tentative="spoken")
+    expect(page.locator(".entry.user").last).to_be_in_viewport(ratio=1)
+
+
+def test_a_question_that_is_typed_before_the_answer_sounds_comes_next(
+    visit: Open, server: StandIn
+) -> None:
+    page, client = visit().page, server.client()
+    client.wait("session.update")
+    said = page.locator(".said")
+    client.send("input_audio_buffer.speech_started", item_id="u1")
+    client.send("voiceloop.transcript", item_id="u1", committed="What is", tentative="the capital")
+    expect(said).to_have_text("What is the capital")
+    page.get_by_label("Type instead").fill("What is 7 times 8?")
+    page.keyboard.press("Enter")
+    expect(said).to_have_text(["What is the capital", "What is 7 times 8? comes next"])
+    client.send("input_audio_buffer.speech_stopped", item_id="u1")
+    client.send("input_audio_buffer.committed", item_id="u1")
+    client.send("response.created", response={"id": "resp_1"})
+    client.text(ITEM, "Lisbon.")
+    words = ["What is the capital", "Lisbon.", "What is 7 times 8? comes next"]
+    expect(said).to_have_text(words)
+    client.send("response.done", response={"id": "resp_1", "status": "completed"})
+    page.wait_for_timeout(100)
+    kinds = {event["type"] for event in client.events}
+    assert not kinds & {"response.cancel", "response.create", "conversation.item.create"}
+    client.send("voiceloop.trace", response_id="resp_1", item_id="u1", trace=trace())
+    item = client.wait("conversation.item.create")["item"]
+    client.wait("response.create")
+    assert item["content"][0]["text"] == "What is 7 times 8?"
+    client.text(item_id(2), "56.", "resp_2")
+    expect(said).to_have_text([*words[:2], "What is 7 times 8?", "56."])
+
+
+def test_a_request_that_came_too_early_is_made_again(visit: Open, server: StandIn) -> None:
+    page, client = visit().page, server.client()
+    client.wait("session.update")
+    page.get_by_label("Type instead").fill("What is 7 times 8?")
+    page.keyboard.press("Enter")
+    client.wait("response.create")
+    client.send("response.created", response={"id": "resp_1"})
+    busy = {"code": "conversation_already_has_active_response", "message": "one is in progress"}
+    client.send("error", error=busy)
+    page.wait_for_timeout(100)
+    assert len(client.of("response.create")) == 1
+    client.send("response.done", response={"id": "resp_1", "status": "completed"})
+    client.wait("response.create", 2)
+    assert len(client.of("conversation.item.create")) == 1
+    expect(page.locator(".entry.note")).to_have_count(0)
+
+
+def test_what_failed_is_told_in_words_with_something_to_do(visit: Open, server: StandIn) -> None:
+    page, client = visit().page, server.client()
+    for code, message in (("nothing_heard", "none"), (None, "the reply failed: no memory left")):
+        details = {"error": {"type": "server_error", "code": code, "message": message}}
+        response = {"id": "r", "status": "failed", "status_details": details, "output": []}
+        client.send("response.done", response=response)
+    expect(page.locator(".entry.note .said")).to_have_text(
+        [
+            "No words were understood. Say it again, or type it.",
+            "There is no answer: no memory left. Ask again.",
+        ]
+    )
+
+
+def test_a_conversation_is_saved_copied_and_left_for_a_new_one(
+    visit: Open, server: StandIn
+) -> None:
+    opened = visit()
+    page, client = opened.page, server.client()
+    opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    more = page.get_by_role("button", name="More")
+    more.click()
+    expect(page.get_by_role("button", name="Copy")).to_be_disabled()
+    page.keyboard.press("Escape")
+    client.wait("session.update")
+    page.get_by_label("Type instead").fill("Why?")
+    page.keyboard.press("Enter")
+    client.reply(ITEM, "Because.", np.zeros(480, np.int16))
+    expect(page.locator(".said")).to_have_text(["Why?", "Because."])
+    more.click()
+    with page.expect_download() as loading:
+        page.get_by_role("button", name="Save as text").click()
+    text = "You: Why?\n\nvoiceloop: Because.\n"
+    assert loading.value.path().read_text() == text
+    assert re.fullmatch(r"voiceloop-\d{4}-\d\d-\d\d\.txt", loading.value.suggested_filename)
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == text
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator(".entry")).to_have_count(0)
+    expect(page.locator("#welcome")).to_be_visible()
+    second = server.client(2)
+    second.wait("session.update")
+    kinds = {event["type"] for event in second.events}
+    assert not kinds & {"voiceloop.resume", "conversation.item.create", "response.create"}
 
 
 def test_only_the_voice_has_colour_and_only_while_it_speaks(visit: Open, server: StandIn) -> None:
@@ -185,6 +335,9 @@ def test_push_to_talk_sends_what_is_said_while_it_is_held(visit: Open, server: S
     client.wait("response.create")
     kinds = [event["type"] for event in client.events][-3:]
     assert kinds == ["input_audio_buffer.clear", "input_audio_buffer.commit", "response.create"]
+    opened.phase("Thinking")
+    client.send("response.created", response={"id": "resp_1"})
+    client.send("response.done", response={"id": "resp_1", "status": "completed"})
     opened.phase("Hold to talk")
     # The same with the button; a slip of the finger is no turn.
     hold = page.get_by_role("button", name="Hold to talk")
@@ -195,6 +348,9 @@ def test_push_to_talk_sends_what_is_said_while_it_is_held(visit: Open, server: S
     client.until(lambda: len(client.frames) >= sent + 20, "no sound while it is held")
     page.mouse.up()
     client.wait("response.create", 2)
+    client.send("response.created", response={"id": "resp_2"})
+    client.send("response.done", response={"id": "resp_2", "status": "completed"})
+    opened.phase("Hold to talk")
     hold.dispatch_event("pointerdown", {"button": 0, "pointerId": 1})
     hold.dispatch_event("pointercancel")
     client.wait("input_audio_buffer.clear", 4)
@@ -225,6 +381,9 @@ def test_latency_is_told_in_words_and_drawn_for_every_turn(visit: Open, server: 
     client.send("voiceloop.trace", response_id="r6", item_id=item_id(6), trace=silent)
     expect(page.locator(".who .figure")).to_have_text(["200 ms", "400 ms", "300 ms", "300 ms"])
     expect(words).to_have_text("Answered 0.3 s after you asked.")  # a cough is no news
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("button", name="Latency").click()
+    page.keyboard.press("Escape")
     expect(panel.get_by_text("Turn 4")).to_be_hidden()
     panel.get_by_text("Details").click()
     turns = page.locator("#turns button")
@@ -266,13 +425,19 @@ def test_latency_can_be_looked_at_on_a_phone(
     page = visit(viewport={"width": size[0], "height": size[1]}).page
     client = server.client()
     panel = page.get_by_role("complementary", name="Latency")
+
+    def toggle(figure: str = "") -> None:
+        page.get_by_role("button", name="More").click()
+        page.get_by_role("button", name=f"Latency{figure}").click()
+        page.keyboard.press("Escape")
+
     expect(panel).to_be_hidden()
-    page.get_by_role("button", name="Latency").click()
+    toggle()
     expect(panel).to_have_text(re.compile("Nothing has been answered yet."))
-    page.get_by_role("button", name="Latency").click()
+    toggle()
     typed = trace() | {"voice_to_voice_ms": None, "parts": [], "endpoint_to_sound_ms": 320.0}
     client.send("voiceloop.trace", response_id="r", item_id=ITEM, trace=typed)
-    page.get_by_role("button", name="Latency 320 ms").click()
+    toggle(" 320 ms")
     expect(panel.get_by_text("Answered 0.3 s after you asked.")).to_be_visible()
     client.send("voiceloop.trace", response_id="r2", item_id=ITEM, trace=trace())
     panel.get_by_text("Details").click()
@@ -282,7 +447,7 @@ def test_latency_can_be_looked_at_on_a_phone(
         box = shown.bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= size[0]
         expect(shown).to_be_in_viewport(ratio=1)
-    page.get_by_role("button", name="Latency 214 ms").click()
+    toggle(" 214 ms")
     expect(panel).to_be_hidden()
 
 
@@ -329,7 +494,7 @@ def test_a_server_may_send_anything(visit: Open, server: StandIn) -> None:
     client.reply(item_id(2), "Still here.", np.full(4800, 1000, np.int16))
     client.until(lambda: client.of("voiceloop.played"), "nothing sounds any more")
     expect(page.locator(".entry.assistant .said").first).to_have_text(html)
-    expect(page.locator(".entry.note .said").last).to_contain_text("The server says: <img")
+    expect(page.locator(".entry.note .said").last).to_contain_text("That did not work: <img")
     expect(page.locator(".entry.note .said").first).to_contain_text(
         "does not understand. (8 times)"
     )
@@ -350,7 +515,8 @@ def test_who_answers_is_shown_and_an_example_is_asked(visit: Open, server: Stand
     server.greet = greet
     page = visit().page
     welcome = page.locator("#welcome")
-    expect(welcome).to_contain_text("Running: whisper tiny.en, llm small, piper joe.")
+    expect(page.locator("#models")).to_have_text("whisper tiny.en, llm small, piper joe.")
+    expect(welcome).not_to_contain_text("whisper")
     expect(welcome).to_contain_text("It knows little.")
     page.get_by_role("button", name="Who wrote Hamlet?").click()
     item = server.client().wait("conversation.item.create")["item"]
@@ -363,5 +529,5 @@ def test_who_answers_is_shown_and_an_example_is_asked(visit: Open, server: Stand
 def test_a_server_that_tells_nothing_of_itself_leaves_no_gaps(visit: Open, server: StandIn) -> None:
     page = visit().page
     server.client().wait("session.update")
-    for name in ("models", "examples", "notes"):
+    for name in ("examples", "notes"):
         expect(page.locator(f"#{name}")).to_be_hidden()

@@ -48,11 +48,11 @@ SENT = """
 import { retold } from '%s/retelling.js';
 import * as wire from '%s/wire.js';
 const settings = ['semantic_vad', 'server_vad', 'none'].map((turns) => ({
-  voice: 'en', instructions: 'Be brief.', turns,
+  voice: 'en', speed: 1.25, language: 'en', instructions: 'Be brief.', turns,
 }));
 console.log(JSON.stringify([
   ...settings.map((one) => wire.sessionUpdate(one, { voice: '', instructions: '', voices: [] })),
-  wire.sessionUpdate({ voice: '', instructions: '', turns: 'semantic_vad' },
+  wire.sessionUpdate({ voice: '', speed: 1, language: '', instructions: '', turns: 'semantic_vad' },
     { voice: 'de', instructions: 'Be kind.', voices: [] }),
   wire.userMessage('item_1', 'Hello.'),
   wire.played('item_2', 36001),

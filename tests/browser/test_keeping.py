@@ -14,6 +14,7 @@ from tests.browser.standin import RATE, Client, StandIn, item_id
 pytestmark = pytest.mark.browser
 
 QUESTION, REPLY = item_id(1), item_id(2)
+TOLD = "How is the weather?"
 CLAUSES = ("It should be mild,", "around noon.", "In the evening it may rain.")
 TEXT = " ".join(CLAUSES)
 TOLD_AGAIN = "The server did not know this conversation, so this page has told it what was said."
@@ -63,9 +64,9 @@ def shows(page: Page, unheard: str) -> None:
     reply = page.locator(".entry.assistant .said")
     expect(reply).to_be_visible()
     expect(page.locator("#welcome")).to_be_hidden()
-    expect(reply.locator("s")).to_have_text(unheard)
-    expect(reply).to_have_text(re.compile(r"interrupted at 0\.5 s"))
-    told = reply.inner_text().replace("interrupted at 0.5 s", "")
+    expect(reply.locator(".unheard")).to_have_text(unheard)
+    expect(reply).to_have_text(re.compile(r"not heard from 0\.5 s on"))
+    told = reply.inner_text().replace("not heard from 0.5 s on", "")
     assert told.split() == TEXT.split()
 
 
@@ -148,14 +149,71 @@ def test_a_server_that_has_restarted_is_told_again_what_was_said_and_heard(
     expect(note).to_have_text(TOLD_AGAIN)
     expect(opened.page.locator(".entry")).to_have_count(4)
     reply = opened.page.locator(".entry.assistant .said").last
-    expect(reply.locator("s")).to_have_text("around noon. In the evening it may rain.")
-    expect(reply.locator(".interrupted")).to_have_text("interrupted at 0.5 s")
+    expect(reply.locator(".unheard")).to_have_text("around noon. In the evening it may rain.")
+    expect(reply.locator(".aside")).to_have_text("not heard from 0.5 s on")
     # And with the next one as well, which is told that of this one.
     again.close()
     third = server.client(3)
     assert third.wait("voiceloop.resume")["token"] == "token-2"
     third.wait("conversation.item.create", 3)
     assert items(third) == items(again)
+
+
+ASKED_AGAIN = "The connection broke off before the answer, so your question is asked again."
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["nothing came", "nothing was heard"])
+@pytest.mark.parametrize("known", [False, True], ids=["restarted", "connected again"])
+def test_a_question_that_was_being_answered_is_asked_again(
+    visit: Open, server: StandIn, known: bool, begun: bool
+) -> None:
+    page, client = visit().page, server.client()
+    client.text(item_id(8), "Hello.", "resp_0")
+    client.send("response.output_audio_transcript.done", item_id=item_id(8), transcript="Hello.")
+    client.wait("session.update")
+    page.get_by_label("Type instead").fill("How is the weather?")
+    page.keyboard.press("Enter")
+    asked = client.wait("conversation.item.create")["item"]
+    if begun:
+        client.send("response.created", response={"id": "resp_1"})
+        client.text(REPLY, "It should")
+        expect(page.locator(".entry.assistant")).to_have_count(2)
+    server.greet = resuming if known else forgetting
+    client.close()
+    again = server.client(2)
+    again.wait("response.create")
+    expect(page.locator(".entry.note").last).to_contain_text(ASKED_AGAIN)
+    assert items(again) == ([] if known else [("assistant", "Hello."), ("user", TOLD)])
+    if not known:
+        last = again.of("conversation.item.create")[-1]
+        assert last["item"] == asked and "previous_item_id" not in last
+    expect(page.locator(".entry.user")).to_have_count(2 if known else 1)
+    again.send("response.created", response={"id": "resp_2"})
+    again.send("response.done", response={"id": "resp_2", "status": "completed"})
+    # What has been answered, or stopped, is not asked again.
+    again.wait("session.update")
+    server.greet = forgetting
+    again.close()
+    server.client(3).wait("session.update")
+    page.wait_for_timeout(200)
+    assert not server.client(3).of("response.create")
+
+
+def test_whoever_was_heard_when_the_connection_broke_off_is_told(
+    visit: Open, server: StandIn
+) -> None:
+    opened = visit()
+    client = server.client()
+    client.wait("session.update")
+    client.send("input_audio_buffer.speech_started", item_id="u1")
+    opened.phase("Hearing you")
+    server.greet = forgetting
+    client.close()
+    server.client(2).wait("session.update")
+    expect(opened.page.locator(".entry.note .said")).to_have_text(
+        "The connection broke off before you had an answer. Ask again."
+    )
+    assert not server.client(2).of("response.create")
 
 
 def test_where_nothing_was_said_nothing_is_told(visit: Open, server: StandIn) -> None:
@@ -249,7 +307,7 @@ def test_a_long_story_that_was_interrupted_is_folded(visit: Open, server: StandI
     client.send("conversation.item.truncated", item_id=REPLY, content_index=0, audio_end_ms=1500)
     heard = {"outcome": "interrupted", "heard": "Once upon a time"}
     client.send("voiceloop.trace", response_id="resp_1", item_id=QUESTION, trace=heard)
-    struck, button = page.locator("s"), page.locator(".fold")
+    struck, button = page.locator(".unheard"), page.locator(".fold")
     assert struck.inner_text() == "there was a fox."
     expect(button).to_have_attribute("aria-expanded", "false")
     page.get_by_role("button", name="Show the rest").click()
@@ -268,6 +326,7 @@ def test_heard_and_unheard_words_are_apart(visit: Open, server: StandIn) -> None
         client.text(item_id(number), "I have nothing to say to that.", f"r{number}")
         told = {"outcome": "silent", "heard": heard}
         client.send("voiceloop.trace", response_id=f"r{number}", item_id=None, trace=told)
-    expect(page.locator("s")).to_have_text(["that.", "to that."])
+    expect(page.locator(".unheard")).to_have_text(["that.", "to that."])
     for said in page.locator(".entry.assistant .said").all():
-        assert said.inner_text() == "I have nothing to say to that."
+        words = said.inner_text().replace(" not heard", "")
+        assert words == "I have nothing to say to that."

@@ -64,7 +64,7 @@ def test_it_is_named_goes_on_after_a_reload_and_in_a_terminal(
     server.port = beside.port
     page = visit(url=f"{beside.page}/").page
     said, name = page.locator(".entry .said"), page.locator("#kept-as")
-    expect(page.locator("#models")).to_contain_text("Running")
+    expect(page.locator("#models")).to_contain_text("llm")
     ask(page, "Who is speaking?", "The scripted one.")
     expect(name).to_be_hidden()
     choose(page, "New…", "Küche <b>")

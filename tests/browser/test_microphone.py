@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.standin import RATE, StandIn
+from tests.browser.standin import RATE, Client, StandIn
 
 pytestmark = pytest.mark.browser
 
@@ -84,6 +85,47 @@ def test_muted_it_sends_silence(visit: Open, server: StandIn) -> None:
     opened.page.get_by_role("button", name="Mute").click()
     opened.phase("Listening")
     client.until(lambda: any(client.audio[-960:]), "nothing but silence")
+
+
+ASKED = """
+window.asked = [];
+const real = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+navigator.mediaDevices.getUserMedia = (wanted) => {
+  window.asked.push(wanted.audio.deviceId ?? '');
+  return real(wanted);
+};
+"""
+
+
+def resuming(client: Client) -> None:
+    client.send("session.created", session={})
+    client.send("voiceloop.session.resumed")
+    client.send("voiceloop.session.token", token="token-2", expires_in_s=60)
+
+
+def test_the_microphone_is_chosen_and_stays_chosen(visit: Open, server: StandIn) -> None:
+    opened = visit(script=ASKED)
+    page = opened.page
+    opened.talk()
+    server.greet = resuming
+    page.get_by_role("button", name="Settings").click()
+    choice = page.get_by_label("Microphone")
+    expect(choice.locator("option")).not_to_have_count(1)
+    label, value = choice.locator("option").nth(1).evaluate("one => [one.label, one.value]")
+    assert label and value
+    choice.select_option(value)
+    page.get_by_role("button", name="Apply").click()
+    opened.until(f"asked.length === 2 && asked[1] === '{value}'")
+    opened.phase("Listening")
+    page.reload()
+    opened.talk()
+    opened.until(f"asked.length === 1 && asked[0] === '{value}'")
+    # One that is not there any more is told, and no reason not to talk.
+    page.evaluate("localStorage.setItem('voiceloop.settings', '{\"microphone\": \"gone\"}')")
+    page.reload()
+    opened.talk()
+    page.get_by_role("button", name="Settings").click()
+    expect(choice.locator("option:checked")).to_have_text("The one you chose, which is not there")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
 from tests.browser.standin import StandIn
@@ -47,16 +47,15 @@ def test_one_click_has_it_reply_and_the_conversation_goes_on(
     page = visit(url=f"{beside.page}/").page
     offer, transcript = page.locator("#offer"), page.locator("#transcript")
     expect(offer).to_be_visible()
-    expect(offer).to_contain_text(
-        "Ollama is running on this machine with gemma3:4b and 2 more. Use it for the replies?"
-    )
+    expect(offer).to_contain_text("Ollama is running on this machine. Let it write the replies?")
+    expect(offer.get_by_label("Model")).to_have_value("gemma3:4b")
     message = page.get_by_label("Type instead")
     message.fill("Who is speaking?")
     message.press("Enter")
     expect(transcript).to_contain_text("The scripted one.")
     offer.get_by_role("button", name="Use it").click()
     expect(transcript).to_contain_text(
-        f"Ollama writes the replies from now on, with gemma3:4b. It is kept in {file}."
+        "Ollama writes the replies from now on, with gemma3:4b. The settings change that again."
     )
     expect(offer).to_be_hidden()
     expect(page.locator("#models")).to_contain_text("llm gemma3:4b at 127.0.0.1")
@@ -81,6 +80,40 @@ def test_it_may_be_declined_for_good(visit: Open, server: StandIn, beside: Servi
     expect(page.locator("#offer")).to_be_hidden()
 
 
+def choose(page: Page, value: str) -> None:
+    """Change in the settings who writes the replies."""
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Who writes the replies").select_option(value)
+    page.get_by_role("button", name="Apply").click()
+
+
+def test_another_model_and_the_own_one_again_are_chosen_in_the_settings(
+    visit: Open, server: StandIn, beside: Serving, brain: Scripted, file: Path
+) -> None:
+    server.port = beside.port
+    page = visit(url=f"{beside.page}/").page
+    note, models = page.locator(".entry.note .said").last, page.locator("#models")
+    page.get_by_role("button", name="Not now").click()
+    choose(page, "ollama\nqwen2.5:7b")
+    expect(note).to_contain_text("Ollama writes the replies from now on, with qwen2.5:7b.")
+    expect(models).to_contain_text("llm qwen2.5:7b at 127.0.0.1")
+    assert tomllib.loads(file.read_text())["llm"]["target"] == "qwen2.5:7b"
+    brain.__exit__()
+    message = page.get_by_label("Type instead")
+    message.fill("Who are you?")
+    message.press("Enter")
+    expect(note).to_contain_text("There is no answer: Ollama", timeout=30_000)
+    expect(note).to_contain_text("Start Ollama again, or choose in the settings who answers.")
+    expect(note).not_to_contain_text("127.0.0.1")
+    page.reload()  # though it is gone
+    expect(models).to_contain_text("llm qwen2.5:7b")
+    choose(page, "none")
+    told = "own language model writes the replies from now on"
+    expect(note).to_contain_text(told, timeout=30_000)  # it is loaded first
+    expect(models).to_contain_text("llm starter")
+    assert tomllib.loads(file.read_text())["llm"] == {}
+
+
 def test_where_it_does_not_reply_the_page_says_why_and_it_may_be_asked_again(
     visit: Open, server: StandIn, beside: Serving, brain: Scripted, file: Path
 ) -> None:
@@ -102,9 +135,8 @@ def test_a_name_is_shown_as_it_is_and_junk_is_no_offer(visit: Open, server: Stan
         client.send("session.updated", session={"voiceloop": {"llm_servers": [*servers]}})
 
     tell({"id": "80", "name": "a server at port 80", "models": ["<b>bold</b>"]})
-    expect(offer).to_contain_text(
-        "A server at port 80 is running on this machine with <b>bold</b>."
-    )
+    expect(offer).to_contain_text("A server at port 80 is running on this machine.")
+    expect(offer.get_by_label("Model")).to_have_value("<b>bold</b>")
     offer.get_by_role("button", name="Use it").click()
     assert client.wait("voiceloop.llm_server.use")["server"] == "80"
     tell(None, 5, {"id": "a"}, {"id": "a", "name": "b", "models": []}, {"id": 1, "models": [2]})

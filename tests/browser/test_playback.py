@@ -120,7 +120,7 @@ def test_an_interruption_silences_it_within_100_ms_and_for_good(
     # What was under way when the server noticed.
     client.say(ITEM, noise(1.0), 4 * RATE)
     opened.phase("Hearing you")
-    opened.page.locator(".interrupted").wait_for()
+    opened.page.locator(".aside").wait_for()
     client.reply(item_id(2), "Yes?", noise(0.2, seed=9))
     heard_to_the_end(client, item_id(2), noise(0.2))
     samples, frames = sounding(opened)

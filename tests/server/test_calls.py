@@ -44,6 +44,8 @@ REPLIES = {
     "Hello": ("Hello.",),
     "Smile": ("😀",),
     "Hush": (),
+    "Capital": ("Lisbon.",),
+    "Sum": ("Fifty-six.",),
 }
 LOOK = {"type": "function", "name": "look", "description": "", "parameters": {}}
 
@@ -398,3 +400,40 @@ async def test_a_reference_to_no_item_is_refused() -> None:
         assert refused["param"] == "response.input[0].id"
         one.write("Hello")
         assert text(await one.respond()) == "Hello."
+
+
+async def test_each_of_two_written_questions_has_a_reply_of_its_own() -> None:
+    async with client() as (one, _):
+        for question in ("Capital", "Sum"):
+            one.write(question)
+            one.send("response.create", response={"metadata": {"asked": question}})
+            await anyio.sleep(0.01)
+        await anyio.sleep(10)
+        done = [one["response"] for one in one.told.events if one["type"] == "response.done"]
+        assert [text(response) for response in done] == ["Lisbon.", "Fifty-six."]
+        assert [response["metadata"] for response in done] == [
+            {"asked": "Capital"},
+            {"asked": "Sum"},
+        ]
+
+
+async def test_the_speed_of_the_voice_is_chosen_and_asking_for_another_is_not_undone() -> None:
+    async with client() as (one, _):
+
+        def update(speed: float) -> float:
+            one.send("session.update", session={"audio": {"output": {"speed": speed}}})
+            return one.told.events[-1]["session"]["audio"]["output"]["speed"]
+
+        skills = one.dialogue.skills
+        assert update(1.25) == skills.voice.speed == 1.25
+        skills.voice = skills.voice.changed("slower")
+        slower = skills.voice.speed
+        assert slower < 1.25
+        assert (update(1.25), skills.voice.speed) == (1.25, slower)
+        tts = one.dialogue.engines.tts
+        assert isinstance(tts, ScriptedTts)
+        tts.paces = False
+        assert update(1.0) == 1.25
+        (error,) = [one["error"] for one in one.told.events if one["type"] == "error"]
+        assert error["param"] == "session.audio.output.speed"
+        assert skills.voice.speed == slower

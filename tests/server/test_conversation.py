@@ -279,6 +279,25 @@ def test_a_written_question_is_answered_in_writing_where_that_is_asked_for(clien
     assert not client.all("response.output_audio.delta")
 
 
+@pytest.mark.parametrize("pause_s", [0.1, 0.4, 0.8])
+def test_a_question_that_is_written_while_a_spoken_one_waits_is_answered_too(
+    client: Client, speech: dict[str, bytes], pause_s: float
+) -> None:
+    client.say(speech[CAPITAL], pause_s=pause_s)
+    client.create("What is 7 times 8?")
+    client.send("response.create")
+    client.say(silence(2.0))
+    until(lambda: len(client.all("response.done")) + len(client.all("error")) == 2)
+    replies = [json.dumps(one["response"]) for one in client.all("response.done")]
+    busy = [one["error"]["code"] for one in client.all("error")]
+    if busy:  # the first response had begun
+        assert busy == ["conversation_already_has_active_response"]
+        client.send("response.create")
+        until(lambda: len(client.all("response.done")) == 2)
+        replies = [json.dumps(one["response"]) for one in client.all("response.done")]
+    assert "Paris" in replies[0] and "56" in replies[1]
+
+
 def test_a_function_of_the_client_is_called_and_its_result_is_spoken(client: Client) -> None:
     tool = {"type": "function", "name": "get_time", "description": "", "parameters": {}}
     client.update(tools=[tool])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.llm.chatservers import Scripted, refusing, saying
@@ -18,10 +19,12 @@ from tests.server.serving import Client, Event, Serving, until
 from voiceloop.choosing import Choosing
 from voiceloop.config import load_config
 from voiceloop.server.offers import Offers
+from voiceloop.wire.settings import LlmServer
 
 pytestmark = pytest.mark.real
 
-OLLAMA = {"id": "ollama", "name": "Ollama", "models": ["llama3.2", "qwen2.5:7b", "gemma3:4b"]}
+MODELS = ["llama3.2", "qwen2.5:7b", "gemma3:4b"]
+OLLAMA = {"id": "ollama", "name": "Ollama", "models": MODELS, "used": False}
 USE = "voiceloop.llm_server.use"
 USED = "voiceloop.llm_server.used"
 
@@ -104,7 +107,7 @@ def test_a_visitor_here_is_told_chooses_and_goes_on_with_what_was_said(
         client.wait("voiceloop.session.resumed")
         assert "I am Ollama's." in replied(client)
         told = client.update()
-        assert told["model"] == "llama3.2" and told["voiceloop"]["llm_servers"] == []
+        assert told["model"] == "llama3.2" and offered(client) == [OLLAMA | {"used": True}]
         assert f"llm llama3.2 at 127.0.0.1:{brain.port}" in told["voiceloop"]["models"]
         assert told["voiceloop"]["resume"] is True
         assert told["instructions"] != "Be scripted."
@@ -120,7 +123,54 @@ def test_a_visitor_here_is_told_chooses_and_goes_on_with_what_was_said(
     assert kept["draft"] == "auto", "a draft is the server's own to load"
     log = server.log.read_text()
     assert log.count("a language-model server is offered") == 1
-    assert log.count("a language-model server replies from now on") == 1
+    assert log.count("another language model replies from now on") == 1
+
+
+def test_any_of_its_models_is_taken_and_the_servers_own_again(
+    server: Serving, brain: Scripted, file: Path
+) -> None:
+    with page(server) as client:
+        offered(client)
+        client.send(USE, server="ollama", model="gemma3:4b")
+        assert client.wait(USED)["model"] == "gemma3:4b"
+        assert brain.asked[-1]["model"] == "gemma3:4b"
+    with page(server) as client:
+        first = ["gemma3:4b", "llama3.2", "qwen2.5:7b"]
+        assert offered(client) == [OLLAMA | {"models": first, "used": True}]
+        client.send(USE, server="ollama", model="llama9")
+        assert (
+            "no model to chat that is called 'llama9'" in client.wait("error")["error"]["message"]
+        )
+        assert tomllib.loads(file.read_text())["llm"]["target"] == "gemma3:4b"
+        client.send(USE, server="none")
+        used = client.wait(USED)
+        assert (used["name"], used["kept"]) == ("", str(file))
+    with page(server) as client:
+        assert offered(client) == [OLLAMA]
+        assert client.update()["model"] == "starter"
+    assert tomllib.loads(file.read_text())["llm"] == {"temperature": 0.5, "draft": "ngram"}
+
+
+def test_the_next_start_knows_what_was_taken_also_where_it_does_not_run(
+    tmp_path: Path, file: Path, brain: Scripted
+) -> None:
+    def look(**flags: str) -> list[LlmServer] | None:
+        hears = {"asr.model": "tiny.en"}
+        settings, origins = load_config([file], flags=hears | flags)
+        offers = Offers.of(Choosing(settings=settings, origins=origins))
+        return None if offers is None else list(anyio.run(offers.look))
+
+    file.write_text(f'[llm]\nengine = "openai"\nbase_url = "{brain.url}"\ntarget = "qwen2.5:7b"\n')
+    told, name = str(brain.port), f"a server at port {brain.port}"
+    others = ("llama3.2", "gemma3:4b")
+    found = look()
+    assert found and LlmServer("ollama", "Ollama", ("qwen2.5:7b", *others), used=True) in found
+    brain.__exit__()
+    gone = look()
+    assert gone and LlmServer(told, name, ("qwen2.5:7b",), used=True) in gone
+    assert look(**{"llm.engine": "openai"}) is None, "flags name it, so no file could change that"
+    file.write_text(file.read_text().replace("127.0.0.1", "example.com"))
+    assert look() is None
 
 
 FOREIGN = {
@@ -181,8 +231,6 @@ def test_what_does_not_reply_is_not_taken(server: Serving, brain: Scripted, file
         brain.plays = [saying("I am Ollama's.")]
         client.send(USE, server="ollama")
         client.wait(USED)
-        client.send(USE, server="ollama")  # twice
-        until(lambda: len(client.all("error")) == 2)
     assert file.read_text() != before
 
 
@@ -198,14 +246,17 @@ def test_where_it_cannot_be_kept_it_is_used_and_one_line_says_so(
     assert "the choice could not be kept" in server.log.read_text()
 
 
-def test_two_who_choose_at_once_have_one_choice(server: Serving) -> None:
+def test_of_two_who_choose_at_once_the_later_choice_holds(server: Serving, file: Path) -> None:
     with page(server) as one, page(server) as other:
         for client in (one, other):
             offered(client)
-        for client in (one, other):
-            client.send(USE, server="ollama")
-        until(lambda: len(one.all(USED) + other.all(USED)) == 1)
-        until(lambda: len(one.all("error") + other.all("error")) == 1)
+        for client, model in ((one, "gemma3:4b"), (other, "qwen2.5:7b")):
+            client.send(USE, server="ollama", model=model)
+        until(lambda: len(one.all(USED) + other.all(USED)) == 2)
+    with page(server) as client:
+        [told] = offered(client)
+        assert told["used"] and told["models"][0] in ("gemma3:4b", "qwen2.5:7b")
+    assert tomllib.loads(file.read_text())["llm"]["target"] == told["models"][0]
 
 
 def test_whoever_takes_a_session_up_from_elsewhere_is_told_nothing(untouched: Serving) -> None:

@@ -433,7 +433,6 @@ TUNING: list[dict[str, Any]] = [
     session(truncation={"type": "retention_ratio", "retention_ratio": 0.8}),
     session(include=["item.input_audio_transcription.logprobs"]),
     session(reasoning={"effort": "low"}, parallel_tool_calls=False, temperature=0.8),
-    session(audio={"output": {"speed": 1.2}}),
     session(tools=[{"type": "function", "name": "look", "strict": True}]),
     session(input_audio_noise_reduction={"type": "far_field"}),
     listening(noise_reduction={"type": "near_field"}),

@@ -59,7 +59,7 @@ class Asking:
         self._waiting = 0
         """Number of requests whose responses have not begun."""
         self._next: list[ResponseCreate] = []
-        """Requests that wait until a cancelled or interrupted response has ended."""
+        """Requests that wait until a turn, or a cancelled or interrupted response, has ended."""
 
     @property
     def waits(self) -> bool:
@@ -114,8 +114,11 @@ class Asking:
 
     def _begin(self, event: ResponseCreate) -> None:
         """Begin a requested response. Refuse it if another is in progress, or if there is nothing
-        to answer. If the other one is being cut off, wait for its end instead."""
-        if self._speaking.ending:
+        to answer. If the other one is being cut off, wait for its end instead. A text also waits
+        for a turn that is yet to be answered: one reply to both would leave one of them out."""
+        begun = self._speaking.responding
+        texts = self.unanswered.items and not begun and self._session.expected
+        if self._speaking.ending or texts:
             self._next.append(event)
             return
         self._waiting -= 1

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from voiceloop.choosing import notes
 from voiceloop.config import Config, ServerConfig
 from voiceloop.dialogue.state import Options
-from voiceloop.engines import Asr, Conversation, Tts
+from voiceloop.engines import Asr, Conversation, Engines, Tts
 from voiceloop.errors import Code, ConfigError, ProtocolError
 from voiceloop.schema import is_given, nearest
 from voiceloop.status import engine_names, examples
@@ -34,12 +34,14 @@ OF_RESPONSES = ("output_modalities", "instructions", "tools", "tool_choice", "ma
 S = TypeVar("S", SessionSettings, ResponseSettings)
 
 
-def about(config: Config, tts: Tts, requested: Extensions) -> Extensions:
-    """Return the extensions that a client has requested, completed by the server's voices, models,
-    example questions and notes."""
+def about(config: Config, engines: Engines, requested: Extensions) -> Extensions:
+    """Return the extensions that a client has requested, completed by the server's voices,
+    languages, models, example questions and notes."""
+    tts = engines.tts
     return replace(
         requested,
         voices=tuple(_voice(name, tts) for name in tts.voices()),
+        languages=tuple(sorted(engines.asr.languages)),
         models=tuple(engine_names(config).split(", ")),
         examples=examples(config),
         notes=notes(config),
@@ -92,12 +94,12 @@ def with_voice(settings: S, tts: Tts, param: str) -> S:
     except ConfigError as error:
         where = f"{param}.audio.output.voice"
         raise ProtocolError(error.message, error.hint, param=where) from error
-    return renamed(settings, requested)
+    return with_output(settings, voice=requested)
 
 
-def renamed(settings: S, voice: str) -> S:
-    """Return the settings with another voice."""
-    output = replace(settings.audio.output, voice=voice)
+def with_output(settings: S, **changed: str | float) -> S:
+    """Return the settings with other values for what the user hears."""
+    output = replace(settings.audio.output, **changed)
     return replace(settings, audio=replace(settings.audio, output=output))
 
 

@@ -305,7 +305,7 @@ class Connection:
         """Have the chosen language-model server loaded while the conversation goes on. Tell the
         client whether that succeeded."""
         try:
-            self._outbox.put(await self._registry.use(event.server))
+            self._outbox.put(await self._registry.use(event.server, event.model))
         except VoiceloopError as error:
             refusal = ProtocolError(error.message, error.hint, param="server")
             self._outbox.refuse(refusal, event.event_id)

@@ -84,7 +84,7 @@ class Dialogue:
             instructions=engines.llm.system,
             audio=Audio(output=OutputAudio(voice=engines.tts.voice)),
             voiceloop=choices.about(
-                config, engines.tts, Extensions(conversation=opened.name if opened else UNSET)
+                config, engines, Extensions(conversation=opened.name if opened else UNSET)
             ),
         )
         self.ledger = Ledger(new_id, max_bytes=config.server.conversation_bytes)
@@ -156,7 +156,7 @@ class Dialogue:
             self.settings,
             model=llm.name,
             instructions=llm.system if unchanged else self.settings.instructions,
-            voiceloop=choices.about(config, self.engines.tts, self.settings.voiceloop),
+            voiceloop=choices.about(config, self.engines, self.settings.voiceloop),
         )
 
     @property
@@ -170,7 +170,8 @@ class Dialogue:
         """Apply the client's changes. `refuse` is called with an error for each invalid change."""
         former, self.settings = self.settings, self.settings.updated(changes)
         self._hold_type(changes, former, refuse)
-        for held in (self._hold_size, self._hold_choice, self._hold_voice, self._hold_language):
+        holds = (self._hold_size, self._hold_choice, self._hold_voice, self._hold_speed)
+        for held in (*holds, self._hold_language):
             try:
                 held(former)
             except ProtocolError as error:
@@ -251,8 +252,23 @@ class Dialogue:
         try:
             self.settings = choices.with_voice(self.settings, self.engines.tts, "session")
         except ProtocolError:
-            self.settings = choices.renamed(self.settings, former.audio.output.voice)
+            self.settings = choices.with_output(self.settings, voice=former.audio.output.voice)
             raise
+
+    def _hold_speed(self, former: SessionSettings) -> None:
+        """Speak at the requested speed if it is a new one. If the synthesizer has one pace only,
+        restore the `former` speed and raise ProtocolError."""
+        speed = self.settings.audio.output.speed
+        if speed == former.audio.output.speed:
+            return  # the user may have asked for another one since then
+        if not self.engines.tts.paces:
+            self.settings = choices.with_output(self.settings, speed=former.audio.output.speed)
+            raise ProtocolError(
+                "this voice has one speed only",
+                "leave audio.output.speed at 1",
+                param="session.audio.output.speed",
+            )
+        self.skills.voice = replace(self.skills.voice, speed=speed)
 
     def _hold_language(self, former: SessionSettings) -> None:
         """Choose the requested language, and set the name of the recogniser. If the recogniser does

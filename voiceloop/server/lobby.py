@@ -398,12 +398,12 @@ class SessionRegistry:
         conversation = await engines.llm_runner.call(begin)  # a long history takes a while
         return Dialogue(*(engines, config, conversation, self.new_id, now, self._toolbox), opened)
 
-    async def use(self, server: str) -> LlmServerUsed:
-        """Let the language-model server with the id `server` reply in all sessions that begin or
-        are resumed from now on. Raises ConfigError if it is not offered. Raises the errors of
-        loading its model."""
+    async def use(self, server: str, model: str) -> LlmServerUsed:
+        """Let a model of the language-model server with the id `server` reply in all sessions that
+        begin or are resumed from now on, as `Offers.take` describes. Raises ConfigError if it is
+        not offered. Raises the errors of loading it."""
         assert self.offers is not None, "whoever knows of a server was offered it"
-        llm, self._config, used = await self.offers.take(server)
+        llm, self._config, used = await self.offers.take(server, model)
         self._engines = replace(self._engines, llm=llm)
         return used
 

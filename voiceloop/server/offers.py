@@ -1,7 +1,8 @@
 """The language-model servers of this machine, which are offered to clients on it.
 
 Once a client takes a server, that server replies in every session that begins or is resumed from
-then on. The user's settings file keeps the choice for the next start.
+then on, until a client takes another one or voiceloop's own language model. The user's settings
+file keeps the choice for the next start.
 
 A client takes a server by its id; no address is ever accepted from a client. This module does not
 know which clients are on this machine.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -22,7 +24,14 @@ from voiceloop.config import Config, Given, given_in_settings, user_file
 from voiceloop.engines import Llm
 from voiceloop.errors import ConfigError
 from voiceloop.llm.remote.finding import find_servers
-from voiceloop.llm.remote.localservers import NOWHERE, PORTS, LocalServer
+from voiceloop.llm.remote.localservers import (
+    NOWHERE,
+    PORTS,
+    LocalServer,
+    ServerChoice,
+    known_at,
+    pick,
+)
 from voiceloop.loading import open_llm
 from voiceloop.userfile import keep
 from voiceloop.wire.extensions import LlmServerUsed
@@ -40,61 +49,87 @@ class Offers:
         file: Path,
         ports: Sequence[int] = PORTS,
         load: Callable[[Config], Llm] = open_llm,
+        used: LocalServer | None = None,
     ) -> None:
-        """`given` are the settings that come from files and flags. A choice is kept in `file`, the
-        user's settings file. `load` loads the language model of a configuration."""
+        """`given` are the settings that come from files and flags, without those of the server
+        `used`, which generates the replies now. A choice is kept in `file`, the user's settings
+        file. `load` loads the language model of a configuration."""
         self._given = given
         self._file = file
         self._ports = ports
         self._load = load
         self._found: Mapping[str, LocalServer] = {}
-        self._taken = False
+        self._used = used
         self._lock = anyio.Lock()
 
     @staticmethod
     def of(command: Choosing) -> Offers | None:
-        """Return the offers of a command. Return None if a language-model server generates the
-        replies already, if the command's options forbid one, or if the recogniser is the starter's,
-        which understands synthetic voices only."""
-        settings, wanted = command.settings, command.llm_server != NOWHERE
-        if not wanted or settings.llm.engine == ELSEWHERE or settings.asr.hears_no_people:
+        """Return the offers of a command. Return None if a language-model server of another machine
+        generates the replies, if the command's options name or forbid one, or if the recogniser is
+        the starter's, which understands synthetic voices only."""
+        settings, used = command.settings, None
+        if command.llm_server == NOWHERE or settings.asr.hears_no_people:
             return None
-        return Offers(given_in_settings(settings, command.origins), user_file())
+        given = dict(given_in_settings(settings, command.origins))
+        if settings.llm.engine == ELSEWHERE:
+            used = known_at(settings.llm.base_url, settings.llm.target)
+            if used is None or any(given.pop(key, ("", ""))[1] == "flag" for key in LLM_KEYS):
+                return None
+        return Offers(given, user_file(), used=used)
 
     async def look(self) -> tuple[LlmServer, ...]:
-        """Find the servers of this machine, and return those that can be taken. After a client has
-        taken a server, return no servers. This takes at most a second."""
-        if self._taken:
-            return ()
-        self._found = {server.id: server for server in await find_servers(self._ports)}
+        """Find the servers of this machine, and return those that can be taken. The one that
+        generates the replies is always among them, with its model first. This takes at most a
+        second."""
+        before, ports = self._found, {*self._ports, *([self._used.port] if self._used else [])}
+        self._found = {server.id: server for server in await find_servers(sorted(ports))}
         for server in self._found.values():
-            logger.info("a language-model server is offered", extra=_logged(server))
-        return tuple(LlmServer(one.id, one.name, one.models) for one in self._found.values())
+            if server.id not in before:
+                logger.info("a language-model server is offered", extra=_logged(server))
+        if used := self._used:
+            here = next((one for one in self._found.values() if one.port == used.port), used)
+            models = dict.fromkeys((used.models[0], *here.models))
+            self._used = replace(here, models=tuple(models))
+            self._found = {**self._found, here.id: self._used}
+        return tuple(
+            LlmServer(one.id, one.name, one.models, used=one is self._used)
+            for one in self._found.values()
+        )
 
-    async def take(self, id: str) -> tuple[Llm, Config, LlmServerUsed]:
-        """Take the server with this id, and wait until it has replied. Return its language model,
-        the configuration that uses it, and the event for the client.
+    async def take(self, id: str, model: str) -> tuple[Llm, Config, LlmServerUsed]:
+        """Take a model of the server with this id, or voiceloop's own language model for the id
+        `NOWHERE`, and wait until it is ready. An empty `model` means the server's first. Return the
+        language model, the configuration that uses it, and the event for the client.
 
-        Raises ConfigError for a server that is not offered, and what loading the model raises.
+        Raises ConfigError for what is not offered, and what loading the model raises.
         """
         async with self._lock:
-            server = self._found.get(id)
-            if server is None or self._taken:
+            server, given = self._found.get(id), self._given
+            if server is not None:
+                server = pick(ServerChoice(id, model), [server])
+                given = with_server(given, server, "chosen on the page")
+            elif id != NOWHERE:
                 raise ConfigError(
                     f"no language-model server called '{id}' is offered", "reload the page"
                 )
-            given = with_server(self._given, server, "chosen on the page")
             config, _ = settings_of(given)
             llm = await anyio.to_thread.run_sync(self._load, config, abandon_on_cancel=True)
-            self._taken = True
-            logger.info("a language-model server replies from now on", extra=_logged(server))
+            self._used = server
+            logger.info("another language model replies from now on", extra=_logged(server))
             kept = await anyio.to_thread.run_sync(self._keep, server)
-        return llm, config, LlmServerUsed(server.name, server.models[0], kept)
+        return llm, config, LlmServerUsed(server.name if server else "", llm.name, kept)
 
-    def _keep(self, server: LocalServer) -> str | None:
+    def _keep(self, server: LocalServer | None) -> str | None:
         """Keep the choice for the next start. Return the settings file; None if that failed."""
-        values = dict(zip(LLM_KEYS, (ELSEWHERE, server.url, server.models[0]), strict=True))
-        if self._given.get("llm.draft", ("", ""))[1] == str(self._file):
+        own: dict[str, str | None] = {
+            key: str(value)
+            for key, (value, origin) in self._given.items()
+            if key in (*LLM_KEYS, "llm.draft") and origin == str(self._file)
+        }
+        values = dict.fromkeys(LLM_KEYS) | own
+        if server:
+            values |= zip(LLM_KEYS, (ELSEWHERE, server.url, server.models[0]), strict=True)
+        if server and "llm.draft" in own:
             values["llm.draft"] = "auto"  # the new engine would refuse a draft of the former model
         try:
             keep(values, self._file)
@@ -104,5 +139,7 @@ class Offers:
         return str(self._file)
 
 
-def _logged(server: LocalServer) -> dict[str, object]:
+def _logged(server: LocalServer | None) -> dict[str, object]:
+    if server is None:
+        return {"server": "voiceloop"}
     return {"server": server.name, "model": server.models[0], "url": server.url}

@@ -243,7 +243,7 @@ class Speaking:
         if trace.outcome == "failed":
             ending = failed(failure)
         elif trace.outcome == "abandoned":
-            ending = ending or failed("there was nothing to answer")
+            ending = ending or failed("no words were understood", "nothing_heard")
         elif trace.outcome == "interrupted":
             ending = ending or TURN_DETECTED
         elif trace.outcome == "silent":

@@ -38,14 +38,17 @@ class TokenReceived(ClientEventBase, frozen=True, tag="voiceloop.session.token.r
 
 
 class UseLlmServer(ClientEventBase, frozen=True, tag="voiceloop.llm_server.use"):
-    """Let one of the servers in `session.voiceloop.llm_servers` generate the replies.
+    """Let one of the servers in `session.voiceloop.llm_servers` generate the replies, or the
+    language model that voiceloop itself runs.
 
-    Answered by `voiceloop.llm_server.used` once that server has replied, or by `error`. The
-    error has the code `not_permitted` for a client that is offered no servers.
+    Answered by `voiceloop.llm_server.used` once that model has replied or is loaded, or by `error`.
+    The error has the code `not_permitted` for a client that is offered no servers.
     """
 
     server: Annotated[str, Meta(max_length=64)]
-    """Id of the server."""
+    """Id of the server; `none` for voiceloop's own language model."""
+    model: Annotated[str, Meta(max_length=256)] = ""
+    """Name of one of the server's models; empty for the first."""
 
 
 class OpenConversation(ClientEventBase, frozen=True, tag="voiceloop.conversation.open"):
@@ -64,11 +67,11 @@ class OpenConversation(ClientEventBase, frozen=True, tag="voiceloop.conversation
 
 
 class LlmServerUsed(ServerEvent, frozen=True, tag="voiceloop.llm_server.used"):
-    """A language-model server generates the replies in every session that begins or is resumed from
+    """Another language model generates the replies in every session that begins or is resumed from
     now on. To use it at once, a client connects again and sends `voiceloop.resume`."""
 
     name: str
-    """Name of the server for people, such as `Ollama`."""
+    """Name of its server for people, such as `Ollama`; empty for voiceloop's own language model."""
     model: str
     """Name of the model that generates the replies."""
     kept: str | None

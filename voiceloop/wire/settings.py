@@ -142,8 +142,10 @@ class OutputAudio(Settings, frozen=True):
     """A voice of the server's synthesizer, e.g. one of those in `voiceloop.voices`. `default` and
     the names of OpenAI's voices mean the server's own voice. The voice may change at any time, for
     later responses."""
-    speed: Annotated[float, TOLD] = 1.0
-    """Always 1: the server's configuration sets the pace of the voice, whatever is requested."""
+    speed: Annotated[float, Meta(ge=0.25, le=1.5)] = 1.0
+    """Speed of later responses, as a factor of the pace that the server's configuration sets. The
+    user may change it further by asking for it. Some synthesizers have one pace only, and refuse
+    any other."""
 
 
 class Audio(Settings, frozen=True):
@@ -192,7 +194,10 @@ class LlmServer(Object, frozen=True):
     name: str
     """Name for people, such as `Ollama`."""
     models: tuple[str, ...]
-    """Names of the server's models that can chat. The first one would generate the replies."""
+    """Names of the server's models that can chat. Without another choice, the first one generates
+    the replies."""
+    used: bool = False
+    """Whether the first of `models` generates the replies now."""
 
 
 class Voice(Object, frozen=True):
@@ -236,9 +241,12 @@ class Extensions(Settings, frozen=True):
     """Questions that the user might ask first."""
     notes: Annotated[tuple[str, ...], TOLD] = ()
     """Notes about the models that the user should read."""
+    languages: Annotated[tuple[str, ...], TOLD] = ()
+    """Codes of the languages that the recogniser knows; `audio.input.transcription.language` takes
+    one of them."""
     llm_servers: Annotated[tuple[LlmServer, ...], TOLD] = ()
-    """Other servers that can generate the replies. Only the server's own page gets them, and only
-    if it was opened on the server's machine."""
+    """Other servers that can generate the replies, or do so now. Only the server's own page gets
+    them, and only if it was opened on the server's machine."""
     conversations: Annotated[tuple[str, ...], TOLD] | UnsetType = UNSET
     """Names of conversations that are kept on the server's machine, the latest first: at most 50.
     The key is absent if the server runs without `--conversations`, or if the client may not get

@@ -18,6 +18,7 @@ import { positive } from './values.js';
  * @property {string} text what has been said; of the user, what will not change any more
  * @property {string} tentative what the user seems to say
  * @property {boolean} done nothing more comes
+ * @property {boolean} waits it was typed, and is asked once what goes on is over
  * @property {string | null} heard of a reply that was cut off, what the user heard
  * @property {number | null} interruptedMs when a reply was cut off, in its own time
  * @property {number | null} latencyMs voice to voice, where it answers what was spoken
@@ -79,13 +80,26 @@ export class Transcript {
    *
    * @param {string} id
    * @param {string} text
+   * @param {boolean} waits whether it is still to be asked: until then it stays the last
    * @returns {Entry}
    */
-  typed(id, text) {
+  typed(id, text, waits) {
     const entry = this.#entry(id, 'user');
     entry.text = clipped(text);
     entry.done = true;
+    entry.waits = waits;
     return entry;
+  }
+
+  /**
+   * The question of which no answer has been heard.
+   *
+   * @returns {Entry | undefined} undefined where the last one has an answer
+   */
+  question() {
+    const said = this.entries.filter(({ role, waits }) => role !== 'note' && !waits);
+    const last = said.findLast(({ role, heard }) => role !== 'assistant' || heard !== '');
+    return last?.role === 'user' && last.done ? last : undefined;
   }
 
   /**
@@ -324,6 +338,7 @@ export class Transcript {
       text: '',
       tentative: '',
       done: false,
+      waits: false,
       heard: null,
       interruptedMs: null,
       latencyMs: null,
@@ -332,8 +347,9 @@ export class Transcript {
       clauses: [],
     };
     const before = typeof after === 'string' ? this.#byId.get(after) : undefined;
-    if (before) this.entries.splice(this.entries.indexOf(before) + 1, 0, entry);
-    else this.entries.push(entry);
+    const waiting = this.entries.findIndex(({ waits }) => waits);
+    const last = waiting < 0 ? this.entries.length : waiting;
+    this.entries.splice(before ? this.entries.indexOf(before) + 1 : last, 0, entry);
     this.#byId.set(id, entry);
     if (this.entries.length > MOST) this.#byId.delete(this.entries.shift()?.id ?? '');
     return entry;

@@ -11,8 +11,12 @@ export const RATE = 24000;
 /** Samples in one frame of the microphone: 20 ms. */
 export const FRAME = 480;
 
-/** What errors call the voice. */
+/** What errors call the voice, and the language. */
 export const VOICE = 'session.audio.output.voice';
+export const LANGUAGE = 'session.audio.input.transcription.language';
+
+/** The code of the error with which a second response is refused. */
+export const BUSY = 'conversation_already_has_active_response';
 
 /** Entries of a list of the server's that are read. */
 const MOST_TOLD = 2000;
@@ -24,6 +28,8 @@ const HEADER_BYTES = ID_BYTES + 4;
 /**
  * @typedef {object} SessionSettings
  * @property {string} voice empty for the server's own choice
+ * @property {number} speed as a factor of the server's own
+ * @property {string} language that the user speaks, as a code; empty for the server's own choice
  * @property {string} instructions empty for the server's own
  * @property {'semantic_vad' | 'server_vad' | 'none'} turns who decides that the user has finished
  */
@@ -132,7 +138,8 @@ export function lacks(voice, voices) {
  * @returns {WireEvent}
  */
 export function sessionUpdate(settings, own) {
-  const { turns } = settings;
+  const { turns, speed, language } = settings;
+  const turn_detection = turns === 'none' ? null : { type: turns };
   const voice = lacks(settings.voice, own.voices) ? own.voice : settings.voice || own.voice;
   return {
     type: 'session.update',
@@ -140,8 +147,8 @@ export function sessionUpdate(settings, own) {
       type: 'realtime',
       instructions: settings.instructions || own.instructions,
       audio: {
-        input: { turn_detection: turns === 'none' ? null : { type: turns }, transcription: {} },
-        ...(voice && { output: { voice } }),
+        input: { turn_detection, transcription: { language: language || null } },
+        output: { ...(voice && { voice }), speed },
       },
       voiceloop: {
         binary_audio: true,
@@ -176,10 +183,10 @@ export function voicesOf(event) {
 
 /**
  * What the server tells of itself in lists of texts, where it does: models that answer, examples of
- * what to ask, notes of what to expect.
+ * what to ask, notes of what to expect, codes of languages that it understands.
  *
  * @param {WireEvent} event of the kind `session.created` or `session.updated`
- * @param {'models' | 'examples' | 'notes'} name
+ * @param {'models' | 'examples' | 'notes' | 'languages'} name
  * @returns {string[]}
  */
 export function textsOf(event, name) {
@@ -234,18 +241,4 @@ export function played(itemId, samples) {
 export function truncate(itemId, samples) {
   const audio_end_ms = Math.floor((samples * 1000) / RATE);
   return { type: 'conversation.item.truncate', item_id: itemId, content_index: 0, audio_end_ms };
-}
-
-/**
- * An error event as one sentence.
- *
- * @param {WireEvent} event
- * @returns {string}
- */
-export function errorSentence(event) {
-  const { message, code } = event.error ?? {};
-  const said = String(message || code || 'something went wrong, and it did not say what').trim();
-  const line = said.replace(/\s+/g, ' ');
-  const short = line.length > 300 ? `${line.slice(0, 299)}…` : line;
-  return `The server says: ${short}${/[.!?…]$/.test(short) ? '' : '.'}`;
 }

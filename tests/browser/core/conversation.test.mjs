@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { Answering } from '../../../web/core/answering.js';
+import { asText } from '../../../web/core/astext.js';
 import { CAP_MS, FIRST_MS, delayMs } from '../../../web/core/backoff.js';
 import { Handshake } from '../../../web/core/handshake.js';
 import { heardLength } from '../../../web/core/heard.js';
 import { axisEnd, duration, percentile, turnOf } from '../../../web/core/latency.js';
 import * as mic from '../../../web/core/microphone-state.js';
+import { aboutError } from '../../../web/core/notices.js';
 import { WORDS, phaseOf } from '../../../web/core/phase.js';
 import { LONGEST, MOST, Transcript } from '../../../web/core/transcript.js';
 import * as wire from '../../../web/core/wire.js';
@@ -58,13 +61,86 @@ test('reports are exact to the sample, and truncation claims nothing unheard', (
   }
 });
 
-test('an error is one sentence, whatever it holds', () => {
-  const sentence = (error) => wire.errorSentence({ type: 'error', error });
-  assert.equal(sentence({ message: 'No room\n left' }), 'The server says: No room left.');
-  assert.equal(sentence({ message: 'Why?' }), 'The server says: Why?');
-  assert.equal(sentence({ code: 'rate_limit' }), 'The server says: rate_limit.');
-  assert.match(sentence(undefined), /^The server says: .+\.$/);
-  assert.ok(sentence({ message: 'x'.repeat(10_000) }).length < 330);
+test('an error says what to do, whatever it holds', () => {
+  assert.equal(aboutError({ message: 'No room\n left' }), 'That did not work: No room left.');
+  assert.equal(aboutError({ message: 'Why?' }), 'That did not work: Why?');
+  assert.equal(aboutError({ code: 'rate_limit' }), 'That did not work: rate_limit.');
+  assert.match(aboutError(undefined), /^Something went wrong\..+\.$/);
+  assert.ok(aboutError({ message: 'x'.repeat(10_000) }).length < 330);
+  const voice = { message: "no voice 'x'", param: wire.VOICE };
+  assert.match(aboutError(voice), /^The server refuses a setting: no voice 'x'\. Change it/);
+  assert.match(aboutError({ message: 'none', code: 'nothing_heard' }), /^No words .+ Say it again/);
+  for (const code of ['response_cancel_not_active', wire.BUSY]) {
+    assert.equal(aboutError({ message: 'a response is in progress', code }), '');
+  }
+});
+
+test('why there is no answer is told by the name of who writes it', () => {
+  const gone = 'cannot be reached (it takes no connection)';
+  const failed = (where) => ({ message: `the reply failed: ${where} ${gone}` });
+  const told = `There is no answer: Ollama ${gone}. Start Ollama again, or choose in the settings who answers.`;
+  assert.equal(aboutError(failed('127.0.0.1:11434'), 'Ollama'), told);
+  assert.equal(aboutError(failed('Ollama at 127.0.0.1:11434'), 'Ollama'), told);
+  assert.match(aboutError(failed('example.com')), /^There is no answer: example\.com .+\. Ask again\.$/);
+});
+
+test('whatever comes, what is under way has its end', async () => {
+  const answering = new Answering();
+  const turn = (id) => ({ type: 'input_audio_buffer.speech_started', item_id: id });
+  const trace = (id) => ({ type: 'voiceloop.trace', item_id: id });
+  answering.received(turn('u1'));
+  assert.ok(answering.hearing && answering.underWay && !answering.thinking);
+  assert.equal(answering.cancel(), false, 'nobody stops the user');
+  answering.received({ type: 'input_audio_buffer.speech_stopped' });
+  assert.ok(answering.thinking);
+  let over = false;
+  const waits = answering.over().then(() => (over = true));
+  answering.received({ type: 'response.created', response: { id: 'r1' } });
+  answering.received({ type: 'response.done' });
+  answering.received(trace(null));
+  assert.ok(answering.underWay, 'the turn is not over yet');
+  answering.received(trace('u1'));
+  await waits;
+  assert.ok(over && !answering.underWay);
+  answering.requested();
+  assert.ok(answering.cancel() && !answering.cancel());
+  assert.ok(answering.cancelled && answering.underWay && !answering.thinking);
+  answering.received({ type: 'error', error: { code: 'response_cancel_not_active' } });
+  assert.ok(!answering.cancelled && !answering.underWay);
+  answering.received(turn('u2'));
+  answering.reset();
+  assert.ok(!answering.underWay && !answering.hearing);
+  await answering.over();
+});
+
+test('a conversation as text', () => {
+  const transcript = new Transcript();
+  transcript.typed('u1', 'Why?', false);
+  transcript.apply({ type: 'response.output_text.delta', item_id: 'a1', response_id: 'r', delta: 'So it is. And more.' });
+  const trace = { outcome: 'interrupted', heard: 'So it is.' };
+  transcript.apply({ type: 'voiceloop.trace', response_id: 'r', trace });
+  transcript.note('Something of the page.');
+  transcript.typed('u2', 'Really?', true);
+  const text = 'You: Why?\n\nvoiceloop: So it is. [not heard: And more.]\n\nYou: Really?\n';
+  assert.equal(asText(transcript.entries), text);
+  assert.equal(asText([]), '');
+});
+
+test('what waits stays last, and the question is what nobody has answered', () => {
+  const transcript = new Transcript();
+  const ids = () => transcript.entries.map(({ id }) => id);
+  const reply = (id) => ({ type: 'response.output_text.delta', item_id: id, response_id: id, delta: 'Yes.' });
+  transcript.typed('u1', 'One?', false);
+  assert.equal(transcript.question()?.id, 'u1');
+  transcript.typed('u2', 'Two?', true);
+  transcript.apply(reply('a1'));
+  assert.deepEqual(ids(), ['u1', 'a1', 'u2']);
+  assert.equal(transcript.question(), undefined);
+  transcript.typed('u2', 'Two?', false);
+  transcript.apply(reply('a2'));
+  assert.deepEqual(ids(), ['u1', 'a1', 'u2', 'a2']);
+  transcript.breakOff();
+  assert.equal(transcript.question()?.id, 'u2', 'nothing of the answer was heard');
 });
 
 test('where to connect, and what to offer', () => {
@@ -79,11 +155,13 @@ test('where to connect, and what to offer', () => {
 });
 
 test('settings that are empty are what the server has of its own', () => {
-  const empty = /** @type {const} */ ({ voice: '', instructions: '', turns: 'none' });
+  const empty = /** @type {const} */ ({
+    voice: '', speed: 1, language: '', instructions: '', turns: 'none',
+  });
   const unknown = wire.ownSettings(null);
   assert.deepEqual(wire.ownSettings({ type: 'session.created' }), unknown);
   const { session } = wire.sessionUpdate(empty, unknown);
-  assert.ok(session.instructions === '' && !('output' in session.audio));
+  assert.ok(session.instructions === '' && !('voice' in session.audio.output));
   assert.equal(session.audio.input.turn_detection, null);
   const created = {
     type: 'session.created',
@@ -91,9 +169,13 @@ test('settings that are empty are what the server has of its own', () => {
   };
   const own = wire.ownSettings(created);
   const again = wire.sessionUpdate(empty, own).session;
-  assert.deepEqual([again.instructions, again.audio.output], ['Be kind.', { voice: 'de' }]);
-  const chosen = /** @type {const} */ ({ voice: 'en', instructions: 'Hi', turns: 'server_vad' });
+  assert.deepEqual([again.instructions, again.audio.output], ['Be kind.', { voice: 'de', speed: 1 }]);
+  const chosen = /** @type {const} */ ({
+    voice: 'en', speed: 1.25, language: 'de', instructions: 'Hi', turns: 'server_vad',
+  });
   const full = wire.sessionUpdate(chosen, own).session;
+  assert.equal(full.audio.output.speed, 1.25);
+  assert.deepEqual(full.audio.input.transcription, { language: 'de' });
   assert.equal(full.audio.output.voice, 'en');
   assert.equal(full.instructions, 'Hi');
   assert.deepEqual(full.audio.input.turn_detection, { type: 'server_vad' });

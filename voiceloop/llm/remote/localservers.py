@@ -127,6 +127,18 @@ def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
     return LocalServer(kind.id, kind.name, port, tuple(models))
 
 
+def known_at(url: str, model: str) -> LocalServer | None:
+    """Return the server of this machine at `url`, a value of `llm.base_url`, as far as its port
+    tells what it is, with `model` alone. Return None for an address of another machine."""
+    here = _HERE.fullmatch(url)
+    if here is None:
+        return None
+    port = int(here[1])
+    kind = next((known for known in KNOWN if known.port == port), None)
+    id, name = (kind.id, kind.name) if kind else (here[1], f"a server at port {port}")
+    return LocalServer(id, name, port, (model,))
+
+
 def told_apart(servers: Iterable[LocalServer]) -> list[LocalServer]:
     """Return `servers` with different ids. If several servers have the same id, all but the first
     get their port as id."""

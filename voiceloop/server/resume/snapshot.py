@@ -67,12 +67,12 @@ def restore(state: bytes, dialogue: Dialogue) -> None:
     settings = replace(
         taken.settings,
         model=own.model,
-        voiceloop=choices.about(dialogue.config, tts, taken.settings.voiceloop),
+        voiceloop=choices.about(dialogue.config, dialogue.engines, taken.settings.voiceloop),
     )
     try:
         settings = choices.with_voice(settings, tts, "session")
     except ProtocolError:
-        settings = choices.renamed(settings, own.audio.output.voice)
+        settings = choices.with_output(settings, voice=own.audio.output.voice)
     dialogue.id = taken.id
     dialogue.settings = settings
     dialogue.ledger.restore(taken.ledger)
