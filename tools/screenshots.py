@@ -1,15 +1,18 @@
-"""Writes docs/images/*.png: a conversation with the starter models, as the page shows it.
+"""Writes docs/images/*.png: a conversation as the page shows it.
 
 Nothing is staged: `voiceloop serve` answers, and the browser's microphone plays a recording of
 espeak-ng, in which a question interrupts an answer. Words and milliseconds are those of the machine
 that takes the pictures, which should be idle.
 
-`python -m tools.screenshots` needs Playwright and a Chromium (VOICELOOP_CHROMIUM names one).
+`python -m tools.screenshots --preset laptop` needs Playwright and a Chromium (VOICELOOP_CHROMIUM
+names one). The options are those of `voiceloop serve`.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -32,10 +35,11 @@ PATIENCE_MS = 60_000
 
 SAID = (
     (1.0, "What is the capital of Norway?"),
-    (6.0, "Why is the sky blue?"),
-    (10.5, "What is the capital of France?"),
+    (8.0, "Why is the sky blue?"),
+    (13.0, "What is the capital of France?"),
 )
-"""Seconds of the recording, and the question asked there. The last interrupts an answer."""
+"""Seconds of the recording, and the question asked there. The last interrupts an answer, which must
+have begun by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +124,16 @@ def take(playwright: Playwright, url: str, microphone: Path, run: BrowserRun) ->
     browser.close()
 
 
-def main() -> None:
-    """Take every picture."""
+def main(options: Sequence[str]) -> None:
+    """Take every picture of a server with `options`."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         microphone = Path(folder) / "microphone.wav"
         recording(microphone)
-        with serving(Path(folder)) as server:
+        with serving(Path(folder), *options) as server:
             for run in RUNS:
                 take(playwright, server.page, microphone, run)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
