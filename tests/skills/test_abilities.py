@@ -54,7 +54,7 @@ def test_a_wish_is_refused_with_the_sentence_of_its_kind_and_has_no_effect(
     code, kind, text = case
     found = told(text, code, SkillContext(NOW, tools=("dice: Roll the cubes.",)))
     assert found.text == templates(code).says[kind]
-    assert found.sets is None and not found.cancels and not found.remembers and not found.ends
+    assert not found.sets and not found.cancels and not found.remembers and not found.ends
 
 
 @given(st.sampled_from(WISHES))

@@ -40,8 +40,8 @@ def test_a_chain_is_what_python_says(
     said = [f"{first:g}".replace(".", PHRASES[code].numbers.decimal)]
     said += [spoken(code, number, sign) for sign, number in rest]
     terms = [f"Fraction('{first:g}')", *(f"{s}Fraction('{n:g}')" for s, n in rest)]
-    request = next(understand(" ".join(said), code))
-    assert request.kind == "sum"
+    found = {request.kind: request for request in understand(" ".join(said), code)}
+    request = found["sum"]  # "0 menos 0" may be a time as well
     assert request.values["sum"].value == eval("".join(terms))
 
 

@@ -123,7 +123,7 @@ def test_no_template_that_matches_is_passed_over_for_its_first_word(
     rules = grammar(case[0])
     assert rules is not None
     words = tuple(word.text for word in spelled(case[2]))
-    tried = {id(one) for _, one in rules.by_first[words[0]]}
+    tried = {id(one) for _, one in rules.by_first[0][words[0]]}
     for several in rules.rules.values():
         assert all(id(one) in tried for one in several if any(one.ends(words, 0, NOTHING)))
 

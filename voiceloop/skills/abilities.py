@@ -30,15 +30,15 @@ MOST_TOOLS = 5
 """Maximum number of tools that an answer names."""
 
 
-def cannot(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+def cannot(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
     """Say that a wish cannot be fulfilled, and what can be done in its place."""
-    served = _serve(known.tools, request.kind, phrases.code)
-    return None if served else Answer(phrases.says[request.kind])
+    return Answer(phrases.says[request.kind])
 
 
-def _serve(tools: Sequence[str], kind: str, code: str) -> bool:
-    """Return whether one of `tools` may fulfil a wish of this kind, by the words in its text."""
-    stems = f"{templates('en').tools[kind]} {templates(code).tools[kind]}".split()
+def serve(tools: Sequence[str], kind: str, code: str) -> bool:
+    """Return whether one of `tools` may fulfil a wish of this kind, by the words in its text.
+    Return False for a kind of request that rules answer themselves."""
+    stems = " ".join(templates(one).tools.get(kind, "") for one in ("en", code)).split()
     text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", " ".join(tools))
     words = re.findall(r"[^\W\d_]+", text)
     return any(plain(word).startswith(tuple(stems)) for word in words)
@@ -47,7 +47,7 @@ def _serve(tools: Sequence[str], kind: str, code: str) -> bool:
 def limits(tools: Sequence[str]) -> str:
     """Return the sentences of the system prompt that say what the assistant cannot do. `tools` are
     those that the language model may call, each as `name: description`."""
-    lacking = [what for kind, what in DEEDS.items() if not _serve(tools, kind, "en")]
+    lacking = [what for kind, what in DEEDS.items() if not serve(tools, kind, "en")]
     talks = "You can talk and call your tools, and nothing else." if tools else "You can only talk."
     if not lacking:
         return talks

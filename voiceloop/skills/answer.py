@@ -31,8 +31,12 @@ _BY_KIND: Mapping[str, Answers] = {
 def answer(text: str, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to the user's words `text` in the language `code`, e.g. `en`. Return None
     if the language model has to answer."""
-    replies = (reply_to(request, code, known) for request in understand(text, code))
-    return next((one for one in replies if one is not None), None)
+    for request in understand(text, code):
+        if abilities.serve(known.tools, request.kind, code):
+            return None
+        if (found := reply_to(request, code, known)) is not None:
+            return found
+    return None
 
 
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
