@@ -43,7 +43,7 @@ FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 ERASED = re.compile(r"[^\n]*(\r\x1b\[2K|\n(\x1b\[\?25h)?\r\x1b\[1A\x1b\[2K)")
 """What a program has written over."""
 LEVELS = (0.001, 0.02, 0.1, 0.3, 0.4, 0.2, 0.06, 0.3)
-STATUS = Status(74.0, LEVELS[-1], keys="space stop   m mute   r repeat   q quit")
+STATUS = Status(74.0, LEVELS[-1], keys="space stop   m mute   t type   ? keys   q quit")
 
 
 def words(text: str) -> tuple[Word, ...]:
@@ -90,13 +90,13 @@ EVENTS: tuple[Event, ...] = (
 def conversed(width: int) -> Console:
     """Return a terminal of `width` columns after `EVENTS`."""
     console = terminal(width)
-    writer, activity = TranscriptWriter(), Activity()
+    writer, activity = TranscriptWriter(timed=False), Activity()
     for event in EVENTS:
         activity.follow(event)
         for made in writer.follow(event):
             console.print(entry(made, console, styled=True), highlight=False)
     newest = writer.exchanges.live[3]
-    for row in rows(activity.state, newest, LEVELS, STATUS, width, styled=True):
+    for row in rows(activity.state, newest, LEVELS, STATUS, console, styled=True):
         console.print(row, no_wrap=True)
     return console
 

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from bisect import bisect_left
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -433,6 +434,49 @@ def test_the_devices_are_listed_and_tried(card: VirtualCard) -> None:
     assert "trying 'default'" in tried
     assert "the microphone hears the speaker at" in tried
     assert "talk removes that, and you can interrupt it" in tried
+
+
+PULSE = 'pcm.pulse { type pulse hint { show on description "PulseAudio" } }\n'
+OPENED = """
+import json, subprocess, sys, time
+from voiceloop.audio.portaudio import open_stream
+
+def listed(what):
+    done = subprocess.run(["pactl", "--format=json", "list", what], stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+name, stream = open_stream("output", sys.argv[1], lambda *_: None, lambda: None)
+stream.start()
+sinks = {one["index"]: one["name"] for one in listed("sinks")}
+players = [one for one in listed("sink-inputs") if "ALSA" in json.dumps(one)]
+print(name, *(sinks[one["sink"]] for one in players), sep="|")
+stream.close()
+"""
+
+
+@pytest.mark.parametrize("card", [False], indirect=True)
+def test_a_device_of_the_sound_server_is_listed_and_chosen_by_name(
+    card: VirtualCard, require_program: Callable[[str], Path]
+) -> None:
+    require_program("pactl")
+    with Path(card.environment["ALSA_CONFIG_PATH"]).open("a") as config:
+        config.write(PULSE)
+    done = run(card.environment, "devices")
+    assert done.returncode == 0, done.stderr
+    inputs, outputs = done.stdout.split("speakers, for --output:\n")
+    assert inputs.count("(of the sound server)") == 1, "monitors are no microphones"
+    assert outputs.count("(of the sound server)") == 2
+    for part in "user", "USER":
+        opened = subprocess.run(
+            [sys.executable, "-c", OPENED, part],
+            env=card.environment,
+            capture_output=True,
+            text=True,
+        )
+        name, sink = opened.stdout.strip().split("|")
+        assert sink == "user" and f" {name}  (of the sound server)" in outputs
+    talk = Talk(card.environment, "--output", "nosuch")
+    assert talk.end() == 2 and f"'{name}'" in talk.notes[1]
 
 
 @pytest.mark.parametrize(

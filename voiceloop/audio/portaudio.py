@@ -8,8 +8,10 @@ PortAudio; elsewhere the system has it. This module does not know what is record
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Protocol
@@ -33,6 +35,13 @@ Callback = Callable[[Any, int, Any, Any], None]
 """A function that PortAudio calls. Its arguments are the samples [frames, channels], the number of
 frames, the times of the block and the status flags."""
 NAMES: dict[Kind, str] = {"input": "microphone", "output": "speaker"}
+SERVER = "pulse"
+"""PortAudio's device for all devices of a sound server, PulseAudio or PipeWire."""
+SERVED: dict[Kind, tuple[str, str]] = {
+    "input": ("sources", "PULSE_SOURCE"),
+    "output": ("sinks", "PULSE_SINK"),
+}
+"""What the sound server calls its devices, and the variable that chooses one of them."""
 
 
 class PortAudioStream(Protocol):
@@ -91,7 +100,7 @@ def open_stream(
     Raises DeviceError.
     """
     sounddevice = _library(kind)
-    device = _find(sounddevice, kind, name)
+    device, shown = _find(sounddevice, kind, name)
     make = {"input": sounddevice.InputStream, "output": sounddevice.OutputStream}[kind]
     refusal = ""
     counts = range(1, min(2, device[f"max_{kind}_channels"]) + 1)
@@ -100,7 +109,7 @@ def open_stream(
     for channels in reversed(counts) if kind == "input" else counts:
         try:
             with _hushed():
-                return device["name"], make(
+                return shown, make(
                     samplerate=rate or device["default_samplerate"],
                     device=device["index"],
                     channels=channels,
@@ -112,7 +121,7 @@ def open_stream(
         except sounddevice.PortAudioError as error:  # some devices give two channels but not one
             refusal = str(error).partition(": ")[2].partition(" [PaErrorCode")[0] or str(error)
     raise DeviceError(
-        f"the {NAMES[kind]} '{device['name']}' cannot be opened: {refusal}",
+        f"the {NAMES[kind]} '{shown}' cannot be opened: {refusal}",
         f"see that the sound server runs and that no other program holds it, "
         f"or choose another with --{kind}",
     )
@@ -162,6 +171,21 @@ def names(kind: Kind) -> list[str]:
     return _names(_library(kind), kind)
 
 
+def served(kind: Kind) -> dict[str, str]:
+    """Return the sound server's devices of one kind: their descriptions by name. Empty if ALSA has
+    no way to the server, or without its program `pactl`."""
+    if SERVER not in names(kind) or not (pactl := shutil.which("pactl")):
+        return {}
+    done = subprocess.run(
+        [pactl, "--format=json", "list", SERVED[kind][0]],
+        env=os.environ | {"LC_ALL": "C.UTF-8"},  # others write numbers that are no JSON
+        capture_output=True,
+    )
+    listed = json.loads(done.stdout) if done.returncode == 0 else []
+    found = {one["name"]: one["description"] for one in listed}
+    return {name: text for name, text in found.items() if not name.endswith(".monitor")}
+
+
 def _library(kind: Kind) -> Any:
     """Import sounddevice. Raises DeviceError if PortAudio is missing; its message names the
     `kind`."""
@@ -190,14 +214,21 @@ def _names(sounddevice: Any, kind: Kind) -> list[str]:
     return found
 
 
-def _find(sounddevice: Any, kind: Kind, name: str | None) -> Any:
+def _find(sounddevice: Any, kind: Kind, name: str | None) -> tuple[Any, str]:
     """Return sounddevice's description of the device with this number or name, or of the default
-    one."""
+    one, and the name to show. A device of the sound server is chosen for the whole process."""
     known = ", ".join(f"'{one}'" for one in _names(sounddevice, kind))
     try:
         number = int(name) if name and name.isdecimal() else None
-        return sounddevice.query_devices(name if number is None else number, kind)
+        device = sounddevice.query_devices(name if number is None else number, kind)
+        return device, device["name"]
     except (ValueError, sounddevice.PortAudioError) as error:
+        server = served(kind) if name else {}
+        known += "".join(f", '{text}'" for text in server.values())
+        fits = [one for one in server if (name or "").lower() in f"{one} {server[one]}".lower()]
+        if len(fits) == 1:
+            os.environ[SERVED[kind][1]] = fits[0]
+            return sounddevice.query_devices(SERVER, kind), server[fits[0]]
         raise DeviceError(
             f"'{name}' is neither the number nor the name of one {NAMES[kind]}"
             if name

@@ -34,12 +34,14 @@ def devices(command: Devices) -> int:
     """Run `voiceloop devices` and return the exit status."""
     if command.test:
         return _test(command)
-    from voiceloop.audio.portaudio import NAMES, found
+    from voiceloop.audio.portaudio import NAMES, found, served
 
     for kind, title in NAMES.items():
         tell(f"{title}s, for --{kind}:")
         for device in found(kind):
             tell(line(device))
+        for text in served(kind).values():
+            tell(f"       {text}  (of the sound server)")
     tell("* is the default. voiceloop devices --test tries the two")
     return 0
 
