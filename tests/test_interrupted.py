@@ -82,6 +82,10 @@ def test_it_is_one_line_while_something_is_imported(module: str, moment: str) ->
     assert pressed(moment, module, ["config"]) == (128 + signal.SIGINT, LINE)
 
 
+def test_it_is_one_line_before_signals_are_handled() -> None:
+    assert pressed("press()", "voiceloop.signals", ["config"]) == (128 + signal.SIGINT, LINE)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_it_ends_what_is_at_its_end_without_a_word(command: str) -> None:
     registered = "atexit.register(lambda: (press(), time.sleep(60)))"

@@ -80,6 +80,11 @@ def test_characters_that_a_terminal_does_not_have_are_no_failure(command: str) -
     assert done.stdout.isascii() and "Traceback" not in done.stderr
 
 
+def test_nor_are_they_written_as_escapes_on_stderr() -> None:
+    done = run(["voices"], subprocess.PIPE, PYTHONIOENCODING="latin-1:backslashreplace")
+    assert "loading espeak ? " in done.stderr and "\\u" not in done.stderr
+
+
 def test_a_file_of_settings_has_every_character_whatever_a_terminal_takes(tmp_path: Path) -> None:
     words = ["config", "--preset", "cpu", "--llm.system", "Sei kurz, höflich.", "--toml"]
     file = tmp_path / "mine.toml"

@@ -10,12 +10,15 @@ import os
 import signal
 import sys
 
-from voiceloop import signals
-
 
 def main() -> int:
     """Run one command and return its exit status."""
     _open_closed()
+    try:
+        from voiceloop import signals  # here, since this takes long enough for a Ctrl-C
+    except KeyboardInterrupt:
+        sys.stderr.write("voiceloop: interrupted\n")
+        os._exit(128 + signal.SIGINT)
     with signals.all_like_ctrl_c():
         try:
             from voiceloop.cli import main as run

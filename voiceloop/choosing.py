@@ -154,8 +154,8 @@ def advised(warning: str, preset: str = STARTER.name, *, chooses: bool = True) -
 
     `chooses` is False for commands that do not choose the best preset that has been pulled.
     """
-    best, names = this_machine().suggested(), [one.name for one in BEST_FIRST]
-    if names.index(best.name) >= names.index(preset):
+    best = this_machine().suggested()
+    if not best.better(preset):
         return warning
     return f"{warning}; for this machine: {way_to(best, ModelStore(), chooses=chooses)}"
 

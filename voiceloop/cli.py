@@ -59,9 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     KeyboardInterrupt is not caught; `__main__` handles it.
     """
     argv = sys.argv[1:] if argv is None else argv
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal whose encoding lacks a character, such as an ellipsis, shows a question mark.
-        sys.stdout.reconfigure(errors="replace")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal whose encoding lacks a character, such as an ellipsis, shows a "?".
+            stream.reconfigure(errors="replace")
     try:
         status = _run(argv)
         sys.stdout.flush()  # so a failed write raises here and not at interpreter exit

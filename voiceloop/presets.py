@@ -24,6 +24,11 @@ class Preset:
     gpu: int = 0
     """Minimum memory of one GPU, in bytes; 0 if it needs no GPU."""
 
+    def better(self, than: str) -> bool:
+        """Return whether this preset is better than the preset called `than`."""
+        names = [one.name for one in BEST_FIRST]
+        return names.index(self.name) < names.index(than)
+
     @property
     def needs(self) -> str:
         """Return the requirements in words."""
@@ -67,6 +72,5 @@ class Machine:
     def suggested(self, below: str | None = None) -> Preset:
         """Return the preset that suits this machine: the best that runs well, and is smaller than
         the preset `below` if that is given."""
-        names = [one.name for one in BEST_FIRST]
-        smaller = BEST_FIRST[names.index(below) + 1 :] if below else BEST_FIRST
-        return next((one for one in self.recommended() if one in smaller), STARTER)
+        recommended = (one for one in self.recommended() if one.name != below)
+        return next((one for one in recommended if not (below and one.better(below))), STARTER)

@@ -67,7 +67,8 @@ def completed(text: str, settings: Config) -> str:
             ]
             tables = (at for at, (_, item) in enumerate(body) if isinstance(item, Table | AoT))
             at = next(tables, len(body))
-            while at and body[at - 1][0] is None:  # comments at the end belong to the next table
+            # Comments at the end belong to the next table, but the head of the file to nothing.
+            while at and body[at - 1][0] is None and (section or at < len(body)):
                 at -= 1
             comments = "\n".join(["", *(_entry(key, settings) for key in absent), ""])
             body[at:at] = tomlkit.parse(comments).body if absent else []

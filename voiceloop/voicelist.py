@@ -71,27 +71,21 @@ def table(
 
     The hundred languages of espeak come last, and only if the list is to be `whole`.
     """
-    own = list[str]()
-    if tts:
-        own = [
-            f"{tts.name} speaks (*); --tts.voice NAME chooses another voice:",
-            *_rows(one for one in found if one.state in ("in use", "to choose")),
-        ]
-    many = config.engine == "espeak"
-    if many and tts and not whole:
+    last, own = config.engine == "espeak" and whole, list[str]()
+    if tts and config.engine == "espeak" and not whole:
         own = [f"{tts.name} speaks, with its voice {tts.voice}; a voice below sounds better", ""]
-    if not many or not whole:
-        yield from own
+    elif tts:
+        speaks = [one for one in found if one.state in ("in use", "to choose")]
+        own = [f"{tts.name} speaks (*); --tts.voice NAME chooses another voice:", *_rows(speaks)]
+    yield from [] if last else own
     for engine, kept in groupby((one for one in found if one.state == "here"), _engine):
         yield f"here as well, with {_flags(config, engine)}:"
         yield from _rows(kept)
     if rest := [one for one in found if one.state == "to pull"]:
         yield "can be pulled, by voiceloop models pull NAME:"
         yield from _rows(rest)
-    if many and whole:
-        yield from own
-    else:
-        yield "voiceloop voices --tts.engine espeak lists a hundred languages more"
+    more = "voiceloop voices --tts.engine espeak lists a hundred languages more"
+    yield from own if last else [more]
 
 
 def _of_engine(config: TtsConfig, tts: Tts) -> Iterator[Listed]:

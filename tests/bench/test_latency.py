@@ -92,6 +92,9 @@ def test_it_is_one_line_of_json_that_can_be_compared_and_told() -> None:
     assert compare(made, recorded(PLAN, slower, 6)).regressed
     told = text(record(PLAN, own, planned=6, machine=MACHINE))
     assert "| voice_to_voice_ms" in told and "a-000" not in told
+    assert told.endswith(
+        "\n\nIt answered in 0.31 s (the median of 6), from your last sound to its first sound."
+    )
     traces = played(own)
     assert [*traces] == [*SOUNDS]
     assert [trace.turn for trace in traces["streaming"]] == [1, 2, 3, 4, 5, 6]
@@ -111,7 +114,8 @@ def test_what_was_not_measured_is_null_or_left_out() -> None:
     assert made["modes"]["speculative"]["missed_endpoints"] == 1
     assert (made["modes"]["speculative"]["wer"], made["turns"]) == (None, {})
     json.dumps(made)
-    text(record(plan, [nothing], planned=1, machine=MACHINE))
+    told = text(record(plan, [nothing], planned=1, machine=MACHINE))
+    assert told.endswith("\n\nIt answered none of the questions.")
 
 
 def test_every_suite_has_a_name_in_the_command() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ from tests.server.serving import (
 )
 from voiceloop.bundled import STARTER_HEARS
 from voiceloop.cli import main
+from voiceloop.errors import DeviceError
+from voiceloop.server.port import Binding, check_port
 
 pytestmark = pytest.mark.real
 
@@ -63,6 +66,19 @@ def recognised(path: Path, pcm: np.ndarray, capsys: pytest.CaptureFixture[str]) 
 def test_whoever_starts_the_server_is_told_what_the_starter_cannot_do(server: Serving) -> None:
     assert server.process.stdout is not None
     assert STARTER_HEARS in server.process.stdout.readline()
+
+
+@pytest.mark.not_over("ray", why="Ray has a port of its own")
+def test_whoever_starts_it_twice_is_told_that_it_runs(server: Serving) -> None:
+    with pytest.raises(DeviceError) as caught:
+        check_port(Binding("localhost", server.port))
+    assert (
+        f"voiceloop may already run: open http://localhost:{server.port}, or " in caught.value.hint
+    )
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        with pytest.raises(DeviceError) as caught:
+            check_port(Binding("127.0.0.1", other.getsockname()[1]))
+    assert caught.value.hint.startswith("stop what listens there")
 
 
 def refused(client: Client, **session: object) -> dict[str, str]:

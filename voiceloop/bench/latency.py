@@ -281,7 +281,17 @@ def record(
         "turns": _turns([one for one in measured if fast in one.outcomes]),
     }
     settings = _settings(plan) | {"turns": len(measured), "turns_planned": planned}
-    return BenchRecord("latency", machine, settings, found, single)
+    summary = _summary(modes[fast]) if fast in modes else ""
+    return BenchRecord("latency", machine, settings, found, single, summary)
+
+
+def _summary(figures: Mapping[str, Any]) -> str:
+    """Return in a sentence how soon the questions were answered, from the figures of a mode."""
+    if not (answered := figures["answered"]):
+        return "It answered none of the questions."
+    median = figures["voice_to_voice_ms"]["p50"] / 1000
+    middle = f" (the median of {answered})" * (answered > 1)
+    return f"It answered in {median:.2f} s{middle}, from your last sound to its first sound."
 
 
 def _settings(plan: LatencyPlan) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class BenchRecord:
     """The results, as medians with percentiles where possible."""
     single: Values = field(default_factory=dict[str, Any])
     """Results of single runs, if they are worth keeping. The report leaves them out."""
+    summary: str = ""
+    """The most important figure in a sentence, for the end of the report."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints. Each figure is a key of the object itself."""

@@ -20,13 +20,14 @@ WIDE = 1000
 
 
 def text(record: BenchRecord) -> str:
-    """Draw a record: what was measured, the figures in tables, and the machine."""
+    """Draw a record: what was measured, the figures in tables, the machine, and the summary."""
     parts = [
         f"bench {record.bench}: {_listed(record.settings)}",
         *_tables(record.figures),
         _listed(record.machine),
+        record.summary,
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def _tables(figures: Values) -> Iterator[str]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import sys
 
+from msgspec import to_builtins
+
 from voiceloop.choosing import best_settings
 from voiceloop.config import (
     SECTIONS,
     McpServer,
     flatten,
-    given_in,
     given_in_settings,
-    merged,
-    toml,
+    load_config,
     user_file,
 )
 from voiceloop.errors import ConfigError
 from voiceloop.flags import Command
-from voiceloop.settingsfile import completed, settings_file
+from voiceloop.settingsfile import HEAD, completed, settings_file
 from voiceloop.terminal import tell
 from voiceloop.userfile import keep
 
@@ -57,18 +57,15 @@ def _write(command: ShowConfig) -> int:
     if command.toml:
         raise ConfigError("--toml prints and --write writes", "give one of the two")
     file = command.config or user_file()
-    there = given_in(toml(file), file) if file.exists() else {}
     given = given_in_settings(command.settings, command.origins)
-    flags = {key: one for key, one in given.items() if one[1] == "flag"}
-    settings, origins = merged({key: (value, str(file)) for key, value in there.items()} | flags)
-    values = {
-        key: "none" if value is None else list(value) if isinstance(value, tuple) else value
-        for key, (value, _) in flags.items()
+    flags = {
+        key: "none" if value is None else to_builtins(value)  # TOML knows no None
+        for key, (value, origin) in given.items()
+        if origin == "flag"
     }
-    if file.exists():
-        keep(values, file, lambda text: completed(text, settings))
-    else:
-        keep(values, file, lambda _: settings_file(settings, origins))
+    settings, _ = load_config([file] if file.exists() else [])
+    keep({}, file, lambda text: completed(text or HEAD, settings))
+    keep(flags, file)
     tell(f"{file} lists all settings; what was there stays")
     return 0
 

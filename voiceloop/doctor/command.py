@@ -12,14 +12,13 @@ import sys
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 from voiceloop.choosing import Choosing, settle, this_machine
 from voiceloop.config import Config, given_in_settings
-from voiceloop.presets import BEST_FIRST, Preset
+from voiceloop.presets import Preset
 
 
 class Doctor(Choosing, frozen=True, kw_only=True):
@@ -41,6 +40,8 @@ class Doctor(Choosing, frozen=True, kw_only=True):
 
 def doctor(command: Doctor) -> int:
     """Run `voiceloop doctor`. Return the exit status: 1 if something is broken."""
+    from voiceloop.catalog.pulled import way_to
+    from voiceloop.catalog.store import ModelStore
     from voiceloop.doctor.advice import advice
     from voiceloop.doctor.case import Case
     from voiceloop.doctor.checks import CHECKS
@@ -67,20 +68,13 @@ def doctor(command: Doctor) -> int:
         # What the checks found, since looking at a GPU may end a process.
         gpu = sum(int(one.figures.get("bytes", 0)) for one in findings if one.check == "graphics")
         machine, configured = replace(this_machine(), gpu=lambda: gpu), command.settings.preset
-        for one in advice(findings, configured, machine, partial(_way, configured, named=named)):
+
+        def way(suits: Preset) -> str:
+            return way_to(suits, ModelStore(), chooses=not named and suits.better(configured))
+
+        for one in advice(findings, configured, machine, way):
             show(veil.over_all(one))
     return 0 if works(findings) else 1
-
-
-def _way(configured: str, suits: Preset, *, named: bool) -> str:
-    """Return how the user gets the preset `suits`. `named` says whether they have named the
-    `configured` one; else `talk` takes a better one as soon as it has been pulled."""
-    from voiceloop.catalog.pulled import way_to
-    from voiceloop.catalog.store import ModelStore
-
-    names = [one.name for one in BEST_FIRST]
-    better = names.index(suits.name) < names.index(configured)
-    return way_to(suits, ModelStore(), chooses=better and not named)
 
 
 def private(config: Config) -> Mapping[str, str]:

@@ -8,12 +8,16 @@ import ipaddress
 import socket
 import sys
 import time
+from contextlib import closing
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.server.keys import VARIABLE
 
+PROBE_S, PAGE_BYTES = 1.0, 10_000
+"""Seconds and bytes to wait for and to read of what listens at a port."""
 LOOP: dict[str, Any] = {}
 """Options of `anyio.run` for the server and for clients that measure it. They choose the event loop
 uvloop, which does much less work for sockets. On Windows, where uvloop does not exist, there are no
@@ -116,10 +120,22 @@ def check_port(binding: Binding) -> None:
 
 def no_port(binding: Binding, error: OSError) -> DeviceError:
     """Return the error for a port that cannot be opened."""
+    hint = "stop what listens there, or choose another with --port"
+    if error.errno == errno.EADDRINUSE and _is_voiceloop(binding.port):
+        hint = f"voiceloop may already run: open http://localhost:{binding.port}, or {hint}"
     return DeviceError(
-        f"nothing can listen at port {binding.port} of {binding.host}: {error.strerror}",
-        "stop what listens there, or choose another with --port",
+        f"nothing can listen at port {binding.port} of {binding.host}: {error.strerror}", hint
     )
+
+
+def _is_voiceloop(port: int) -> bool:
+    """Return whether voiceloop's page is at `port` of this machine, without TLS."""
+    try:
+        with closing(HTTPConnection("localhost", port, timeout=PROBE_S)) as connection:
+            connection.request("GET", "/")
+            return b"<title>voiceloop" in connection.getresponse().read(PAGE_BYTES)
+    except (OSError, HTTPException):  # another program, or one that hangs
+        return False
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
