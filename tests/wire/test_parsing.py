@@ -583,5 +583,5 @@ def test_bounds_are_included_and_what_lies_beyond_is_named(trail: Trail, limit: 
 def test_the_bounds_that_the_api_documents_are_there() -> None:
     assert {trail[-1][1] for trail, _ in BOUNDED} == {
         *("threshold", "prefix_padding_ms", "silence_duration_ms", "idle_timeout_ms"),
-        *("max_output_tokens", "content_index", "audio_end_ms", "audio_ms"),
+        *("max_output_tokens", "content_index", "audio_end_ms", "audio_ms", "speed"),
     }

@@ -131,7 +131,8 @@ def test_extensions_are_off_until_each_is_asked_for() -> None:
         "pause": False,
         "clauses": False,
         "resume": False,
-        **{name: [] for name in ("voices", "models", "examples", "notes", "llm_servers")},
+        **{name: [] for name in ("voices", "models", "examples", "notes", "languages")},
+        "llm_servers": [],
     }
     asked = update({"type": "realtime", "voiceloop": {"pause": True}}).session
     more = update({"type": "realtime", "voiceloop": {"traces": True}}).session
