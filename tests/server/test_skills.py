@@ -81,7 +81,9 @@ async def test_what_a_rule_did_is_two_items_and_the_models_history_has_no_words_
         kinds = [type(item).__name__ for item in own.ledger.items]
         assert kinds == ["Message", "FunctionCall", "FunctionCallOutput", "Message"]
         _, past = history("", own.ledger.items, ())
-        ((call, result),) = past[0].replied
+        (done,) = past[0].replied
+        assert not isinstance(done, str)
+        call, result = done
         assert call.name == f"{OWN_CALL}timers" and "the timer of 5 minutes" in result
 
 

@@ -101,7 +101,7 @@ async def talk(
         *(NullSpeaker(RATE), config, talked.events.append),
         full_duplex=True,
     )
-    controls.follow(session)
+    controls.follow(session, talked.events.append)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.run)
         for at in looks:
