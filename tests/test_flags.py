@@ -308,7 +308,7 @@ def test_help_has_the_merged_settings(tmp_path: Path) -> None:
     [("", ""), ("help", ""), ("help greet", "greet"), ("help show pair", "show pair")],
 )
 def test_nothing_and_the_word_help_ask_for_help(line: str, name: str) -> None:
-    asked = run(*line.split())
+    asked = parse(SHOWS, line.split(), files=())
     assert isinstance(asked, Help) and asked.name == name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -56,8 +57,19 @@ ENOUGH = 0.8
 """Part of a word that a window must hold for the word to be recognised."""
 
 
-RENAMED = {", client=False": ""}
-"""What is called otherwise than when the first conversations were recorded, or was not told."""
+RENAMED = {
+    re.escape(", client=False"): "",
+    re.escape(", result=''"): "",
+    r"(?<=misunderstands people)(; for this machine: [^\"]*)?": (
+        "; for real models: voiceloop models pull cpu, then --preset cpu"
+    ),
+    re.escape(',"languages":["en","fr"]'): "",
+    re.escape('"code":"nothing_heard","message":"no words were understood"'): (
+        '"code":null,"message":"there was nothing to answer"'
+    ),
+}
+"""Patterns of what is called otherwise than when the first conversations were recorded, was not
+told, or depends on the machine."""
 
 
 def observed(case: Case, *, seed: int = 0) -> list[str]:
@@ -67,9 +79,15 @@ def observed(case: Case, *, seed: int = 0) -> list[str]:
     replay = play(case.scenario, seed=seed)
     lines = [f"{at:.6f} {_as_recorded(event)!r}" for at, event in replay.shown]
     lines += [f"said {at:.6f} {say.what}" for at, say in replay.said]
+    return [*_renamed(lines), f"problem {replay.problem}"]
+
+
+def _renamed(lines: Sequence[str]) -> list[str]:
+    """The lines with the names that were used in the records."""
+    whole = "\n".join(lines)
     for new, old in RENAMED.items():
-        lines = [line.replace(new, old) for line in lines]
-    return [*lines, f"problem {replay.problem}"]
+        whole = re.sub(new, old, whole)
+    return whole.splitlines()
 
 
 def _as_recorded(event: Event) -> Event:
@@ -210,7 +228,11 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
     with quietly():
         clock.run(converse)
     asked = [f"asked {what} {details!r}" for what, details in model.log]
-    return [*told.lines, *asked, *(f"spoken {voice} {text!r}" for voice, text in tts.spoken)]
+    return [
+        *_renamed(told.lines),
+        *asked,
+        *(f"spoken {voice} {text!r}" for voice, text in tts.spoken),
+    ]
 
 
 def _microphone(case: Case, lexicon: WireLexicon) -> Pcm:

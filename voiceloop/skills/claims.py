@@ -118,6 +118,8 @@ class ClaimGuard:
             rest = self._sentence[begin : end.end() if end else LONGEST]
             # A word boundary of a pattern needs a word before it, even where the text goes on.
             found = known.claim.search(rest.rstrip(), partial=end is None)
+            if found and not found[0]:  # a claim may begin anywhere
+                found = None
             if found and not found.partial:
                 self.claimed = True
             elif end:

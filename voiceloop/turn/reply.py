@@ -193,6 +193,8 @@ class Reply:
                     first = False
                     yield self._read(begun)
                 match thought:
+                    case None:
+                        pass
                     case inputs.ToolsCalled():
                         self._resources.player.expect_gaps()
                         yield thought

@@ -29,7 +29,8 @@ TOOL_ROUNDS = 4
 beginning, and again after each set of tool calls. A model that wants more repeats itself."""
 
 
-Thought = TokenBurst | ToolCall | inputs.ToolsCalled
+Thought = TokenBurst | ToolCall | inputs.ToolsCalled | None
+"""What the model has thought; None if it was read, but waits for more."""
 
 
 class Thinking:
@@ -205,7 +206,7 @@ class Thinking:
 
     async def _items(
         self, steps: Steps[TokenBurst | ToolCall]
-    ) -> AsyncGenerator[TokenBurst | ToolCall, None]:
+    ) -> AsyncGenerator[TokenBurst | ToolCall | None, None]:
         """Yield the model's output as fast as the gate allows, up to the requested number of
         tokens."""
         most, begun = self._request.options.most_tokens, anyio.current_time()
@@ -219,8 +220,8 @@ class Thinking:
                         yield self._taken(burst)
                     yield self._owned(item)
                 else:
-                    for burst in self._guard.push(item):
-                        yield self._taken(burst)
+                    for burst in self._guard.push(item) or [None]:
+                        yield burst and self._taken(burst)
                 if self._guard.claimed and not self._resources.toolbox:
                     return
                 if most is not None and self.tokens >= most:
