@@ -193,14 +193,13 @@ class Reply:
                     first = False
                     yield self._read(begun)
                 match thought:
-                    case None:
-                        pass
                     case inputs.ToolsCalled():
                         self._resources.player.expect_gaps()
                         yield thought
-                    case ToolCall(problem=problem):
-                        if not problem:  # a call with a problem cannot be run
-                            self._show(thought)
+                    case ToolCall(problem=""):
+                        self._show(thought)
+                    case ToolCall() | None:  # a call with a problem cannot be run
+                        pass
                     case TokenBurst():
                         self._show(thought)
                         if request.options.spoken and self._resources.overlap.stages:
