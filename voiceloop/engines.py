@@ -419,6 +419,9 @@ class Llm(Protocol):
     metered: bool
     """True if the user may have to pay for tokens. Then no reply that may be dropped is begun,
     unless `turns.max_guesses` has a number."""
+    acts: bool
+    """True if replies may do what the user wishes, as those of a program may. Then no rule refuses
+    a wish that voiceloop cannot fulfil, and a reply may claim a deed."""
 
     def conversation(self, *, system: str | None = None, seed: int | None = None) -> Conversation:
         """Begin a conversation. `system` and `seed` replace the configured ones if given."""

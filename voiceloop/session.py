@@ -110,8 +110,8 @@ class Session:
         )
         if self._own and unfit:
             show(Notice(unfit))
-        self._persona = config.llm.system != "auto"
-        """Whether the user wrote the system prompt."""
+        self._persona = config.llm.system != "auto" or engines.llm.acts
+        """Whether the language model says who it is."""
         self._ends = ends
         self._greeting = greeting
         self._kept = kept
@@ -423,6 +423,7 @@ class Session:
             action,
             self._wall_clock(),
             self._resources.toolbox.offered if action.options.own_tools else (),
+            acts=self._resources.engines.llm.acts,
             persona=self._persona,
         )
         gate = Gate(urgent=work.ended)

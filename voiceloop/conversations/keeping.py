@@ -118,7 +118,7 @@ class KeptConversation:
     ) -> Conversation:
         """Return a conversation of the language model `llm` that has the whole history. `at` is the
         present time. The model may call the tools in `toolbox`."""
-        found = llm.conversation(system=prompt(llm.system, at, config))
+        found = llm.conversation(system=prompt(llm, llm.system, at, config))
         self._toolbox = NO_TOOLS if unusable(found, config, toolbox) else toolbox
         found.rewrite(*self.prompt(llm, config, at))
         return found
@@ -130,7 +130,7 @@ class KeptConversation:
 
         The starter model gets neither facts nor summaries: it was trained without them.
         """
-        system = self.remembered(prompt(llm.system, at, config, self._toolbox), config)
+        system = self.remembered(prompt(llm, llm.system, at, config, self._toolbox), config)
         return system, past(tuple(self.turns)), offered(config, self._toolbox)
 
     def remembered(self, system: str, config: Config) -> str:

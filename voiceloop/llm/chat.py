@@ -253,6 +253,7 @@ class ChatLlm(ABC):
     fingerprint = ""
     """Empty, so that no calibration is stored: the same name may stand for another model later."""
     metered = False
+    acts = True
 
     def __init__(self, config: LlmConfig) -> None:
         self.name = config.target

@@ -72,6 +72,7 @@ class SpeculativeLlm:
     """
 
     metered = False
+    acts = False
 
     def __init__(
         self,

@@ -159,6 +159,7 @@ class ScriptedLlm:
     name: str = "scripted"
     fingerprint: str = "scripted"
     metered: bool = False
+    acts: bool = False
     calibrations: dict[str, Calibration | None] = field(
         default_factory=lambda: dict.fromkeys(LANGUAGES, Calibration(0.1, 0.02, 88))
     )

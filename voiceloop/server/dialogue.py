@@ -298,7 +298,9 @@ class Dialogue:
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
             return ModelContext(settings.instructions, tools, required)
-        system = prompt(settings.instructions, self.began, self.config, self._usable)
+        system = prompt(
+            self.engines.llm, settings.instructions, self.began, self.config, self._usable
+        )
         if self.kept is not None:
             system = self.kept.remembered(system, self.config)
         return ModelContext(system, tuple(offered(self.config, self._usable)), ())

@@ -36,9 +36,8 @@ def cannot(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answ
 
 
 def serve(tools: Sequence[str], kind: str, code: str) -> bool:
-    """Return whether one of `tools` may fulfil a wish of this kind, by the words in its text.
-    Return False for a kind of request that rules answer themselves."""
-    stems = " ".join(templates(one).tools.get(kind, "") for one in ("en", code)).split()
+    """Return whether one of `tools` may fulfil a wish of this kind, by the words in its text."""
+    stems = f"{templates('en').tools[kind]} {templates(code).tools[kind]}".split()
     text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", " ".join(tools))
     words = re.findall(r"[^\W\d_]+", text)
     return any(plain(word).startswith(tuple(stems)) for word in words)
@@ -55,8 +54,10 @@ def limits(tools: Sequence[str]) -> str:
     return f"{talks} You cannot {listed}. If asked for such a thing, say that you cannot do it."
 
 
-def _abilities(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+def _abilities(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Say what the rules can do, and the names of tools."""
+    if known.acts:
+        return None
     names = [tool.partition(":")[0].replace("_", " ").strip() for tool in known.tools[:MOST_TOOLS]]
     more = phrases.says["tools"].format(list=phrases.listed(names)) if names else ""
     return Answer(f"{phrases.says['abilities']} {more}".strip(), aside=True)

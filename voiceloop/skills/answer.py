@@ -32,7 +32,8 @@ def answer(text: str, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to the user's words `text` in the language `code`, e.g. `en`. Return None
     if the language model has to answer."""
     for request in understand(text, code):
-        if abilities.serve(known.tools, request.kind, code):
+        refused = request.kind in templates(code).tools
+        if refused and (known.acts or abilities.serve(known.tools, request.kind, code)):
             return None
         if (found := reply_to(request, code, known)) is not None:
             return found

@@ -138,8 +138,10 @@ class SkillContext:
     tools: Sequence[str] = ()
     """Tools of the user's own that the language model may call now, each as `name: description`.
     voiceloop's own tools are left out."""
+    acts: bool = False
+    """True if the language model may do what the user wishes, and says what it can do."""
     persona: bool = False
-    """True if the user wrote the system prompt. Then the language model says who it is."""
+    """True if the language model says who it is: the user wrote the system prompt, or it acts."""
     seed: int = 0
     """Seed of whatever is left to chance, such as a coin. It differs between turns, but not between
     the attempts to answer one turn."""

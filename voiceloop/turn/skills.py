@@ -43,17 +43,19 @@ def wall_time(timezone: str) -> datetime:
 
 def begun(llm: Llm, config: Config, now: datetime, toolbox: Toolbox = NO_TOOLS) -> Conversation:
     """Begin a conversation with the language model `llm` at the time `now`."""
-    conversation = llm.conversation(system=prompt(llm.system, now, config))
+    conversation = llm.conversation(system=prompt(llm, llm.system, now, config))
     usable = NO_TOOLS if unusable(conversation, config, toolbox) else toolbox
     if tools := offered(config, usable):
-        conversation.rewrite(prompt(llm.system, now, config, usable), (), tools)
+        conversation.rewrite(prompt(llm, llm.system, now, config, usable), (), tools)
     return conversation
 
 
-def prompt(system: str, now: datetime, config: Config, toolbox: Toolbox = NO_TOOLS) -> str:
+def prompt(
+    llm: Llm, system: str, now: datetime, config: Config, toolbox: Toolbox = NO_TOOLS
+) -> str:
     """Return the system prompt of a conversation that begins at `now`. voiceloop's own prompt also
-    says what cannot be done. If `toolbox` has tools, the prompt says how to use them."""
-    if system == SPOKEN:
+    says what `llm` cannot do. If `toolbox` has tools, the prompt says how to use them."""
+    if system == SPOKEN and not llm.acts:
         system = f"{system} {limits([described(tool) for tool in toolbox.offered])}"
     whole = told(system, now, config.place)
     return f"{whole} {DATA_ONLY} {IF_ASKED}" if whole and toolbox else whole
@@ -155,11 +157,12 @@ class Skills:
         now: datetime,
         tools: Sequence[Tool] = (),
         *,
+        acts: bool = False,
         persona: bool = False,
     ) -> Answer | None:
         """Return the answer to what the user said, or None if the language model is to answer.
-        `tools` are the tools of the user's own that it may call. With `persona`, the user has
-        written the system prompt."""
+        `tools` are the tools of the user's own that it may call. With `acts`, it may do things
+        itself. With `persona`, it says who it is."""
         if request.announces:
             return Answer(request.announces.text)
         if request.returned or not request.options.skills:
@@ -167,7 +170,7 @@ class Skills:
         self._phrases = PHRASES.get(request.language, self._phrases)
         known = self._known(now)
         texts = tuple(described(tool) for tool in tools)
-        known = replace(known, tools=texts, persona=persona)
+        known = replace(known, tools=texts, acts=acts, persona=persona)
         return answer(request.text, request.language, known)
 
     def call(self, call: ToolCall, now: datetime, code: str) -> str:

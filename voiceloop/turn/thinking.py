@@ -82,7 +82,8 @@ class Thinking:
         self._gate = gate
         self._ends: list[int] = []
         """For each token of the reply, the number of characters of `said` up to its end."""
-        watched = request.options.skills and answer is None
+        acts = resources.engines.llm.acts
+        watched = request.options.skills and answer is None and not acts
         self._guard = ClaimGuard(request.text, self.language.code if watched else "")
         """Guard against claims of deeds, where voiceloop's own assistant replies."""
 

@@ -190,6 +190,7 @@ class RemoteLlm:
     fingerprint = ""
     """Empty, so that no calibration is stored: the server may use the same name for another model
     later."""
+    acts = False
 
     def __init__(self, server: ChatServer, config: LlmConfig) -> None:
         self.name = config.target
