@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -117,8 +118,14 @@ def total_memory() -> int | None:
         return None
 
 
+DRIVERS = ("/proc/driver/nvidia", "/dev/dxg", "/dev/kfd")
+"""Paths of which Linux has one if a driver of NVIDIA's, WSL's or AMD's is loaded."""
+
+
 def gpu_memory() -> int:
     """Return the bytes of memory of the first CUDA GPU; 0 if no GPU works."""
+    if sys.platform == "linux" and not any(map(os.path.exists, DRIVERS)):
+        return 0  # without torch, whose import takes seconds
     import torch
 
     return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0
