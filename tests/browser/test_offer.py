@@ -99,8 +99,9 @@ def test_another_model_and_the_own_one_again_are_chosen_in_the_settings(
     expect(models).to_contain_text("llm qwen2.5:7b at 127.0.0.1")
     assert tomllib.loads(file.read_text())["llm"]["target"] == "qwen2.5:7b"
     brain.__exit__()
+    expect(page.locator("#phase")).to_have_text("Microphone off")
     message = page.get_by_label("Type instead")
-    message.fill("Who are you?")
+    message.fill("Who is speaking?")
     message.press("Enter")
     expect(note).to_contain_text("There is no answer: Ollama", timeout=30_000)
     expect(note).to_contain_text("Start Ollama again, or choose in the settings who answers.")
