@@ -23,6 +23,8 @@ const LARGEST = 0.44;
 /** Time in which the disc follows a level, and in which what thinks turns around. */
 const FOLLOW_MS = 120;
 const TURN_MS = 2400;
+/** Least time between two pictures: more would take from the sound. */
+const FRAME_MS = 32;
 
 export class VoiceLine {
   #canvas;
@@ -87,6 +89,10 @@ export class VoiceLine {
 
   /** @param {number} now milliseconds */
   #frame(now) {
+    if (now - this.#drawnAt < FRAME_MS) {
+      window.requestAnimationFrame((next) => this.#frame(next));
+      return;
+    }
     // A page that was hidden does not catch up.
     if (now - this.#steppedAt > 20 * STEP_MS) this.#steppedAt = now - STEP_MS;
     while (now - this.#steppedAt >= STEP_MS) {

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import tomllib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import regex
-from msgspec import Struct, convert
 
 from voiceloop.types import TokenBurst
 
@@ -24,15 +24,8 @@ LONGEST = 240
 _END = regex.compile(r"[.!?…\n][\"'”)\]]*\s")
 
 
-class _Patterns(Struct, frozen=True, forbid_unknown_fields=True):
-    lead: str
-    exempt: str
-    instead: str
-    words: Mapping[str, str]
-    claims: Mapping[str, Sequence[str]]
-
-
-class Claims(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Claims:
     """How replies in one language claim that something was done."""
 
     exempt: Any
@@ -49,17 +42,16 @@ class Claims(Struct, frozen=True):
 def claims(code: str) -> Claims | None:
     """Return the claims of the language `code`; None if they are not known."""
     text = Path(__file__).with_name("claims.toml").read_text(encoding="utf-8")
-    known = convert(tomllib.loads(text), Mapping[str, _Patterns])
-    if code not in known:
+    given, words = tomllib.loads(text).get(code), dict[str, str]()
+    if given is None:
         return None
-    given, words = known[code], dict[str, str]()
-    for name, pattern in given.words.items():
+    for name, pattern in given["words"].items():
         words[name] = _filled(pattern, words)
-    every = [_filled(one, words) for several in given.claims.values() for one in several]
+    every = [_filled(one, words) for several in given["claims"].values() for one in several]
     return Claims(
-        regex.compile(given.exempt, regex.IGNORECASE),
-        given.instead,
-        regex.compile(given.lead, regex.IGNORECASE),
+        regex.compile(given["exempt"], regex.IGNORECASE),
+        given["instead"],
+        regex.compile(given["lead"], regex.IGNORECASE),
         regex.compile("|".join(every), regex.IGNORECASE),
     )
 

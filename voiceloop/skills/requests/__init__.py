@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from msgspec import Struct, convert
 
-
-class Templates(Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class Templates:
     """The templates of requests in one language."""
 
     leads: str
@@ -44,4 +44,4 @@ class Templates(Struct, frozen=True, forbid_unknown_fields=True):
 def templates(code: str) -> Templates:
     """Read the templates of requests in the language `code`, e.g. `en`."""
     text = Path(__file__).with_name(f"{code}.toml").read_text(encoding="utf-8")
-    return convert(tomllib.loads(text), Templates)
+    return Templates(**tomllib.loads(text))
