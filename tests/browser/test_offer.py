@@ -59,6 +59,7 @@ def test_one_click_has_it_reply_and_the_conversation_goes_on(
     )
     expect(offer).to_be_hidden()
     expect(page.locator("#models")).to_contain_text("llm gemma3:4b at 127.0.0.1")
+    expect(page.locator("#phase")).to_have_text("Microphone off")  # connected again
     message.fill("Really?")
     message.press("Enter")
     expect(transcript).to_contain_text("I am Gemma.")

@@ -158,15 +158,18 @@ def test_the_figure_tells_what_goes_on_and_moves_only_for_those_who_like_it(
 ) -> None:
     opened = visit(reduced_motion=motion)
     page, client = opened.page, server.client()
-    still = "document.getElementById('voice-line').toDataURL()"
     opened.phase("Microphone off")
-    pictures_of = {"Microphone off": page.evaluate(still)}
+    page.evaluate("window.before = document.getElementById('voice-line').toDataURL()")
+    redrawn = """() => {
+      const [before, now] = [window.before, document.getElementById('voice-line').toDataURL()];
+      window.before = now;
+      return now !== before;
+    }"""
     client.send("input_audio_buffer.speech_started", item_id="u1")
     opened.phase("Hearing you")
-    pictures_of["Hearing you"] = page.evaluate(still)
+    opened.until(redrawn)
     client.send("input_audio_buffer.speech_stopped", item_id="u1")
     opened.phase("Thinking")
-    pictures_of["Thinking"] = page.evaluate(still)
-    assert len(set(pictures_of.values())) == 3
+    opened.until(redrawn)
     moved = pictures(page, 20)
     assert moved == 1 if motion == "reduce" else moved > 5
