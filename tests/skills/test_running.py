@@ -206,12 +206,31 @@ def test_a_choice_that_there_is_not_cancels_nothing() -> None:
         assert talk.minutes == [5, 10]
 
 
-def test_the_second_of_which_kind_is_not_guessed() -> None:
+def test_the_second_is_of_the_kind_that_was_asked_about() -> None:
     talk = Talk()
     talk.say_all("Set an alarm for 6 pm.", "Set an alarm for 7 pm.", "Set a timer for 5 minutes.")
-    talk.say("Cancel the alarm.")
-    assert "changed nothing" in talk.say("The second one.")
-    assert len(talk.known.timers) == 3
+    assert "?" in talk.say("Cancel the alarm.")
+    talk.say("The second one.")
+    assert [one.due.hour for one in talk.known.timers if one.what == "alarm"] == [18]
+    assert len(talk.known.timers) == 2
+
+
+CHANGE_ONE = {
+    "en": ("Change the alarm to 8 pm.", "The first one."),
+    "de": ("Ändere den Wecker auf 20 Uhr.", "Den ersten."),
+    "es": ("Cambia la alarma a las 8 de la tarde.", "La primera."),
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_choice_is_changed_to_what_was_said_before_the_question(code: str) -> None:
+    talk = Talk(code)
+    alarms = [Timer(n, "alarm", NOW.replace(hour=16 + n, minute=0), 3600 * n) for n in (1, 2)]
+    talk.known = replace(talk.known, timers=alarms)
+    first, choice = CHANGE_ONE[code]
+    assert "?" in talk.say(first)
+    talk.say(choice)
+    assert sorted(one.due.hour for one in talk.known.timers) == [18, 20]
 
 
 UNDO = {"en": "Cancel that.", "de": "Brich das ab.", "es": "Cancela eso."}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 What = Literal["timer", "alarm", "reminder"]
 GAINS = (-18.0, 12.0)
@@ -44,8 +44,8 @@ class Pending:
 
     kind: str
     """Kind of the request, such as `timer`."""
-    name: str = ""
-    """Name of the timer, or text of the reminder."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What the request said already, such as the name of the timer or its new duration."""
 
 
 class Effect(NamedTuple):

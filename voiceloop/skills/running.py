@@ -92,10 +92,8 @@ def _choose(
     if found:
         names = phrases.listed([which(one, phrases) for one in found])
         text = phrases.says["which"].format(list=names)
-        # The reply to the question is not enough if the request has more than the timer's name.
-        whole = request.values.keys() <= NAMES
-        pending = Pending(request.kind) if whole else None
-        return Answer(text, pending=pending, about=_numbers(found))
+        said = {k: v for k, v in request.values.items() if k == "what" or k not in NAMES}
+        return Answer(text, pending=Pending(request.kind, said), about=_numbers(found))
     return Answer(_nothing(request, known, phrases), about=())
 
 
@@ -337,21 +335,19 @@ def _complete(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
     chooses = pending.kind not in timers.ANSWERS
     if chooses != (request.kind == "choice"):
         return None
-    if chooses:
-        # "The second" of which kind is not known.
-        mixed = len({one.what for one in known.timers}) > 1 and "nth" in request.values
-        if mixed or not _meant(request, known, phrases):
-            return None
-    values = {"name": pending.name} if pending.name else {}
     # An alarm "in ten minutes" is a timer.
     in_span = pending.kind in ("alarm", "wake") and "duration" in request.values
     kind = "timer" if in_span else pending.kind
-    whole = SkillRequest(kind, {**request.values, **values})
-    if not chooses:
-        fits = {"duration", "duration_n"} if kind == "timer" else {"duration", "time"}
-        lacks = request.values.keys().isdisjoint(fits)
-        return None if lacks else timers.ANSWERS[kind](whole, known, phrases)
-    return ANSWERS[kind](whole, known, phrases)
+    whole = SkillRequest(kind, {**pending.values, **request.values})
+    if chooses:
+        # "The second" of which kind may not be known.
+        kinds = {one.what for one in known.timers}
+        unknown = len(kinds) > 1 and "nth" in whole.values and "what" not in whole.values
+        found = not unknown and _meant(whole, known, phrases)
+        return ANSWERS[kind](whole, known, phrases) if found else None
+    fits = {"duration", "duration_n"} if kind == "timer" else {"duration", "time"}
+    lacks = request.values.keys().isdisjoint(fits)
+    return None if lacks else timers.ANSWERS[kind](whole, known, phrases)
 
 
 def _unsure(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:

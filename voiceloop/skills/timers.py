@@ -82,12 +82,12 @@ def beside(timer: Timer, values: Mapping[str, Any], now: datetime) -> datetime |
 
 
 def _ask_how_long(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    pending = Pending("timer", request.values.get("name", ""))
+    pending = Pending("timer", request.values)
     return Answer(phrases.says["timer for how long"], pending=pending, about=())
 
 
 def _ask_when(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
-    pending = Pending(request.kind.removesuffix("_asks"), request.values.get("name", ""))
+    pending = Pending(request.kind.removesuffix("_asks"), request.values)
     return Answer(phrases.says["when"], pending=pending, about=())
 
 
