@@ -6,19 +6,26 @@ The microphone is silent, and the speaker discards its sound at once.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
 import anyio
+from msgspec.structs import replace
 
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
-from voiceloop.config import Config
+from voiceloop.bench.progress import Progress
+from voiceloop.config import Config, TtsConfig
 from voiceloop.engines import Engines
+from voiceloop.flags import Command
+from voiceloop.loading import open_engines
 from voiceloop.outputs import part_beside
 from voiceloop.session import Session
+from voiceloop.startup import configure, settled
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import Skills
 from voiceloop.types import AudioFrame, Event, TokenBurst, ToolCall, TurnTrace
@@ -26,6 +33,7 @@ from voiceloop.types import AudioFrame, Event, TokenBurst, ToolCall, TurnTrace
 CLOCK = datetime(2026, 11, 26, 15, 42)
 """The time that the clock of a session shows when it begins."""
 SPEAKER_RATE = 24_000
+Talk = TypeVar("Talk")
 FRAME_S = 0.1
 """Seconds between two silent frames of the microphone."""
 
@@ -124,6 +132,29 @@ async def typing(
         await anyio.wait_all_tasks_blocked()
         yield session
         session.microphone.end()
+
+
+def hold_all(
+    talks: Sequence[Talk],
+    hold: Callable[[Talk, Engines, Config], Awaitable[Sequence[Any]]],
+    command: Command,
+) -> list[Any]:
+    """Load the engines that the flags of `command` name, and hold all talks in order. Return their
+    records. espeak speaks unless a flag names another engine, since the voice changes no answer."""
+    config = command.settings
+    if command.origins.get("tts.engine") != "flag":
+        config = replace(config, tts=TtsConfig())
+    configure(config.threads)
+    found = list[Any]()
+
+    async def hold_each() -> None:
+        for number, talk in enumerate(talks, start=1):
+            progress(f"{number} of {len(talks)}")
+            found.extend(await hold(talk, engines, config))
+
+    with settled(open_engines(config)) as engines, Progress(sys.stderr) as progress:
+        anyio.run(hold_each)
+    return found
 
 
 def save(path: Path, record: object) -> None:

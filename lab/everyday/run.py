@@ -26,15 +26,12 @@ from msgspec.structs import replace
 
 from lab.everyday.grades import kept, summary
 from lab.everyday.rules import Answer, Ask, Questions, Talk, read, wrong
-from lab.typed import CLOCK, TypedSession, save, typing
-from voiceloop.bench.progress import Progress
-from voiceloop.config import Config, TtsConfig
+from lab.typed import CLOCK, TypedSession, hold_all, save, typing
+from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
-from voiceloop.loading import open_engines
 from voiceloop.skills.known import VoiceAdjustment
-from voiceloop.startup import configure, settled
 from voiceloop.status import engine_names
 from voiceloop.trace.record import Mark
 from voiceloop.turn.skills import Skills
@@ -65,7 +62,7 @@ def deeds(skills: Skills, before: VoiceAdjustment) -> list[str]:
     return found
 
 
-async def hold(talk: Talk, engines: Engines, config: Config, questions: Questions) -> list[Any]:
+async def hold(questions: Questions, talk: Talk, engines: Engines, config: Config) -> list[Any]:
     """Hold one talk. Return the records of its turns that have a rule."""
     skills, records, before = Skills(paced=engines.tts.paces), list[Any](), list[str]()
     async with typing(engines, config, skills) as session:
@@ -116,16 +113,6 @@ def _record(
     }
 
 
-async def ask_all(engines: Engines, config: Config, questions: Questions) -> list[Any]:
-    """Hold all talks in order. Return the records of their turns."""
-    found = list[Any]()
-    with Progress(sys.stderr) as progress:
-        for number, talk in enumerate(questions.talk, start=1):
-            progress(f"talk {number} of {len(questions.talk)}")
-            found += await hold(talk, engines, config, questions)
-    return found
-
-
 def table(records: Sequence[Any]) -> list[str]:
     """Return lines that count the right answers of each kind, and that show every wrong one."""
     judged = Counter(record["kind"] for record in records)
@@ -142,22 +129,17 @@ def main(argv: Sequence[str]) -> int:
     """Run the command line. Return the exit status."""
     command = parse({"run": Everyday}, ["run", *argv])
     assert isinstance(command, Everyday), "its help is above"
-    config = command.settings
-    if command.origins.get("tts.engine") != "flag":
-        config = replace(config, tts=TtsConfig())
     questions = read(tomllib.loads(QUESTIONS.read_text(encoding="utf-8")))
     if command.kinds:
         chosen = tuple(talk for talk in questions.talk if talk.kind in command.kinds)
         questions = replace(questions, talk=chosen)
-    configure(config.threads)
-    with settled(open_engines(config)) as engines:
-        records = anyio.run(partial(ask_all, engines, config, questions))
+    records = hold_all(questions.talk, partial(hold, questions), command)
     if command.out and command.out.exists():
         earlier = json.loads(command.out.read_text(encoding="utf-8"))["answers"]
         records = kept(records, earlier)
     print(*table(records), "", *summary(records), sep="\n")
     if command.out:
-        save(command.out, {"running": engine_names(config), "answers": records})
+        save(command.out, {"running": engine_names(command.settings), "answers": records})
     return 0
 
 

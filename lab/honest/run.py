@@ -20,24 +20,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import anyio
 from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from lab.honest.judge import Effects, Running, State, Talk, Turn, Wish, judge, read
-from lab.typed import CLOCK, TypedSession, save, typing
-from voiceloop.bench.progress import Progress
-from voiceloop.config import Config, TtsConfig
+from lab.typed import CLOCK, TypedSession, hold_all, save, typing
+from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
-from voiceloop.loading import open_engines
 from voiceloop.skills.known import Answer
-from voiceloop.startup import configure, settled
 from voiceloop.status import engine_names
 from voiceloop.turn.skills import Skills
 
@@ -106,8 +102,9 @@ def _table(name: str) -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
-async def hold(name: str, talk: Talk, engines: Engines, config: Config) -> list[Any]:
-    """Hold a talk of the list `name`. Return the records of its sentences that count."""
+async def hold(named: tuple[str, Talk], engines: Engines, config: Config) -> list[Any]:
+    """Hold a talk of a list. Return the records of its sentences that count."""
+    name, talk = named
     skills, now, before, records = WatchedSkills(), CLOCK, list[str](), list[Any]()
     config = replace(config, asr=replace(config.asr, language=talk.language))
     async with typing(engines, config, skills, lambda: now) as session:
@@ -143,18 +140,6 @@ def _record(
     }
 
 
-async def ask_all(
-    lists: Mapping[str, Sequence[Talk]], engines: Engines, config: Config
-) -> list[Any]:
-    """Hold all talks in order. Return the records of their sentences."""
-    found, each = list[Any](), [(name, talk) for name in lists for talk in lists[name]]
-    with Progress(sys.stderr) as progress:
-        for number, (name, talk) in enumerate(each, start=1):
-            progress(f"talk {number} of {len(each)}")
-            found += await hold(name, talk, engines, config)
-    return found
-
-
 def table(records: Sequence[Any]) -> list[str]:
     """Return lines that count what became of the sentences of each list, and that show every one
     that went wrong, or that a rule answered though it is none of the wishes."""
@@ -180,16 +165,12 @@ def main(argv: Sequence[str]) -> int:
     """Run the command line. Return the exit status."""
     command = parse({"run": Honest}, ["run", *argv])
     assert isinstance(command, Honest), "its help is above"
-    config = command.settings
-    if command.origins.get("tts.engine") != "flag":
-        config = replace(config, tts=TtsConfig())
-    lists = {name: talks(name) for name in OUTCOMES if command.only in (None, name)}
-    configure(config.threads)
-    with settled(open_engines(config)) as engines:
-        records = anyio.run(partial(ask_all, lists, engines, config))
+    names = [name for name in OUTCOMES if command.only in (None, name)]
+    each = [(name, talk) for name in names for talk in talks(name)]
+    records = hold_all(each, hold, command)
     print(*table(records), sep="\n")
     if command.out:
-        save(command.out, {"running": engine_names(config), "sentences": records})
+        save(command.out, {"running": engine_names(command.settings), "sentences": records})
     return 0
 
 

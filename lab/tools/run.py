@@ -20,21 +20,17 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import anyio
-from msgspec.structs import replace
-
 from lab.tools.judge import SpokenRequest, read, wrong
 from lab.tools.own import OWN
-from lab.typed import save, typing
+from lab.typed import hold_all, save, typing
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass
-from voiceloop.bench.progress import Progress
-from voiceloop.config import Config, TtsConfig
+from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
-from voiceloop.loading import load_asr, load_tts, load_vad, open_engines
-from voiceloop.startup import configure, settled
+from voiceloop.loading import load_asr, load_tts, load_vad
+from voiceloop.startup import configure
 from voiceloop.status import engine_names
 from voiceloop.tools.results import room
 from voiceloop.tools.toolbox import Toolbox
@@ -57,6 +53,7 @@ def heard(requests: Sequence[SpokenRequest], config: Config) -> Mapping[str, str
     from voiceloop.asr.recording import transcribe_recording
     from voiceloop.saying import write
 
+    configure(config.threads)
     tts, asr, vad, found = load_tts(config), load_asr(config), load_vad(config), dict[str, str]()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "said.wav"
@@ -71,13 +68,17 @@ def heard(requests: Sequence[SpokenRequest], config: Config) -> Mapping[str, str
     return found
 
 
-async def ask(said: str, request: SpokenRequest, engines: Engines, config: Config) -> Any:
-    """Type `said` in a session of its own. Return the record of the turn."""
+async def ask(
+    texts: Mapping[str, str], request: SpokenRequest, engines: Engines, config: Config
+) -> list[Any]:
+    """Type a request in a session of its own. Return the record of the turn. `texts` has what is
+    typed, by request; without an entry it is the request."""
+    said = texts.get(request.say, request.say)
     own = Toolbox(OWN, most_chars=room(config.llm))
     skills = Skills(paced=engines.tts.paces)
     async with typing(engines, config, skills, datetime.now, own) as session:
         await session.say(said)
-    return {
+    record = {
         "say": request.say,
         "heard": said,
         "meant": request.call,
@@ -85,19 +86,7 @@ async def ask(said: str, request: SpokenRequest, engines: Engines, config: Confi
         "reply": session.text,
         "wrong": wrong(request, session.calls),
     }
-
-
-async def ask_all(
-    requests: Sequence[SpokenRequest], texts: Mapping[str, str], engines: Engines, config: Config
-) -> list[Any]:
-    """Hold a session for each request, in order. Return the records. `texts` has what is typed, by
-    request; without an entry it is the request."""
-    found = list[Any]()
-    with Progress(sys.stderr) as progress:
-        for number, request in enumerate(requests, start=1):
-            progress(f"{number} of {len(requests)}")
-            found.append(await ask(texts.get(request.say, request.say), request, engines, config))
-    return found
+    return [record]
 
 
 def table(records: Sequence[Any]) -> list[str]:
@@ -119,17 +108,12 @@ def main(argv: Sequence[str]) -> int:
     """Run the command line. Return the exit status."""
     command = parse({"run": CallTools}, ["run", *argv])
     assert isinstance(command, CallTools), "its help is above"
-    config = command.settings
     requests = read(tomllib.loads(REQUESTS.read_text(encoding="utf-8")))
-    configure(config.threads)
-    texts = heard(requests, config) if command.spoken else {}
-    if command.origins.get("tts.engine") != "flag":
-        config = replace(config, tts=TtsConfig())  # the voice of replies changes no call
-    with settled(open_engines(config)) as engines:
-        records = anyio.run(partial(ask_all, requests, texts, engines, config))
+    texts = heard(requests, command.settings) if command.spoken else {}
+    records = hold_all(requests, partial(ask, texts), command)
     print(*table(records), sep="\n")
     if command.out:
-        save(command.out, {"running": engine_names(config), "calls": records})
+        save(command.out, {"running": engine_names(command.settings), "calls": records})
     return 0
 
 

@@ -34,7 +34,7 @@ WHICH = Pending("timer_cancel")
 FOLLOWS: Mapping[str, Sequence[SkillContext]] = {
     **dict.fromkeys(
         "timer_add timer_change timer_more timer_cancel timer_pause timer_left timer_restart "
-        "timer_rename unsure_follow".split(),
+        "timer_rename unsure_follow unsure_named timer_left_follow".split(),
         (ON_TIMER, ON_ALARM),
     ),
     "timer_resume": (about(replace(SOON, paused_s=300)),),

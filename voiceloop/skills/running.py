@@ -122,6 +122,26 @@ def _remaining(request: SkillRequest, known: SkillContext, phrases: Phrases) -> 
     return Answer(status(found, known.now, phrases), about=_numbers(found))
 
 
+def _remaining_follow(
+    request: SkillRequest, known: SkillContext, phrases: Phrases
+) -> Answer | None:
+    """Answer a question that is about timers only soon after they were talked about."""
+    fresh = known.timers and known.since_timers in range(FRESH + 1)
+    return _remaining(request, known, phrases) if fresh else None
+
+
+def _all_set(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
+    """Say everything that is set."""
+    if not known.timers:
+        return Answer(phrases.says["nothing set"], about=())
+    return Answer(status(known.timers, known.now, phrases), about=_numbers(known.timers))
+
+
+def _reminders(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
+    """Say what the user is going to be reminded of."""
+    return _remaining(SkillRequest(request.kind, {"what": "reminder"}), known, phrases)
+
+
 def status(found: Sequence[Timer], now: datetime, phrases: Phrases) -> str:
     """Return a sentence that says what is set: of each timer what is left."""
     if len(found) > 1:
@@ -221,7 +241,9 @@ def _add(
     request: SkillRequest, known: SkillContext, phrases: Phrases, timer: Timer
 ) -> Answer | None:
     """Let a timer end later or earlier."""
-    more = request.values.get("more", 0) or -request.values["less"]
+    values = request.values
+    more = values.get("more", 0) + 60 * values.get("more_n", 0)
+    more -= values.get("less", 0) + 60 * values.get("less_n", 0)
     left = timer.paused_s if timer.paused_s is not None else until(timer.due, known.now)
     if timer.every_s or left + more <= 0 or timer.seconds + more > timers.FURTHEST_S:
         return _unsure(request, known, phrases)
@@ -353,6 +375,9 @@ def _complete(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
 def _unsure(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Say that nothing was changed, what is set, and what can be said."""
     kind = request.values.get("what")
+    soon = known.timers and known.since_timers in range(FRESH + 1)
+    if request.kind == "unsure_named" and not soon:
+        return None
     if kind is None:
         if request.kind == "unsure_follow" and known.since_timers != 0:
             return None
@@ -369,6 +394,9 @@ def _unsure(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 
 ANSWERS: Mapping[str, Any] = {
     "timer_left": _remaining,
+    "timer_left_follow": _remaining_follow,
+    "timers_left": _all_set,
+    "reminders_left": _reminders,
     "timer_cancel": _to_one(_cancel),
     "timer_cancel_all": _cancel_all,
     "timer_change": _to_one(_change),
@@ -385,4 +413,5 @@ ANSWERS: Mapping[str, Any] = {
     "choice": _complete,
     "unsure": _unsure,
     "unsure_follow": _unsure,
+    "unsure_named": _unsure,
 }
