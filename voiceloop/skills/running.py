@@ -223,6 +223,8 @@ def _change(
     seconds = values.get("duration")
     if seconds is None and timer.what == "timer" and "n" in values:
         seconds = 60 * values["n"]
+    if seconds is None and "in_n" in values:  # "in one", after a reminder in two hours
+        seconds = values["in_n"] * (60 if timer.seconds % 3600 else 3600)
     if seconds is not None:
         changed = replace(timer, due=known.now + timedelta(seconds=seconds), seconds=seconds)
         if timer.what == "timer" and seconds > timers.LONGEST_S:
