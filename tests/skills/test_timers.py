@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.skills.asked import CODES, NOW, told
+from tests.skills.asked import ALONE, CODES, NOW, told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.known import SkillContext, Timer
 from voiceloop.skills.phrases import PHRASES
@@ -244,3 +244,38 @@ def test_what_was_set_just_now_can_be_taken_back() -> None:
     kept = told("Cancel that.", "en", RUNNING)
     assert not kept.cancels and kept.text.startswith("I have canceled nothing. There are 3")
     assert not told("Cancel that.").cancels and told("Cancel that.").text
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "My pizza is in the oven. Set a timer for twelve minutes."),
+        ("en", "I'm baking, so set a timer for twelve minutes."),
+        ("de", "Die Pizza ist im Ofen. Stell einen Timer auf zwölf Minuten."),
+        ("de", "Ich backe gerade, stell einen Timer auf zwölf Minuten."),
+        ("es", "La pizza está en el horno. Pon un temporizador de doce minutos."),
+        ("es", "Estoy horneando, pon un temporizador de doce minutos."),
+    ],
+)
+def test_a_request_beside_another_sentence_is_granted(code: str, text: str) -> None:
+    assert [one.seconds for one in told(text, code).sets] == [720]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "Set a timer for ten minutes. No wait, don't."),
+        ("en", "How do you say, set a timer for ten minutes?"),
+        ("en", "If it rains, wake me at six."),
+        ("en", "Write a story. Set a timer for ten minutes."),
+        ("de", "Stell einen Timer auf zehn Minuten. Nein, doch nicht."),
+        ("de", "Wenn es regnet, weck mich um sechs."),
+        ("es", "Pon un temporizador de diez minutos. No, mejor no."),
+        ("es", "Si llueve, despiértame a las seis."),
+    ],
+)
+def test_what_another_sentence_takes_back_quotes_or_qualifies_is_not_granted(
+    code: str, text: str
+) -> None:
+    found = answer(text, code, ALONE)
+    assert found is None or not found.sets

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import cache
 
@@ -14,6 +15,7 @@ from voiceloop.skills.requests import templates
 from voiceloop.skills.running import which as running_timer
 from voiceloop.skills.understand import understand
 from voiceloop.skills.values import SkillRequest
+from voiceloop.skills.words import spelled
 
 Answers = Callable[[SkillRequest, SkillContext, Phrases], Answer | None]
 _BY_KIND: Mapping[str, Answers] = {
@@ -26,18 +28,55 @@ _BY_KIND: Mapping[str, Answers] = {
     **chance.ANSWERS,
     **abilities.ANSWERS,
 }
+# A choice may be any name.
+_LOOSE = {"choice", "unsure", "unsure_follow", "unsure_named"}
+_ABOUT_TIMERS = {*timers.ANSWERS, *running.ANSWERS} - _LOOSE
+MOST_PIECES = 4
+"""Maximum number of sentences, or of clauses, in a text of which one may be a request."""
 
 
 def answer(text: str, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to the user's words `text` in the language `code`, e.g. `en`. Return None
     if the language model has to answer."""
+    guarded = list[SkillRequest]()
     for request in understand(text, code):
+        if request.kind in templates(code).guards:
+            guarded.append(request)
+            continue
         refused = request.kind in templates(code).tools
         if refused and (known.acts or abilities.serve(known.tools, request.kind, code)):
             return None
         if (found := reply_to(request, code, known)) is not None:
             return found
+    return _of_sentence(text, code, known) or _first(guarded, code, known)
+
+
+def _of_sentence(text: str, code: str, known: SkillContext) -> Answer | None:
+    """Return the answer to the one sentence or clause of several that is about timers. Return None
+    if another one may contradict it, or if it may be quoted or conditional."""
+    if code not in PHRASES:
+        return None
+    for ends in (r"[.!?]", r"[.!?,;:]"):
+        pieces = re.split(rf"(?<={ends})\s+", text)
+        if not 1 < len(pieces) <= MOST_PIECES:
+            continue
+        about = [one for one in pieces if _about_timers(one, code)]
+        doubts = set(templates(code).doubts.split())
+        others = " ".join(one for one in pieces if one not in about)
+        if len(about) == 1 and doubts.isdisjoint(word.text for word in spelled(others)):
+            requests = understand(about[0], code)
+            return _first((one for one in requests if one.kind in _ABOUT_TIMERS), code, known)
     return None
+
+
+def _about_timers(text: str, code: str) -> bool:
+    return any(request.kind in _ABOUT_TIMERS for request in understand(text, code))
+
+
+def _first(requests: Iterable[SkillRequest], code: str, known: SkillContext) -> Answer | None:
+    """Return the answer to the first of the requests that has one."""
+    answers = (reply_to(request, code, known) for request in requests)
+    return next((one for one in answers if one is not None), None)
 
 
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:

@@ -44,7 +44,7 @@ class Pending:
 
     kind: str
     """Kind of the request, such as `timer`."""
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the request said already, such as the name of the timer or its new duration."""
 
 

@@ -22,6 +22,8 @@ class Templates:
     """Words that mark an amount that is added to another, such as `more`."""
     less: str
     """Words that mark an amount that is taken away from another, such as `earlier`."""
+    doubts: str
+    """Words beside a request by which it may be withdrawn, quoted or conditional."""
     hours: Mapping[str, str]
     """Templates of the parts of the day, by the hour that is meant if none is said."""
     repeats: Mapping[str, str]
