@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from msgspec import to_builtins
+import msgspec
 
 from voiceloop.choosing import best_settings
 from voiceloop.config import (
@@ -59,7 +59,8 @@ def _write(command: ShowConfig) -> int:
     file = command.config or user_file()
     given = given_in_settings(command.settings, command.origins)
     flags = {
-        key: "none" if value is None else to_builtins(value)  # TOML knows no None
+        # TOML knows neither None nor tuples.
+        key: "none" if value is None else msgspec.json.decode(msgspec.json.encode(value))
         for key, (value, origin) in given.items()
         if origin == "flag"
     }
