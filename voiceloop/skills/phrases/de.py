@@ -256,6 +256,7 @@ GERMAN = _GermanPhrases(
     no_label=frozenset(
         "ein eine einen der die das den dem mein meine meinen neuen anderen noch mal und oder für von auf in an mit "
         "zu über um am kein keine keinen keiner nicht alle beide timer wecker alarm stell stelle setz setze starte mach bitte tag woche "
+        "hey okay also welche welchen wie viele "
         "ne nen ner nem minute minuten stunde stunden sekunde sekunden es ist war sind weiteren zweiten letzten nächsten jetzt".split()
     ),
     years={"nächstes jahr": 1, "nächsten jahr": 1, "dieses jahr": 0, "letztes jahr": -1},
