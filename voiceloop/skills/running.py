@@ -20,7 +20,7 @@ FRESH = 2
 """Number of replies about other things after which words without the name of a timer, such as "make
 it seven", are no longer about timers."""
 
-NAMES = {"what", "length", "name", "at", "nth"}
+NAMES = {"what", "length", "name", "matter", "at", "nth"}
 """Slots that say which timer is meant."""
 
 Selected = Callable[[SkillRequest, SkillContext, Phrases, Timer], Answer | None]
@@ -41,11 +41,27 @@ def _meant(request: SkillRequest, known: SkillContext, phrases: Phrases) -> list
         found = [one for one in found if one.seconds == values["length"]]
     if name := values.get("name"):
         found = [one for one in found if one.name.lower() == name.lower()]
+    if matter := values.get("matter"):
+        found = [one for one in found if _concerns(one, matter.lower().split())]
     if time := values.get("at"):
         found = [one for one in found if _is_at(one, time, known.now)]
     if nth := values.get("nth"):
         found = found[nth - 1 : nth]
     return found
+
+
+def _concerns(timer: Timer, words: Sequence[str]) -> bool:
+    """Return whether the name of a timer has each of some words, in whatever form: `Eiern` are
+    `Eier`."""
+    named = timer.name.lower().split()
+    return all(
+        any(word == one or _begins(word, one) or _begins(one, word) for one in named)
+        for word in words
+    )
+
+
+def _begins(word: str, with_: str) -> bool:
+    return len(with_) > 3 and word.startswith(with_)
 
 
 def _is_at(timer: Timer, time: Clock, now: datetime) -> bool:
@@ -78,6 +94,8 @@ def _to_one(answer: Selected) -> Callable[[SkillRequest, SkillContext, Phrases],
             found = _meant(request, known, phrases)
             subject = current(known)
             found = [subject] if subject in found and "nth" not in request.values else found
+            if not found and "matter" in request.values:
+                return None  # what is over may be anything
         if len(found) == 1:
             return answer(request, known, phrases, found[0])
         return _choose(request, found, known, phrases)
@@ -223,7 +241,7 @@ def _change(
     seconds = values.get("duration")
     if seconds is None and timer.what == "timer" and "n" in values:
         seconds = 60 * values["n"]
-    if seconds is None and "in_n" in values:  # "in one", after a reminder in two hours
+    if seconds is None and values.get("in_n"):  # "in one", after a reminder in two hours
         seconds = values["in_n"] * (60 if timer.seconds % 3600 else 3600)
     if seconds is not None:
         changed = replace(timer, due=known.now + timedelta(seconds=seconds), seconds=seconds)

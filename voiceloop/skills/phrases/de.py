@@ -106,9 +106,10 @@ GERMAN = _GermanPhrases(
     amounts=(
         ("{n:number} {u:unit}", "0"),
         ("{n:number} und ein halbe {u:unit}", "1/2"),
-        ("(eine|einen|ein|ne|einer|einem) (halbe|halben|halbes|halber) {u:unit}", "1/2"),
+        ("(ne|nen|ner|nem) {u:unit}", "1"),
+        ("(eine|einen|ein|ne|ner|einer|einem) (halbe|halben|halbes|halber) {u:unit}", "1/2"),
         ("(halbe|halben|halbes|halber) {u:unit}", "1/2"),
-        ("(eine|ein|einer) viertel {u:unit}", "1/4"),
+        ("(eine|ein|einer|ne|ner) viertel {u:unit}", "1/4"),
         ("[eine|einer] (dreiviertel|3 viertel) {u:unit}", "3/4"),
         ("{n:number} (einhalb|ein halb) {u:unit}", "1/2"),
     ),
@@ -255,7 +256,8 @@ GERMAN = _GermanPhrases(
     no_label=frozenset(
         "ein eine einen der die das den dem mein meine meinen neuen anderen noch mal und oder für von auf in an mit "
         "zu über um am kein keine keinen keiner nicht alle beide timer wecker alarm stell stelle setz setze starte mach bitte tag woche "
-        "minute minuten stunde stunden sekunde sekunden es ist war sind weiteren zweiten letzten nächsten jetzt".split()
+        "hey okay also welche welchen wie viele "
+        "ne nen ner nem minute minuten stunde stunden sekunde sekunden es ist war sind weiteren zweiten letzten nächsten jetzt".split()
     ),
     years={"nächstes jahr": 1, "nächsten jahr": 1, "dieses jahr": 0, "letztes jahr": -1},
     money=frozenset("euro euros cent dollar franken pfund yen".split()),
