@@ -119,9 +119,9 @@ SPANISH = _SpanishPhrases(
     seams=r"(?!)",
     deeds=r"\w+[aei]r(?:[mts]e|l[aeo]s?|nos)*",
     units={
-        "second": "segundo segundos|s|seg",
-        "minute": "minuto minutos|min|minutitos",
-        "hour": "hora horas|h",
+        "second": "segundo segundos|s|seg|segunditos",
+        "minute": "minuto minutos|min|minutito|minutitos",
+        "hour": "hora horas|h|horita|horitas",
         "day": "día días",
         "week": "semana semanas",
         "year": "año años",
@@ -252,7 +252,7 @@ SPANISH = _SpanishPhrases(
     no_label=frozenset(
         "un una el la los las mi mis otro otra nuevo nueva de del para por en a con y o que no todo todos todas "
         "temporizador alarma pon ponme poner minuto minutos hora horas segundo segundos es son este esta ese esa "
-        "primero ahora queda falta tiempo al dentro ningún ninguna".split()
+        "primero ahora queda falta tiempo al dentro ningún ninguna eh".split()
     ),
     years={"próximo año": 1, "año que viene": 1, "este año": 0, "año pasado": -1},
     money=frozenset("euros euro dolares dolar pesos peso centimos libras".split()),
