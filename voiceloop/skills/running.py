@@ -241,7 +241,8 @@ def _change(
     seconds = values.get("duration")
     if seconds is None and timer.what == "timer" and "n" in values:
         seconds = 60 * values["n"]
-    if seconds is None and values.get("in_n"):  # "in one", after a reminder in two hours
+    if seconds is None and timer.what != "alarm" and values.get("in_n"):
+        # "in one", after a reminder in two hours
         seconds = values["in_n"] * (60 if timer.seconds % 3600 else 3600)
     if seconds is not None:
         changed = replace(timer, due=known.now + timedelta(seconds=seconds), seconds=seconds)

@@ -215,7 +215,7 @@ ENGLISH = _EnglishPhrases(
     no_label=frozenset(
         "a an the my new another second minute hour first and or for of to in on at with no all any "
         "time timer alarm set start please day week it that this same long short quick every both "
-        "is are was of them next last not dont never".split()
+        "is are was of them next last not dont never other others rest".split()
     ),
     years={"next year": 1, "this year": 0, "last year": -1},
     money=frozenset("dollars dollar bucks euros euro pounds pound cents yen rupees pesos".split()),
