@@ -183,3 +183,12 @@ def test_a_timer_of_more_than_a_day_is_refused() -> None:
 def test_a_timer_of_the_models_rings_in_the_users_language() -> None:
     (sets,) = run_tool("set_timer", {"minutes": 5, "name": "Tee"}, SkillContext(NOW), "de").sets
     assert sets.rings == "Der Timer Tee ist abgelaufen."
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [("en", "Half volume."), ("de", "Lautstärke auf die Hälfte."), ("es", "Volumen a la mitad.")],
+)
+def test_half_the_volume_is_the_middle_of_its_range(code: str, text: str) -> None:
+    found = told(text, code)
+    assert found.voice == VoiceAdjustment().at(50) and "50" in found.text

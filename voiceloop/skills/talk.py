@@ -67,8 +67,8 @@ def _change(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 
 
 def _volume(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
-    """Set the volume to a percentage of its range, or to a level from 0 to 10."""
-    percent: int = request.values.get("percent", 10 * request.values.get("n", 0))
+    """Set the volume to a percentage of its range, to a level from 0 to 10, or to the middle."""
+    percent: int = request.values.get("percent", 10 * request.values.get("n", 5))
     percent = {"loudest": 100, "softest": 0}.get(request.kind, percent)
     said = phrases.says[request.kind].format(percent=percent)
     return Answer(said, voice=known.voice.at(percent), aside=True) if percent <= 100 else None
