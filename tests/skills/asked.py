@@ -37,7 +37,7 @@ FOLLOWS: Mapping[str, Sequence[SkillContext]] = {
         "timer_rename unsure_follow unsure_named timer_left_follow".split(),
         (ON_TIMER, ON_ALARM),
     ),
-    "timer_resume": (about(replace(SOON, paused_s=300)),),
+    **dict.fromkeys(("timer_resume", "timer_go_on"), (about(replace(SOON, paused_s=300)),)),
     "duration": (SkillContext(NOW, pending=Pending("timer")), ON_TIMER),
     "moment": (SkillContext(NOW, pending=Pending("alarm")), ON_ALARM),
     "snooze_more": (SkillContext(NOW, just_rung=ALARM, subject=3, since_timers=0),),

@@ -317,7 +317,7 @@ def _resume(
     request: SkillRequest, known: SkillContext, phrases: Phrases, timer: Timer
 ) -> Answer | None:
     if timer.paused_s is None:  # "continue" alone may mean a story
-        return _unsure(request, known, phrases) if _named(request) else None
+        return None if request.kind == "timer_go_on" else _unsure(request, known, phrases)
     due = known.now + timedelta(seconds=timer.paused_s)
     runs = replace(timer, due=due, paused_s=None)
     text = phrases.says["resumed"].format(
@@ -423,7 +423,7 @@ ANSWERS: Mapping[str, Any] = {
     "timer_change": _to_one(_change),
     "timer_add": _to_one(_add),
     "timer_pause": _to_one(_pause),
-    "timer_resume": _to_one(_resume),
+    **dict.fromkeys(("timer_resume", "timer_go_on"), _to_one(_resume)),
     "timer_restart": _to_one(_restart),
     "timer_rename": _to_one(_rename),
     "snooze": _snooze,
