@@ -15,17 +15,13 @@ from voiceloop.skills.requests import templates
 from voiceloop.skills.values import SkillRequest
 from voiceloop.skills.words import plain
 
-DEEDS: Mapping[str, str] = {
-    "sight": "see",
-    "calls": "call or write to anybody",
-    "music": "play music",
-    "home": "control lights, doors or other devices",
-    "orders": "order things",
-    "weather": "know the weather",
-    "news": "know the news",
-    "web": "use the internet",
+LACKS: Mapping[str, str] = {"web": "internet", "sight": "camera", "calls": "phone"}
+"""What a system prompt says that the assistant does not have, by the kind of the wish."""
+CONTROLS: Mapping[str, str] = {
+    "music": "play no music",
+    "home": "control no lights or other devices",
 }
-"""What a system prompt says that the assistant cannot do, by the kind of the wish."""
+"""What a system prompt says that the assistant does not do, by the kind of the wish."""
 MOST_TOOLS = 5
 """Maximum number of tools that an answer names."""
 
@@ -46,12 +42,17 @@ def serve(tools: Sequence[str], kind: str, code: str) -> bool:
 def limits(tools: Sequence[str]) -> str:
     """Return the sentences of the system prompt that say what the assistant cannot do. `tools` are
     those that the language model may call, each as `name: description`."""
-    lacking = [what for kind, what in DEEDS.items() if not serve(tools, kind, "en")]
-    talks = "You can talk and call your tools, and nothing else." if tools else "You can only talk."
-    if not lacking:
-        return talks
-    listed = f"{', '.join(lacking[:-1])} or {lacking[-1]}" if lacking[1:] else lacking[0]
-    return f"{talks} You cannot {listed}. If asked for such a thing, say that you cannot do it."
+    lacks, controls = (
+        [what for kind, what in kinds.items() if not serve(tools, kind, "en")]
+        for kinds in (LACKS, CONTROLS)
+    )
+    said = f"You have no {_either(lacks)}." if lacks else ""
+    said += f" You {' and '.join(controls)}." if controls else ""
+    return f"{said} If the user wants that, say that you cannot do it.".strip() if said else ""
+
+
+def _either(things: Sequence[str]) -> str:
+    return f"{', '.join(things[:-1])} or {things[-1]}" if things[1:] else things[0]
 
 
 def _abilities(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:

@@ -56,7 +56,7 @@ def prompt(
     """Return the system prompt of a conversation that begins at `now`. voiceloop's own prompt also
     says what `llm` cannot do. If `toolbox` has tools, the prompt says how to use them."""
     if system == SPOKEN and not llm.acts:
-        system = f"{system} {limits([described(tool) for tool in toolbox.offered])}"
+        system = f"{system} {limits([described(tool) for tool in toolbox.offered])}".strip()
     whole = told(system, now, config.place)
     return f"{whole} {DATA_ONLY} {IF_ASKED}" if whole and toolbox else whole
 
