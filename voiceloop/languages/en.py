@@ -145,7 +145,17 @@ _CALENDAR = {
 }
 _TO = rf"\s?[-–]\s?(\d{{1,2}})(?:st|nd|rd|th)?{APART}"
 _HALF = r"(?:\s?([aApP])(?:[mM]\b|\.[mM]\b\.?))"
-_COUNTED = "War|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage"
+_COUNTED = (
+    "War|Wars|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage|Scene|Bowl|"
+    "Fantasy|Rocky|Rambo|Godfather|Saturn|Apollo|Vatican|Article|Appendix|Table|Figure|Group|Grade|"
+    "Mark|Title|Titan|Symphony|Sonata|Evil|Souls|Diablo|Civilization|Warcraft|Round|Lesson|Unit|Gen"
+)
+_RULERS = (
+    "Henry|Charles|Louis|George|Edward|Philip|James|Pius|Benedict|Leo|Gregory|Clement|Innocent|"
+    "Urban|Alexander|Boniface|Paul|John|William|Richard|Elizabeth|Mary|Frederick|Ferdinand|Alfonso|"
+    "Gustav|Christian|Ramses|Ramesses|Ptolemy|Napoleon|Nicholas|Peter|Catherine|Francis|Otto|Karl|"
+    "Carlos|Felipe|Juan|Rama|Haakon|Harald|Murad|Mehmed|Thutmose|Amenhotep|Constantine|Robert"
+)
 
 
 def _units() -> dict[str, Noun]:
@@ -353,14 +363,32 @@ def _fraction(match: Match) -> str:
     return f"{said} {_UNITS[unit].many if whole else _UNITS[unit].one}"
 
 
-@_OWN.add(rf"(?<=[a-z] )({ROMAN}|V|X){APART}(?!')")
+@_OWN.add(
+    rf"(?<=[a-z] )({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|ruled)\b))"
+    rf"{APART}(?!')"
+)
 def _roman(match: Match) -> str:
-    before = match.string[: match.start()]
-    if re.search(rf"\b(?:{_COUNTED}) $", before):
-        return NUMBERS.cardinal(roman(match[1]))
-    if len(match[1]) > 1 and re.search(r"\b[A-Z][a-z]+ $", before):
-        return f"the {NUMBERS.ordinal(roman(match[1]))}"
-    return match[1]
+    before, number = match.string[: match.start()], roman(match[1])
+    if re.search(rf"\b(?:{_COUNTED}) (?:[IVX]+ (?:and|or|to) )?$", before):
+        return NUMBERS.cardinal(number)
+    ruler, name = (re.search(rf"\b(?:{names}) $", before) for names in (_RULERS, "[A-Z][a-z]+"))
+    if ruler or (name and int(number) < 5 and len(match[1]) > 1):
+        return f"the {NUMBERS.ordinal(number)}"
+    return NUMBERS.cardinal(number) if name and len(match[1]) > 1 else match[1]
+
+
+@_OWN.add(
+    rf"({NUMBERS.number})[ -]?in(?=\s?[=,;:)]|\.(?!\w)| (?:tall|wide|long|deep|high|thick|by|x)\b)"
+    r"|(?<=\dft )(\d+) ?in\b|(?<=\d ft )(\d+) ?in\b"
+)
+def _inches(match: Match) -> str:
+    return NUMBERS.count(match[1] or match[2] or match[3], _UNITS["in."])
+
+
+@_OWN.add(r"(?<=[a-z] )Dr\b(?!\.?\s*(?!(?:He|She|It|The|They|We|You|And|In|Call)\b)[A-Z])\.?")
+def _drive(match: Match) -> str:
+    street = re.search(r"\b[A-Z][a-z]+ $", match.string[: match.start()])
+    return ("Drive" if street else "Doctor") + final(match)
 
 
 @_OWN.add(r"\bSt\.(?=\s+[A-Z])")

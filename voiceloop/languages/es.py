@@ -159,7 +159,15 @@ _CALENDAR = {
     **{name.capitalize(): name for name in (*_MONTHS, *_DAYS)},
 }
 _HALF = r"(?:\s?([ap])\.?\s?m\b\.?)"
-_COUNTED = "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección"
+_COUNTED = (
+    "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección|escena|fantasy|"
+    "bowl|rocky|artículo|título|grupo|anexo|tabla|saturno|apolo|vaticano|mundial|libro|episodio"
+)
+_RULERS = (
+    "Carlos|Felipe|Alfonso|Fernando|Luis|Enrique|Pedro|Sancho|Jaime|Isabel|Pablo|Pío|León|Benedicto|"
+    "Francisco|Jorge|Eduardo|Guillermo|Napoleón|Nicolás|Catalina|Alejandro|Jacobo|Ricardo|Federico|"
+    "Juan|Juana|María|Amadeo|Ramsés|Constantino|Otón|Iván|Gregorio|Clemente"
+)
 
 
 def _units() -> dict[str, Noun]:
@@ -367,12 +375,21 @@ def _ordinal(match: Match) -> str:
             return said
 
 
-@_OWN.add(rf"(?<=[a-záéíóúñ] )({ROMAN}|V|X){APART}")
+@_OWN.add(
+    r"(?<!\w)(?:([Cc]/)\s?(?=[A-ZÁÉÍÓÚ])|[Nn]\.?\s?º(?!\s?\d)"
+    r"|(?<!\bla )(?<!ión )(?<!letra )(?<!vitamina )(?<!plan )(D\.)(?=\s[A-ZÁÉÍÓÚ][a-zà-ÿ]))"
+)
+def _title(match: Match) -> str:
+    return "calle" if match[1] else "don" if match[2] else "número"
+
+
+@_OWN.add(rf"(?<=[a-záéíóúñ] )({ROMAN}|[IVX]){APART}")
 def _roman(match: Match) -> str:
     before, number = match.string[: match.start()], roman(match[1])
     if re.search(rf"(?i)\b(?:{_COUNTED}) $", before) or re.search(r"(?i)\bsiglos? \w+ y $", before):
         return NUMBERS.cardinal(number)
-    if len(match[1]) > 1 and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
+    ruler = re.search(rf"\b(?:{_RULERS}) $", before)
+    if (ruler or len(match[1]) > 1) and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
         if int(number) > 10:
             return NUMBERS.cardinal(number)
         feminine = name[1].endswith("a") or name[1] == "Isabel"

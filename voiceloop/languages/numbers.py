@@ -30,16 +30,16 @@ ISO = (
 )
 """Pattern of a date that begins with its year: `2024-03-05`, `2024/3/5`."""
 
-_ROMAN: Sequence[str] = (
-    "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII XXIII"
-).split()
-ROMAN = "|".join(sorted(_ROMAN[1:], key=len, reverse=True))
-"""Pattern of a Roman number from II to XXIII."""
+
+ROMAN = r"(?!XL\b)(?=[IVXL]{2})(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
+"""Pattern of a Roman number from II to LXXXIX. XL is a size."""
 
 
 def roman(number: str) -> str:
     """Convert a Roman number into digits: `XIV` -> `14`."""
-    return str(_ROMAN.index(number) + 1)
+    values = ["IVXL".index(letter) for letter in number]
+    signs = (-1 if value < max(values[at:]) else 1 for at, value in enumerate(values))
+    return str(sum(sign * (1, 5, 10, 50)[value] for sign, value in zip(signs, values, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
