@@ -196,6 +196,9 @@ _WEAK = (
 )
 _STRONG = r"(?:der|die|das|ein|eine|jede|jeder|jedes|diese|dieser|dieses)"
 _DATIVE = r"\b(?:in|an|auf|aus|bei|mit|nach|seit|von|vor|zu|unter|über|neben|zwischen) der $"
+_MASCULINE = "Platz|Rang|Stock|Tag|Weltkrieg|Advent|Geburtstag|Bezirk|Spieltag|Versuch|Akt|Satz"
+_FEMININE = "Etage|Klasse|Liga|Bundesliga|Woche|Halbzeit|Runde|Auflage|Reihe|Stufe|Staffel|Folge"
+_NEUTER = "Jahrhundert|Jahrtausend|Mal|Quartal|Semester|Obergeschoss|Stockwerk|Lebensjahr|Halbjahr"
 _DETERMINERS = (
     rf"\b(?:{_WEAK}|{_STRONG}|jede[nm]|diese[nm]|(?:mein|dein|sein|ihr|unser)e?[nmrs]?|und|oder)"
 )
@@ -225,27 +228,17 @@ def _date(match: Match, day: str, month: str, year: str | None) -> str:
 def _units() -> dict[str, Noun]:
     prefixed: Prefixed = (
         (
-            {"m": "Meter"},
-            "m",
-            {
-                "": "",
-                "k": "Kilo",
-                "c": "Zenti",
-                "m": "Milli",
-                "d": "Dezi",
-                "μ": "Mikro",
-                "n": "Nano",
-            },
+            {"m": "Meter"}, "m",
+            {"": "", "k": "Kilo", "c": "Zenti", "m": "Milli", "d": "Dezi", "μ": "Mikro",
+             "n": "Nano"},
         ),
         ({"g": "Gramm"}, "n", {"": "", "k": "Kilo", "m": "Milli", "μ": "Mikro"}),
         (
-            {"l": "Liter", "L": "Liter"},
-            "m",
+            {"l": "Liter", "L": "Liter"}, "m",
             {"": "", "m": "Milli", "c": "Zenti", "d": "Dezi", "μ": "Mikro"},
         ),
         (
-            {"W": "Watt", "V": "Volt"},
-            "n",
+            {"W": "Watt", "V": "Volt"}, "n",
             {"": "", "k": "Kilo", "M": "Mega", "G": "Giga", "m": "Milli"},
         ),
         ({"Wh": "Wattstunde Wattstunden"}, "f", {"": "", "k": "Kilo", "M": "Mega"}),
@@ -255,31 +248,30 @@ def _units() -> dict[str, Noun]:
         ({"N": "Newton"}, "n", {"k": "Kilo"}),
         ({"Ω": "Ohm"}, "n", {"": "", "k": "Kilo", "M": "Mega"}),
         (
-            {"B": "Byte", "bit": "Bit", "bps": "Bit_pro_Sekunde"},
-            "n",
+            {"B": "Byte", "bit": "Bit", "bps": "Bit_pro_Sekunde"}, "n",
             {"k": "Kilo", "K": "Kilo", "M": "Mega", "G": "Giga", "T": "Tera"},
         ),
         ({"iB": "Bibyte"}, "n", {"K": "Ki", "M": "Me", "G": "Gi", "T": "Te"}),
         ({"Hz": "Hertz"}, "n", {"": "", "k": "Kilo", "M": "Mega", "G": "Giga", "T": "Tera"}),
         ({"s": "Sekunde Sekunden"}, "f", {"": "", "m": "Milli", "μ": "Mikro", "n": "Nano"}),
-    )
+    )  # fmt: skip
     others: Others = (
-        ("h Std. Std", "Stunde Stunden", "f"),
-        ("min Min. Min", "Minute Minuten", "f"),
-        ("sek Sek. Sek", "Sekunde Sekunden", "f"),
-        ("t", "Tonne Tonnen", "f"),
-        ("EL", "Esslöffel", "m"),
-        ("TL", "Teelöffel", "m"),
-        ("Stk. Stk", "Stück", "n"),
-        ("kcal", "Kilokalorie Kilokalorien", "f"),
-        ("ha", "Hektar", "n"),
-        ("¢ ct", "Cent", "m"),
-        ("dB", "Dezibel", "n"),
-        ("bps", "Bit_pro_Sekunde", "n"),
-        ("PS", "PS", "n"),
-        ("MP", "Megapixel", "n"),
+        ("h Std. Std", "Stunde Stunden", "f"), ("min Min. Min", "Minute Minuten", "f"),
+        ("sek Sek. Sek", "Sekunde Sekunden", "f"), ("t", "Tonne Tonnen", "f"),
+        ("EL", "Esslöffel", "m"), ("TL", "Teelöffel", "m"), ("Stk. Stk", "Stück", "n"),
+        ("kcal", "Kilokalorie Kilokalorien", "f"), ("ha", "Hektar", "n"), ("¢ ct", "Cent", "m"),
+        ("dB", "Dezibel", "n"), ("bps", "Bit_pro_Sekunde", "n"), ("PS", "PS", "n"),
+        ("MP", "Megapixel", "n"), ("px", "Pixel", "n"), ("mmHg", "Millimeter_Quecksilber", "m"),
+        ("dpi", "Punkt_pro_Zoll Punkte_pro_Zoll", "m"),
+        ("fps", "Bild_pro_Sekunde Bilder_pro_Sekunde", "n"),
+        ("rpm U/min", "Umdrehung_pro_Minute Umdrehungen_pro_Minute", "f"),
+        ("lb lbs Pfd.", "Pfund", "n"), ("oz", "Unze Unzen", "f"), ("ft", "Fuß", "m"),
+        ("mi", "Meile Meilen", "f"), ("gal", "Gallone Gallonen", "f"), ("kn", "Knoten", "m"),
+        ("mol", "Mol", "n"), ("cal", "Kalorie Kalorien", "f"),
+        ("Pck. Pkg.", "Packung Packungen", "f"), ("Pers.", "Person Personen", "f"),
+        ("Msp.", "Messerspitze Messerspitzen", "f"), ("Zi.", "Zimmer", "n"),
         ("mph", "Meile_pro_Stunde Meilen_pro_Stunde", "f"),
-    )
+    )  # fmt: skip
     found = units(
         prefixed,
         others,
@@ -392,7 +384,14 @@ def _ordinal(match: Match) -> str:
     determined = re.search(rf"(?i){_DETERMINERS}\s$", before)
     if determined or re.match(r"\s+[a-zäöü]", after):
         return NUMBERS.inflected(match[1], before, alone="") + final(match)
+    if counted := re.match(rf"\s+(?:({_MASCULINE})|({_FEMININE})|(?:{_NEUTER}))\b", after):
+        return NUMBERS.ordinal(match[1]) + ("r" if counted[1] else "" if counted[2] else "s")
     return f"{NUMBERS.cardinal(match[1])} ."
+
+
+@_OWN.add(rf"({NUMBERS.number})\s?%-?(ig(?:e[nmrs]?)?){APART}")
+def _percentage(match: Match) -> str:
+    return f"{NUMBERS.cardinal(match[1])}prozent{match[2]}"
 
 
 @_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|V|X)(?:\.|(?={APART}))(?!')")
@@ -461,6 +460,14 @@ _SPOKEN = SpeakingRules(
         "Std": "Stunden", "Min": "Minuten", "Sek": "Sekunden", "geb": "geboren",
         "gest": "gestorben", "max": "maximal", "min": "minimal", "mind": "mindestens",
         "v.Chr": "vor Christus", "n.Chr": "nach Christus",
+        "med": "med", "jur": "jur", "phil": "phil", "rer.nat": "rer nat", "h.c": "honoris causa",
+        "ff": "folgende", "d.Gr": "der Große", "d.J": "der Jüngere",
+        "d.Ä": "der Ältere", "z.Zt": "zurzeit", "a.D": "außer Dienst", "Aufl": "Auflage",
+        "Bsp": "Beispiel", "Anm": "Anmerkung", "Hrsg": "Herausgeber", "Jg": "Jahrgang",
+        "Univ": "Universität", "hl": "heilig", "allg": "allgemein", "bes": "besonders",
+        "einschl": "einschließlich", "entspr": "entsprechend", "gem": "gemäß",
+        "insb": "insbesondere", "lt": "laut", "mtl": "monatlich", "tägl": "täglich",
+        "ehem": "ehemals", "verh": "verheiratet", "wg": "wegen", "Whg": "Wohnung", "Pl": "Platz",
         **_SHORT,
     },
     undotted={
@@ -468,12 +475,15 @@ _SPOKEN = SpeakingRules(
         "etc": "et cetera", "evtl": "eventuell", "ggf": "gegebenenfalls", "inkl": "inklusive",
         "exkl": "exklusive", "usw": "und so weiter", "usf": "und so fort", "vgl": "vergleiche",
         "bspw": "beispielsweise", "sog": "sogenannt", "vs": "gegen", "zzgl": "zuzüglich",
-        "MwSt": "Mehrwertsteuer", "Dipl": "Diplom",
+        "MwSt": "Mehrwertsteuer", "Dipl": "Diplom", "Hbf": "Hauptbahnhof", "zzt": "zurzeit",
+        "bzgl": "bezüglich", "USt": "Umsatzsteuer", "ggfs": "gegebenenfalls",
     },
     asides={
         "z.B": "zum Beispiel", "d.h": "das heißt", "u.a": "unter anderem", "z.T": "zum Teil",
         "i.d.R": "in der Regel", "u.U": "unter Umständen", "o.Ä": "oder Ähnliches",
         "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr",
+        "v.a": "vor allem", "o.g": "oben genannt", "m.E": "meines Erachtens", "i.A": "im Auftrag",
+        "z.Hd": "zu Händen", "i.V": "in Vertretung", "u.Ä": "und Ähnliches",
     },
     number_signs=("Nr.", "Nrn.", "No."),
     calendar=_CALENDAR,

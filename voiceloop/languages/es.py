@@ -173,27 +173,17 @@ _RULERS = (
 def _units() -> dict[str, Noun]:
     prefixed: Prefixed = (
         (
-            {"m": "metro metros"},
-            "m",
-            {
-                "": "",
-                "k": "kiló",
-                "c": "centí",
-                "m": "milí",
-                "d": "decí",
-                "μ": "micró",
-                "n": "nanó",
-            },
+            {"m": "metro metros"}, "m",
+            {"": "", "k": "kiló", "c": "centí", "m": "milí", "d": "decí", "μ": "micró",
+             "n": "nanó"},
         ),
         ({"g": "gramo gramos"}, "m", {"": "", "k": "kilo", "m": "mili", "μ": "micro"}),
         (
-            {"l": "litro litros", "L": "litro litros"},
-            "m",
+            {"l": "litro litros", "L": "litro litros"}, "m",
             {"": "", "m": "mili", "c": "centi", "d": "deci", "μ": "micro"},
         ),
         (
-            {"W": "vatio vatios", "V": "voltio voltios"},
-            "m",
+            {"W": "vatio vatios", "V": "voltio voltios"}, "m",
             {"": "", "k": "kilo", "M": "mega", "G": "giga", "m": "mili"},
         ),
         ({"A": "amperio amperios"}, "m", {"m": "mili"}),
@@ -202,47 +192,37 @@ def _units() -> dict[str, Noun]:
         ({"Pa": "pascal pascales"}, "m", {"k": "kilo", "M": "mega", "h": "hecto"}),
         ({"Ω": "ohmio ohmios"}, "m", {"": "", "k": "kilo", "M": "mega"}),
         (
-            {"bit": "bit bits", "bps": "bit_por_segundo bits_por_segundo"},
-            "m",
+            {"bit": "bit bits", "bps": "bit_por_segundo bits_por_segundo"}, "m",
             {"k": "kilo", "K": "kilo", "M": "mega", "G": "giga", "T": "tera"},
         ),
         ({"iB": "bibyte bibytes"}, "m", {"K": "ki", "M": "me", "G": "gi", "T": "te"}),
-        (
-            {"s": "segundo segundos"},
-            "m",
-            {"": "", "m": "mili", "μ": "micro", "n": "nano"},
-        ),
-    )
+        ({"s": "segundo segundos"}, "m", {"": "", "m": "mili", "μ": "micro", "n": "nano"}),
+    )  # fmt: skip
     others: Others = (
-        ("Wh", "vatio_hora vatios_hora", "m"),
-        ("kWh", "kilovatio_hora kilovatios_hora", "m"),
-        ("KB kB", "kilobyte kilobytes", "m"),
-        ("MB", "megabyte megabytes", "m"),
-        ("GB", "gigabyte gigabytes", "m"),
-        ("TB", "terabyte terabytes", "m"),
-        ("Hz", "hercio hercios", "m"),
-        ("kHz", "kilohercio kilohercios", "m"),
-        ("MHz", "megahercio megahercios", "m"),
-        ("GHz", "gigahercio gigahercios", "m"),
-        ("h hs hrs", "hora horas", "f"),
-        ("min mins", "minuto minutos", "m"),
-        ("seg", "segundo segundos", "m"),
-        ("t", "tonelada toneladas", "f"),
-        ("ha", "hectárea hectáreas", "f"),
-        ("lb lbs", "libra libras", "f"),
-        ("oz", "onza onzas", "f"),
-        ("cda cdas", "cucharada cucharadas", "f"),
-        ("cdta cdtas", "cucharadita cucharaditas", "f"),
-        ("kcal", "kilocaloría kilocalorías", "f"),
-        ("cal", "caloría calorías", "f"),
-        ("¢", "centavo centavos", "m"),
-        ("cts", "céntimo céntimos", "m"),
-        ("dB", "decibelio decibelios", "m"),
+        ("Wh", "vatio_hora vatios_hora", "m"), ("kWh", "kilovatio_hora kilovatios_hora", "m"),
+        ("KB kB", "kilobyte kilobytes", "m"), ("MB", "megabyte megabytes", "m"),
+        ("GB", "gigabyte gigabytes", "m"), ("TB", "terabyte terabytes", "m"),
+        ("Hz", "hercio hercios", "m"), ("kHz", "kilohercio kilohercios", "m"),
+        ("MHz", "megahercio megahercios", "m"), ("GHz", "gigahercio gigahercios", "m"),
+        ("h hs hrs", "hora horas", "f"), ("min mins", "minuto minutos", "m"),
+        ("seg", "segundo segundos", "m"), ("t", "tonelada toneladas", "f"),
+        ("ha", "hectárea hectáreas", "f"), ("lb lbs", "libra libras", "f"),
+        ("oz", "onza onzas", "f"), ("cda cdas", "cucharada cucharadas", "f"),
+        ("cdta cdtas", "cucharadita cucharaditas", "f"), ("kcal", "kilocaloría kilocalorías", "f"),
+        ("cal", "caloría calorías", "f"), ("¢", "centavo centavos", "m"),
+        ("cts", "céntimo céntimos", "m"), ("dB", "decibelio decibelios", "m"),
         ("bps", "bit_por_segundo bits_por_segundo", "m"),
-        ("mph", "milla_por_hora millas_por_hora", "f"),
-        ("CV", "caballo caballos", "m"),
-        ("MP", "megapíxel megapíxeles", "m"),
-    )
+        ("mph", "milla_por_hora millas_por_hora", "f"), ("CV", "caballo caballos", "m"),
+        ("MP", "megapíxel megapíxeles", "m"), ("px", "píxel píxeles", "m"),
+        ("mmHg", "milímetro_de_mercurio milímetros_de_mercurio", "m"),
+        ("dpi ppp", "punto_por_pulgada puntos_por_pulgada", "m"),
+        ("fps", "cuadro_por_segundo cuadros_por_segundo", "m"),
+        ("rpm", "revolución_por_minuto revoluciones_por_minuto", "f"),
+        ("ppm", "parte_por_millón partes_por_millón", "f"), ("ft", "pie pies", "m"),
+        ("yd", "yarda yardas", "f"), ("gal", "galón galones", "m"), ("N", "newton newtons", "m"),
+        ("kn", "nudo nudos", "m"), ("mol", "mol moles", "m"), ("ud. uds.", "unidad unidades", "f"),
+        ("hab.", "habitante habitantes", "m"),
+    )  # fmt: skip
     found = units(prefixed, others)
     for symbol in ("m", "km", "cm", "dm", "mm"):
         name = found[symbol]
@@ -332,15 +312,16 @@ def _half(letter: str | None, hour: int) -> str:
 
 @_OWN.add(
     r"(?<![\d/.,])(?:(\d+) )?(\d{1,2})/(2|3|4|5|6|7|8|9|10|12|16|100)(?![\d/.]*\d)"
-    rf"(?:\s?({alternatives(_UNITS)}){APART})?"
+    rf"(?:\s?({alternatives(_UNITS)}){APART}|(?<=[02-9] 1/2) (?!más|menos)([^\W\d_]{{2,20}}s)\b)?"
 )
 def _fraction(match: Match) -> str:
-    whole, above, below, unit = match.groups()
+    whole, above, below, unit, things = match.groups()
     counted = _UNITS[unit] if unit else None
     if not 0 < int(above) < int(below):
         said = f"{NUMBERS.cardinal(above)} entre {NUMBERS.cardinal(below)}"
     elif below == "2":
-        ends_in_a = re.match(r"\s+[^\W\d_]+as?\b", match.string[match.end() :])
+        after = match.string[match.start(5) - 1 if things else match.end() :]
+        ends_in_a = re.match(r"\s+(?:[^\W\d_]+as?|veces)\b", after)
         feminine = counted.gender == "f" if counted else ends_in_a
         half = "media" if feminine else "medio"
         if not whole:
@@ -349,7 +330,7 @@ def _fraction(match: Match) -> str:
         # The noun stands before its half: dos litros y medio.
         if counted:
             return f"{said} {counted.one if whole == '1' else counted.many} y {half}"
-        return f"{said} y {half}"
+        return f"{said} {things} y {half}" if things else f"{said} y {half}"
     else:
         part = {3: "tercio", 12: "doceavo", 16: "dieciseisavo"}.get(int(below))
         part = part or NUMBERS.ordinal(below)
@@ -463,9 +444,17 @@ _SPOKEN = SpeakingRules(
         "tel": "teléfono", "Tel": "teléfono", "Cía": "compañía", "máx": "máximo",
         "mín": "mínimo", "a.C": "antes de Cristo", "d.C": "después de Cristo",
         "EE.UU": "Estados Unidos", "JJ.OO": "Juegos Olímpicos", "S.A": "S A",
+        "Sto": "santo", "Sta": "santa", "Gral": "general", "Cnel": "coronel",
+        "Pdte": "presidente", "Dpto": "departamento", "Depto": "departamento", "Arq": "arquitecto",
+        "Abg": "abogado", "Hnos": "hermanos", "Excmo": "excelentísimo", "Ilmo": "ilustrísimo",
+        "Ctra": "carretera", "Pza": "plaza", "Plza": "plaza", "Urb": "urbanización",
+        "izq": "izquierda", "dcha": "derecha", "ej": "ejemplo", "núm": "número", "fig": "figura",
+        "incl": "incluido", "dto": "descuento", "ed": "edición", "ss": "siguientes",
+        "P.D": "posdata", "Atte": "atentamente", "Rte": "remitente",
     },
     undotted={
         "etc": "etcétera", "aprox": "aproximadamente", "vs": "contra", "EEUU": "Estados Unidos",
+        "c/u": "cada uno", "s/n": "sin número", "Mª": "María", "Dª": "doña",
     },
     asides={"p.ej": "por ejemplo", "P.ej": "por ejemplo"},
     number_signs=("n.º", "N.º", "nº", "Nº", "núm.", "Núm.", "No."),
