@@ -339,7 +339,7 @@ def _clock(match: Match) -> str:
     said = f"{NUMBERS.agreeing(str(int(match[1])), 'n')} Uhr"
     if int(minute):
         said += f" {NUMBERS.cardinal(str(int(minute)))}"
-    if match[3]:
+    if match[3] and int(match[3]):
         said += f" und {NUMBERS.count(str(int(match[3])), noun('Sekunde Sekunden', 'f'))}"
     return said
 
@@ -419,10 +419,17 @@ _SPOKEN = SpeakingRules(
         "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich", "≠": "ungleich",
         "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat", "³": "hoch drei",
         "§": "Paragraf", "∞": "unendlich", "‰": "Promille", "⁻": "minus", "♭": "b",
+        "→": "nach", "←": "von", "↔": "hin und zurück", "⇒": "daraus folgt", "⇔": "genau dann wenn",
+        "↑": "hoch", "↓": "runter", "∆": "Delta", "∑": "die Summe von", "∏": "das Produkt von",
+        "∫": "das Integral von", "∂": "partiell", "∇": "Nabla", "∈": "Element von",
+        "∉": "nicht Element von", "∪": "vereinigt mit", "∩": "geschnitten mit",
+        "⊂": "Teilmenge von", "∀": "für alle", "∃": "es gibt", "∝": "ist proportional zu",
+        "≡": "ist äquivalent zu", "¬": "nicht", "™": "Warenzeichen", "©": "Copyright",
+        "®": "eingetragen",
     },
     address_signs={
         ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich", "_": "Unterstrich", "@": "ät",
-        "+": "plus", "~": "Tilde", ":": "Doppelpunkt",
+        "+": "plus", "~": "Tilde", ":": "Doppelpunkt", "⧵": "Rückstrich",
     },
     currencies={
         "€": (noun("Euro", "m"), noun("Cent", "m")),
@@ -445,8 +452,9 @@ _SPOKEN = SpeakingRules(
         "CHF": (noun("Schweizer_Franken", "m"), noun("Rappen", "m")),
     },
     magnitudes={
-        **dict.fromkeys(("Tausend", "tausend", "Tsd."), noun("tausend")),
-        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio"), noun("Million Millionen", "f")),
+        **dict.fromkeys(("Tausend", "tausend", "Tsd.", "k", "K"), noun("tausend")),
+        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio", "M"),
+            noun("Million Millionen", "f")),
         **dict.fromkeys(
             ("Milliarde", "Milliarden", "Mrd.", "Mrd"), noun("Milliarde Milliarden", "f")
         ),
@@ -488,7 +496,18 @@ _SPOKEN = SpeakingRules(
     number_signs=("Nr.", "Nrn.", "No."),
     calendar=_CALENDAR,
     ends=("Uhr", "%"),
-    numbered={"S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band"},
+    numbered={"S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band", "Art.": "Artikel",
+        "Gr.": "Größe", "Tab.": "Tabelle"},
+    near={
+        "clock": "um ab bis von seit gegen vor nach es_ist",
+        "lasting": "dauert dauerte dauern dauer dauer: laufzeit laufzeit: für in etwa ca. rund",
+        "part": "seite folie schritt frage kapitel teil level tag woche runde folge aufgabe bild",
+        "verse": "mose genesis exodus josua richter samuel könige chronik hiob psalm sprüche "
+        "prediger jesaja jeremia hesekiel daniel micha matthäus markus lukas johannes "
+        "apostelgeschichte römer korinther galater epheser philipper kolosser thessalonicher "
+        "timotheus titus hebräer jakobus petrus offenbarung koran sure vers",
+        "about": "etwa ungefähr circa ca. rund fast knapp",
+    },
     dials=(
         "(?i:ruf|rufe|rufen|anrufen|wähl|wähle|wählen|telefon|telefonnummer|tel|telefonnr|fax|"
         "handy|handynummer|mobil|rufnummer|nummer|notruf|notrufnummer|hotline|sms|erreichen|erreichst)"
@@ -517,6 +536,7 @@ _SPOKEN = SpeakingRules(
     coins="und",
     per="pro",
     to="bis",
+    of="von",
     ratio="zu",
     equals="gleich",
     minus="minus",
@@ -535,7 +555,8 @@ _SPOKEN = SpeakingRules(
     point="Punkt",
     dot="Punkt",
     code="Hier steht Code, den ich nicht vorlesen kann.",
-    runs_on=r"(?<![\d.,])\d{1,2}\.",
+    code_within="Code, den ich nicht vorlesen kann,",
+    runs_on=r"(?<![\d.,])\d{1,2}\.|\b(?:inkl|exkl|zzgl|med|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
 )  # fmt: skip
 
 GERMAN = Language(

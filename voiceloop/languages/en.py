@@ -280,12 +280,12 @@ def _clock(match: Match) -> str:
     if match[0] in ("00:00", "24:00"):
         return "midnight"
     said = NUMBERS.cardinal(hour)
-    if second:
-        said += f" {NUMBERS.cardinal(minute)} {NUMBERS.cardinal(second)}"
-    elif minute != "0":
+    if minute != "0":
         said += f" {'oh ' * (match[2][0] == '0')}{NUMBERS.cardinal(minute)}"
     elif not half:
         said += " o'clock" if 0 < int(hour) < 13 else " hundred"
+    if second and second != "0":
+        said += f" and {NUMBERS.count(second, _UNITS['s'])}"
     return said + _half(match, half) if half else said
 
 
@@ -379,10 +379,16 @@ _SPOKEN = SpeakingRules(
         "≠": "is not equal to", "&": "and", "@": "at", "%": "percent", "°": "degrees",
         "²": "squared", "³": "cubed", "§": "section", "∞": "infinity", "‰": "per mille",
         "⁻": "minus", "♭": "flat",
+        "→": "to", "←": "from", "↔": "to and from", "⇒": "implies", "⇔": "if and only if",
+        "↑": "up", "↓": "down", "∆": "delta", "∑": "the sum of", "∏": "the product of",
+        "∫": "the integral of", "∂": "partial", "∇": "nabla", "∈": "in", "∉": "not in",
+        "∪": "union", "∩": "intersection", "⊂": "subset of", "∀": "for all", "∃": "there exists",
+        "∝": "is proportional to", "≡": "is equivalent to", "¬": "not", "™": "trademark",
+        "©": "copyright", "®": "registered",
     },
     address_signs={
         ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "@": "at", "+": "plus",
-        "~": "tilde", ":": "colon",
+        "~": "tilde", ":": "colon", "⧵": "backslash",
     },
     currencies={
         "$": (noun("dollar dollars"), noun("cent cents")),
@@ -444,7 +450,18 @@ _SPOKEN = SpeakingRules(
         "p.": "page", "pp.": "pages", "Eq.": "equation", "Ch.": "chapter", "ch.": "chapter",
         "Vol.": "volume", "vol.": "volume", "Apt.": "apartment", "ext.": "extension",
         "Ext.": "extension", "Sec.": "section", "Tel.": "telephone", "tel.": "telephone",
-        "Hwy": "highway", "Rte.": "route",
+        "Hwy": "highway", "Rte.": "route", "est.": "established", "Est.": "established",
+    },
+    near={
+        "clock": "at by until till since from to before after it_is",
+        "lasting": "took takes take lasted lasts last for in duration duration: runtime runtime:",
+        "part": "page pages slide step question chapter part level day week round lap episode "
+        "item task figure image photo track rated rating scored score",
+        "verse": "genesis exodus leviticus numbers deuteronomy joshua judges samuel kings "
+        "chronicles job psalm psalms proverbs ecclesiastes isaiah jeremiah ezekiel daniel micah "
+        "matthew mark luke john acts romans corinthians galatians ephesians philippians "
+        "colossians thessalonians timothy titus hebrews james peter revelation quran surah verse",
+        "about": "about around roughly approximately nearly almost",
     },
     dials=(
         "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"
@@ -477,6 +494,7 @@ _SPOKEN = SpeakingRules(
     coins="and",
     per="per",
     to="to",
+    of="of",
     ratio="to",
     equals="equals",
     minus="minus",
@@ -495,6 +513,8 @@ _SPOKEN = SpeakingRules(
     point="point",
     dot="dot",
     code="There is code here that I cannot read aloud.",
+    code_within="code that I cannot read aloud",
+    runs_on=r"\b(?:approx|cf|incl|excl|avg|Ft|Mt)\.",
 )  # fmt: skip
 
 ENGLISH = Language(

@@ -277,7 +277,7 @@ def _phone(match: Match) -> str:
 def _clock(match: Match) -> str:
     hour, minute = int(match[1]), int(match[2])
     said = _hour_words(hour)
-    if match[3]:
+    if match[3] and int(match[3]):
         said += f" {NUMBERS.words(minute)} y {NUMBERS.count(str(int(match[3])), _SECOND)}"
     elif not 0 < hour < 13:
         said += " horas" if not minute else f" {'cero ' * (minute < 10)}{NUMBERS.words(minute)}"
@@ -390,10 +390,16 @@ _SPOKEN = SpeakingRules(
         "≠": "distinto de", "&": "y", "@": "arroba", "%": "por ciento", "°": "grados",
         "²": "al cuadrado", "³": "al cubo", "§": "sección",
         "∞": "infinito", "‰": "por mil", "⁻": "menos", "♭": "bemol",
+        "→": "a", "←": "desde", "↔": "ida y vuelta", "⇒": "implica", "⇔": "si y solo si",
+        "↑": "arriba", "↓": "abajo", "∆": "delta", "∑": "la suma de", "∏": "el producto de",
+        "∫": "la integral de", "∂": "parcial", "∇": "nabla", "∈": "pertenece a",
+        "∉": "no pertenece a", "∪": "unión", "∩": "intersección", "⊂": "subconjunto de",
+        "∀": "para todo", "∃": "existe", "∝": "es proporcional a", "≡": "es equivalente a",
+        "¬": "no", "™": "marca registrada", "©": "copyright", "®": "registrado",
     },
     address_signs={
         ".": "punto", "/": "barra", "-": "guion", "_": "guion bajo", "@": "arroba", "+": "más",
-        "~": "virgulilla", ":": "dos puntos",
+        "~": "virgulilla", ":": "dos puntos", "⧵": "barra inversa",
     },
     currencies={
         "€": (noun("euro euros", "m"), noun("céntimo céntimos", "m")),
@@ -426,7 +432,7 @@ _SPOKEN = SpeakingRules(
         "PEN": (noun("sol soles", "m"), noun("céntimo céntimos", "m")),
     },
     magnitudes={
-        "mil": noun("mil"),
+        **dict.fromkeys(("mil", "k", "K"), noun("mil")),
         **dict.fromkeys(
             ("millón de", "millones de", "millón", "millones", "M"),
             noun("millón_de millones_de", "m"),
@@ -464,6 +470,16 @@ _SPOKEN = SpeakingRules(
         "p.": "página", "pp.": "páginas", "C.P.": "código postal", "CP": "código postal",
         "Tel.": "teléfono", "tel.": "teléfono", "ext.": "extensión",
     },
+    near={
+        "clock": "las la desde hasta",
+        "lasting": "dura duró duran durante duración duración: tarda tardó tardan unas",
+        "part": "página diapositiva paso pregunta capítulo parte nivel día semana ronda episodio",
+        "verse": "génesis éxodo levítico números deuteronomio josué jueces samuel reyes crónicas "
+        "job salmo salmos proverbios eclesiastés isaías jeremías ezequiel daniel miqueas mateo "
+        "marcos lucas juan hechos romanos corintios gálatas efesios filipenses colosenses "
+        "tesalonicenses timoteo tito hebreos santiago pedro apocalipsis corán sura versículo",
+        "about": "unos unas aproximadamente casi alrededor_de cerca_de",
+    },
     dials=(
         "(?i:llama|llame|llamar|llámame|llámanos|llamando|marca|marque|marcar|teléfono|tel|móvil|"
         "celular|fax|whatsapp|emergencias|(?:mi|tu|su|nuestro) número|número de)"
@@ -491,6 +507,7 @@ _SPOKEN = SpeakingRules(
     coins="con",
     per="por",
     to="a",
+    of="de",
     ratio="a",
     equals="igual a",
     minus="menos",
@@ -509,6 +526,7 @@ _SPOKEN = SpeakingRules(
     point="punto",
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
+    code_within="código que no puedo leer en voz alta",
     runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]",
 )  # fmt: skip
 
