@@ -196,7 +196,9 @@ _WEAK = (
 )
 _STRONG = r"(?:der|die|das|ein|eine|jede|jeder|jedes|diese|dieser|dieses)"
 _DATIVE = r"\b(?:in|an|auf|aus|bei|mit|nach|seit|von|vor|zu|unter|über|neben|zwischen) der $"
-_MASCULINE = "Platz|Rang|Stock|Tag|Weltkrieg|Advent|Geburtstag|Bezirk|Spieltag|Versuch|Akt|Satz"
+_MASCULINE = (
+    "Platz|Rang|Stock|Tag|Weltkrieg|Advent|Geburtstag|Bezirk|Spieltag|Versuch|Akt|Korinther|Mose"
+)
 _FEMININE = "Etage|Klasse|Liga|Bundesliga|Woche|Halbzeit|Runde|Auflage|Reihe|Stufe|Staffel|Folge"
 _NEUTER = "Jahrhundert|Jahrtausend|Mal|Quartal|Semester|Obergeschoss|Stockwerk|Lebensjahr|Halbjahr"
 _DETERMINERS = (
@@ -394,11 +396,16 @@ def _percentage(match: Match) -> str:
     return f"{NUMBERS.cardinal(match[1])}prozent{match[2]}"
 
 
-@_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|V|X)(?:\.|(?={APART}))(?!')")
+@_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')")
 def _roman(match: Match) -> str:
-    number = roman(match[1])
-    if match[0].endswith(".") and re.search(r"[A-ZÄÖÜ]\w+ $", match.string[: match.start()]):
-        return f"der {NUMBERS.ordinal(number)}{final(match)}"
+    number, before = roman(match[1]), match.string[: match.start()]
+    if re.search(r"\b(?:Kapitel|Band|Teil|Akt|Szene|Typ|Klasse|Gruppe|Stufe) $", before):
+        return NUMBERS.cardinal(number) + final(match)
+    if match[0].endswith(".") and (name := re.search(r"([A-ZÄÖÜ]\w+) $", before)):
+        queen = name[1] in ("Elisabeth", "Katharina", "Maria", "Margarethe", "Isabella")
+        return f"{'die' if queen else 'der'} {NUMBERS.ordinal(number)}{final(match)}"
+    if match[0].endswith(".") and re.search(rf"(?i){_DETERMINERS} $", before):
+        return NUMBERS.inflected(number, before, alone="") + final(match)
     if len(match[1]) == 1 or match[0].endswith("."):
         return match[1] + final(match)
     return NUMBERS.cardinal(number)
@@ -414,18 +421,17 @@ _SPOKEN = SpeakingRules(
     own=_OWN,
     units=_UNITS,
     signs={
-        "√": "die Wurzel aus",
-        "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch", "±": "plus minus",
-        "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich", "≠": "ungleich",
-        "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat", "³": "hoch drei",
-        "§": "Paragraf", "∞": "unendlich", "‰": "Promille", "⁻": "minus", "♭": "b",
-        "→": "nach", "←": "von", "↔": "hin und zurück", "⇒": "daraus folgt", "⇔": "genau dann wenn",
-        "↑": "hoch", "↓": "runter", "∆": "Delta", "∑": "die Summe von", "∏": "das Produkt von",
-        "∫": "das Integral von", "∂": "partiell", "∇": "Nabla", "∈": "Element von",
-        "∉": "nicht Element von", "∪": "vereinigt mit", "∩": "geschnitten mit",
+        "√": "die Wurzel aus", "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch",
+        "±": "plus minus", "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich",
+        "≠": "ungleich", "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat",
+        "³": "hoch drei", "§": "Paragraf", "∞": "unendlich", "‰": "Promille", "⁻": "minus",
+        "♭": "b", "→": "nach", "←": "von", "↔": "hin und zurück", "⇒": "daraus folgt",
+        "⇔": "genau dann wenn", "↑": "hoch", "↓": "runter", "∆": "Delta", "∑": "die Summe von",
+        "∏": "das Produkt von", "∫": "das Integral von", "∂": "partiell", "∇": "Nabla",
+        "∈": "Element von", "∉": "nicht Element von", "∪": "vereinigt mit", "∩": "geschnitten mit",
         "⊂": "Teilmenge von", "∀": "für alle", "∃": "es gibt", "∝": "ist proportional zu",
-        "≡": "ist äquivalent zu", "¬": "nicht", "™": "Warenzeichen", "©": "Copyright",
-        "®": "eingetragen",
+        "≡": "ist äquivalent zu", "¬": "nicht", "∧": "und", "∨": "oder", "∠": "Winkel",
+        "™": "Warenzeichen", "©": "Copyright", "®": "eingetragen",
     },
     address_signs={
         ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich", "_": "Unterstrich", "@": "ät",
@@ -455,28 +461,26 @@ _SPOKEN = SpeakingRules(
         **dict.fromkeys(("Tausend", "tausend", "Tsd.", "k", "K"), noun("tausend")),
         **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio", "M"),
             noun("Million Millionen", "f")),
-        **dict.fromkeys(
-            ("Milliarde", "Milliarden", "Mrd.", "Mrd"), noun("Milliarde Milliarden", "f")
-        ),
+        **dict.fromkeys(("Milliarde", "Milliarden", "Mrd.", "Mrd"),
+            noun("Milliarde Milliarden", "f")),
         **dict.fromkeys(("Billion", "Billionen", "Bio."), noun("Billion Billionen", "f")),
     },
     dotted={
         "Abb": "Abbildung", "Abs": "Absatz", "Bd": "Band", "Hr": "Herr", "Hrn": "Herrn",
         "Fr": "Frau", "Frl": "Fräulein", "Jh": "Jahrhundert", "Jhd": "Jahrhundert",
-        "Kap": "Kapitel", "Str": "Straße", "St": "Sankt", "Tel": "Telefon",
-        "Ing": "Ingenieur", "Mio": "Millionen", "Mrd": "Milliarden", "Tsd": "tausend",
-        "Std": "Stunden", "Min": "Minuten", "Sek": "Sekunden", "geb": "geboren",
-        "gest": "gestorben", "max": "maximal", "min": "minimal", "mind": "mindestens",
-        "v.Chr": "vor Christus", "n.Chr": "nach Christus",
-        "med": "med", "jur": "jur", "phil": "phil", "rer.nat": "rer nat", "h.c": "honoris causa",
-        "ff": "folgende", "d.Gr": "der Große", "d.J": "der Jüngere",
+        "Kap": "Kapitel", "Str": "Straße", "St": "Sankt", "Tel": "Telefon", "Ing": "Ingenieur",
+        "Mio": "Millionen", "Mrd": "Milliarden", "Tsd": "tausend", "Std": "Stunden",
+        "Min": "Minuten", "Sek": "Sekunden", "geb": "geboren", "gest": "gestorben",
+        "max": "maximal", "min": "minimal", "mind": "mindestens", "v.Chr": "vor Christus",
+        "n.Chr": "nach Christus", "med": "med", "jur": "jur", "phil": "phil", "rer.nat": "rer nat",
+        "h.c": "honoris causa", "ff": "folgende", "d.Gr": "der Große", "d.J": "der Jüngere",
         "d.Ä": "der Ältere", "z.Zt": "zurzeit", "a.D": "außer Dienst", "Aufl": "Auflage",
-        "Bsp": "Beispiel", "Anm": "Anmerkung", "Hrsg": "Herausgeber", "Jg": "Jahrgang",
-        "Univ": "Universität", "hl": "heilig", "allg": "allgemein", "bes": "besonders",
-        "einschl": "einschließlich", "entspr": "entsprechend", "gem": "gemäß",
-        "insb": "insbesondere", "lt": "laut", "mtl": "monatlich", "tägl": "täglich",
-        "ehem": "ehemals", "verh": "verheiratet", "wg": "wegen", "Whg": "Wohnung", "Pl": "Platz",
-        **_SHORT,
+        "Bsp": "Beispiel", "Anm": "Anmerkung", "Hrsg": "Herausgeber", "hrsg": "herausgegeben",
+        "dent": "dent", "Jg": "Jahrgang", "Univ": "Universität", "hl": "heilig",
+        "allg": "allgemein", "bes": "besonders", "einschl": "einschließlich",
+        "entspr": "entsprechend", "gem": "gemäß", "insb": "insbesondere", "lt": "laut",
+        "mtl": "monatlich", "tägl": "täglich", "ehem": "ehemals", "verh": "verheiratet",
+        "wg": "wegen", "Whg": "Wohnung", "Pl": "Platz", **_SHORT,
     },
     undotted={
         "Dr": "Doktor", "Prof": "Professor", "bzw": "beziehungsweise", "ca": "circa",
@@ -489,15 +493,17 @@ _SPOKEN = SpeakingRules(
     asides={
         "z.B": "zum Beispiel", "d.h": "das heißt", "u.a": "unter anderem", "z.T": "zum Teil",
         "i.d.R": "in der Regel", "u.U": "unter Umständen", "o.Ä": "oder Ähnliches",
-        "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr",
-        "v.a": "vor allem", "o.g": "oben genannt", "m.E": "meines Erachtens", "i.A": "im Auftrag",
-        "z.Hd": "zu Händen", "i.V": "in Vertretung", "u.Ä": "und Ähnliches",
+        "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr", "v.a": "vor allem",
+        "o.g": "oben genannt", "m.E": "meines Erachtens", "i.A": "im Auftrag", "z.Hd": "zu Händen",
+        "i.V": "in Vertretung", "u.Ä": "und Ähnliches",
     },
     number_signs=("Nr.", "Nrn.", "No."),
     calendar=_CALENDAR,
     ends=("Uhr", "%"),
-    numbered={"S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band", "Art.": "Artikel",
-        "Gr.": "Größe", "Tab.": "Tabelle"},
+    numbered={
+        "S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band", "Art.": "Artikel",
+        "Gr.": "Größe", "Tab.": "Tabelle",
+    },
     near={
         "clock": "um ab bis von seit gegen vor nach es_ist",
         "lasting": "dauert dauerte dauern dauer dauer: laufzeit laufzeit: für in etwa ca. rund",
@@ -507,6 +513,7 @@ _SPOKEN = SpeakingRules(
         "apostelgeschichte römer korinther galater epheser philipper kolosser thessalonicher "
         "timotheus titus hebräer jakobus petrus offenbarung koran sure vers",
         "about": "etwa ungefähr circa ca. rund fast knapp",
+        "date": "am vom",
     },
     dials=(
         "(?i:ruf|rufe|rufen|anrufen|wähl|wähle|wählen|telefon|telefonnummer|tel|telefonnr|fax|"
@@ -530,6 +537,7 @@ _SPOKEN = SpeakingRules(
     scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
     foot=noun("Fuß", "m"),
     inch=noun("Zoll", "m"),
+    ampere=noun("Ampere"),
     determiners="(?!)",
     compass={"N": "Nord", "S": "Süd", "O": "Ost", "E": "Ost", "W": "West"},
     number="Nummer",
@@ -556,7 +564,7 @@ _SPOKEN = SpeakingRules(
     dot="Punkt",
     code="Hier steht Code, den ich nicht vorlesen kann.",
     code_within="Code, den ich nicht vorlesen kann,",
-    runs_on=r"(?<![\d.,])\d{1,2}\.|\b(?:inkl|exkl|zzgl|med|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
+    runs_on=r"(?<![\d.,])\d{1,2}\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
 )  # fmt: skip
 
 GERMAN = Language(

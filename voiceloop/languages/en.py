@@ -148,7 +148,7 @@ _HALF = r"(?:\s?([aApP])(?:[mM]\b|\.[mM]\b\.?))"
 _COUNTED = (
     "War|Wars|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage|Scene|Bowl|"
     "Fantasy|Rocky|Rambo|Godfather|Saturn|Apollo|Vatican|Article|Appendix|Table|Figure|Group|Grade|"
-    "Mark|Title|Titan|Symphony|Sonata|Evil|Souls|Diablo|Civilization|Warcraft|Round|Lesson|Unit|Gen"
+    "Mark|Title|Titan|Symphony|Sonata|Evil|Souls|Diablo|Civilization|Warcraft|Auto|Round|Lesson|Unit|Gen"
 )
 _RULERS = (
     "Henry|Charles|Louis|George|Edward|Philip|James|Pius|Benedict|Leo|Gregory|Clement|Innocent|"
@@ -214,6 +214,7 @@ def _units() -> dict[str, Noun]:
             found[symbol + square] = Noun(f"square {length.one}", f"square {length.many}")
             found[symbol + cube] = Noun(f"cubic {length.one}", f"cubic {length.many}")
     found["sq ft"], found["cu ft"] = found["ft²"], found["ft³"]
+    found["fl oz"] = noun("fluid_ounce fluid_ounces")
     return found
 
 
@@ -332,20 +333,23 @@ def _fraction(match: Match) -> str:
 
 @_OWN.add(
     rf"(?<=[a-z] )({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|ruled)\b))"
-    rf"{APART}(?!')"
+    rf"{APART}(?:('s)\b|(?!'))"
 )
 def _roman(match: Match) -> str:
     before, number = match.string[: match.start()], roman(match[1])
+    owner = match[2] or ""
+    if re.match(" centur", match.string[match.end() :]):
+        return NUMBERS.ordinal(number)
     if re.search(rf"\b(?:{_COUNTED}) (?:[IVX]+ (?:and|or|to) )?$", before):
-        return NUMBERS.cardinal(number)
+        return NUMBERS.cardinal(number) + owner
     ruler, name = (re.search(rf"\b(?:{names}) $", before) for names in (_RULERS, "[A-Z][a-z]+"))
     if ruler or (name and int(number) < 5 and len(match[1]) > 1):
-        return f"the {NUMBERS.ordinal(number)}"
-    return NUMBERS.cardinal(number) if name and len(match[1]) > 1 else match[1]
+        return f"the {NUMBERS.ordinal(number)}{owner}"
+    return (NUMBERS.cardinal(number) if name and len(match[1]) > 1 else match[1]) + owner
 
 
 @_OWN.add(
-    rf"({NUMBERS.number})[ -]?in(?=\s?[=,;:)]|\.(?!\w)| (?:tall|wide|long|deep|high|thick|by|x)\b)"
+    rf"({NUMBERS.number})[ -]?in(?=\s?[=,;:)]| (?:tall|wide|long|deep|high|by|x)\b|(?<=-in)\s)"
     r"|(?<=\dft )(\d+) ?in\b|(?<=\d ft )(\d+) ?in\b"
 )
 def _inches(match: Match) -> str:
@@ -373,17 +377,16 @@ _SPOKEN = SpeakingRules(
     own=_OWN,
     units=_UNITS,
     signs={
-        "√": "the square root of",
-        "+": "plus", "=": "equals", "×": "times", "÷": "divided by", "±": "plus or minus",
-        "≈": "about", "≤": "less than or equal to", "≥": "greater than or equal to",
-        "≠": "is not equal to", "&": "and", "@": "at", "%": "percent", "°": "degrees",
-        "²": "squared", "³": "cubed", "§": "section", "∞": "infinity", "‰": "per mille",
-        "⁻": "minus", "♭": "flat",
-        "→": "to", "←": "from", "↔": "to and from", "⇒": "implies", "⇔": "if and only if",
-        "↑": "up", "↓": "down", "∆": "delta", "∑": "the sum of", "∏": "the product of",
-        "∫": "the integral of", "∂": "partial", "∇": "nabla", "∈": "in", "∉": "not in",
-        "∪": "union", "∩": "intersection", "⊂": "subset of", "∀": "for all", "∃": "there exists",
-        "∝": "is proportional to", "≡": "is equivalent to", "¬": "not", "™": "trademark",
+        "√": "the square root of", "+": "plus", "=": "equals", "×": "times", "÷": "divided by",
+        "±": "plus or minus", "≈": "about", "≤": "less than or equal to",
+        "≥": "greater than or equal to", "≠": "is not equal to", "&": "and", "@": "at",
+        "%": "percent", "°": "degrees", "²": "squared", "³": "cubed", "§": "section",
+        "∞": "infinity", "‰": "per mille", "⁻": "minus", "♭": "flat", "→": "to", "←": "from",
+        "↔": "to and from", "⇒": "implies", "⇔": "if and only if", "↑": "up", "↓": "down",
+        "∆": "delta", "∑": "the sum of", "∏": "the product of", "∫": "the integral of",
+        "∂": "partial", "∇": "nabla", "∈": "in", "∉": "not in", "∪": "union", "∩": "intersection",
+        "⊂": "subset of", "∀": "for all", "∃": "there exists", "∝": "is proportional to",
+        "≡": "is equivalent to", "¬": "not", "∧": "and", "∨": "or", "∠": "angle", "™": "trademark",
         "©": "copyright", "®": "registered",
     },
     address_signs={
@@ -401,17 +404,15 @@ _SPOKEN = SpeakingRules(
         "₺": (noun("lira liras"), noun("kurus")),
         "₿": (noun("bitcoin bitcoins"), noun("cent cents")),
         **dict.fromkeys(("USD", "US$"), (noun("U_S_dollar U_S_dollars"), noun("cent cents"))),
-        **dict.fromkeys(
-            ("CAD", "C$", "CA$"), (noun("Canadian_dollar Canadian_dollars"), noun("cent cents"))
-        ),
-        **dict.fromkeys(
-            ("AUD", "A$", "AU$"), (noun("Australian_dollar Australian_dollars"), noun("cent cents"))
-        ),
+        **dict.fromkeys(("CAD", "C$", "CA$"),
+            (noun("Canadian_dollar Canadian_dollars"), noun("cent cents"))),
+        **dict.fromkeys(("AUD", "A$", "AU$"),
+            (noun("Australian_dollar Australian_dollars"), noun("cent cents"))),
         "EUR": (noun("euro euros"), noun("cent cents")),
         "GBP": (noun("pound pounds"), noun("penny pence")),
         "JPY": (noun("yen"), noun("sen")),
         "CNY": (noun("yuan"), noun("fen")),
-        "INR": (noun("rupee rupees"), noun("paisa paise")),
+        **dict.fromkeys(("INR", "Rs"), (noun("rupee rupees"), noun("paisa paise"))),
         "CHF": (noun("Swiss_franc Swiss_francs"), noun("centime centimes")),
         "MXN": (noun("Mexican_peso Mexican_pesos"), noun("centavo centavos")),
         **dict.fromkeys(("BRL", "R$"), (noun("real reais"), noun("centavo centavos"))),
@@ -433,7 +434,7 @@ _SPOKEN = SpeakingRules(
         "Hon": "Honorable", "Pres": "President", "Assn": "Association", "Bros": "Brothers",
         "Ln": "Lane", "Ct": "Court", "Pkwy": "Parkway", "Sq": "Square", "Univ": "University",
         "misc": "miscellaneous", "incl": "including", "excl": "excluding", "avg": "average",
-        "max": "maximum", "et al": "and others", "cf": "compare", "viz": "namely",
+        "et al": "and others", "cf": "compare", "viz": "namely",
     },
     undotted={
         "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
@@ -445,12 +446,13 @@ _SPOKEN = SpeakingRules(
     asides={"e.g": "for example", "i.e": "that is"},
     number_signs=("No.", "Nos.", "no."),
     calendar=_CALENDAR,
-    ends=("am", "pm", "AM", "PM", "a.m.", "p.m.", "A.M.", "P.M.", "st", "nd", "rd", "th", "%"),
+    ends=tuple("am pm AM PM a.m. p.m. A.M. P.M. st nd rd th % in".split()),
     numbered={
         "p.": "page", "pp.": "pages", "Eq.": "equation", "Ch.": "chapter", "ch.": "chapter",
         "Vol.": "volume", "vol.": "volume", "Apt.": "apartment", "ext.": "extension",
         "Ext.": "extension", "Sec.": "section", "Tel.": "telephone", "tel.": "telephone",
-        "Hwy": "highway", "Rte.": "route", "est.": "established", "Est.": "established",
+        "Hwy": "highway", "Rte.": "route", "est.": "established", "max.": "maximum",
+        "min.": "minimum", "ca.": "circa", "Est.": "established",
     },
     near={
         "clock": "at by until till since from to before after it_is",
@@ -462,6 +464,7 @@ _SPOKEN = SpeakingRules(
         "matthew mark luke john acts romans corinthians galatians ephesians philippians "
         "colossians thessalonians timothy titus hebrews james peter revelation quran surah verse",
         "about": "about around roughly approximately nearly almost",
+        "date": "on due dated",
     },
     dials=(
         "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"
@@ -488,6 +491,7 @@ _SPOKEN = SpeakingRules(
     scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
     foot=noun("foot feet"),
     inch=noun("inch inches"),
+    ampere=noun("amp amps"),
     determiners="an?|the|this|that|my|your|our|his|her|their|every|each|one",
     compass={"N": "north", "S": "south", "E": "east", "W": "west", "O": "O"},
     number="number",

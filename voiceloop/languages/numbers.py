@@ -108,7 +108,7 @@ class Numbers:
         grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)(?:{decimal}\d+)?"
         foreign = rf"\d{{1,3}}(?:{decimal}\d{{3}})+(?:{group}\d{{1,2}})(?!\d)"
         foreign += rf"|\d{{1,3}}(?:{decimal}\d{{3}}){{2,}}(?![\d.,]*\d)"
-        indian = r"\d{1,2}(?:,\d\d){1,5},\d{3}(?![\d,])(?:\.\d+)?"
+        indian = r"\d{1,2}(?:,\d\d){1,5},\d{3}(?!\d|,\d)(?:\.\d+)?"
         money = rf"\d{{1,3}} \d{{3}}(?={decimal}\d|\s?[€$£])"
         spaced = rf"(?:{_SPACED}|{money})(?![ \u202f]?\d)(?:{decimal}\d+)?"
         return (

@@ -14,7 +14,7 @@ from voiceloop.languages.numbers import Noun, Numbers
 
 Match = re.Match[str]
 
-KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭→←↔⇒⇔↑↓∆∑∏∫∂∇∈∉∪∩⊂∀∃∝≡¬™©®⧵\u202f"  # noqa: RUF001 - a dash is no minus
+KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭→←↔⇒⇔↑↓∆∑∏∫∂∇∈∉∪∩⊂∀∃∝≡¬∧∨∠™©®⧵\u202f"  # noqa: RUF001 - a dash is no minus
 """Signs outside ASCII that a rule puts into words or uses in another way."""
 CODE = "\ue000"
 """Character that replaces text that nobody reads aloud, such as code, JSON or a hash."""
@@ -83,7 +83,8 @@ class SpeakingRules:
     near: Mapping[str, str]
     """Words right before a number that tell what it is, with `_` for spaces within: `clock`
     for a time of day, `lasting` for a duration, `part` for one of several, `verse` for a chapter
-    and verse, `about` for an estimate."""
+    and verse, `about` for an estimate, `date` for day and
+    month."""
     dials: str
     """Pattern of words before a telephone number, such as `call`."""
     links: str
@@ -102,6 +103,7 @@ class SpeakingRules:
     """Names of temperature scales, by letter."""
     foot: Noun
     inch: Noun
+    ampere: Noun
     determiners: str
     """Pattern of words such as `a` before a length that describes a thing: `a 6' wall`."""
     compass: Mapping[str, str]

@@ -32,7 +32,7 @@ _FALLING = "|".join(f"{share}-{100 - share}" for share in range(50, 91))
 
 @PAIRS.add(
     rf"(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
-    r"(?![\d/%-]|[.,:]\d)|(?=\d{1,3}:){VERSE}\d{1,3}:\d{1,3}(?![\d:])"
+    r"(?![\d/%]|-\d|[.,:]\d)|{DATE}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/])|(?=\d{1,3}:){VERSE}\d{1,3}:\d{1,3}(?![\d:])"
 )
 def _pair(spoken: SpeakingRules, match: Match) -> str:
     return " ".join(spoken.numbers.words(int(part)) for part in re.findall(r"\d+", match[0]))
@@ -188,13 +188,24 @@ def _amount(spoken: SpeakingRules, number: str, magnitude: str, sign: str, adjec
 
 
 @FIGURES.add(
-    r"(?<![\w.,/-])(?!3M\b(?! (?:people|users|views|downloads)\b)|[48]K\b|\d+[kK] (?:run|race)\b)"
-    r"({NUMBER})(?=[kKM]|bn\b|B (?:people|[a-z]{2,}s)\b)({MAGNITUDE})(?![\w-])(?=(\s[^\W\d_])?)"
+    r"(?<![\w.,/-])(?!3M\b(?! (?:people|users|views)\b)|[48]K\b|401k|\d+[kK] (?:run|gold)\b)"
+    r"({NUMBER})(?=[kKM]|bn\b|B [a-z]{2,}(?:s|le)\b)({MAGNITUDE})(?![\w-])(?=(\s(?!de\b)[^\W\d_])?)"
 )
 def _many(spoken: SpeakingRules, match: Match) -> str:
     """Put a large number with a letter into words: `75k`, `1.5M people`."""
     said = spoken.numbers.count(match[1], spoken.magnitudes[match[2]])
     return said if match[3] else said.removesuffix(f" {spoken.of}")
+
+
+@FIGURES.add(r"(?<![\w.,])({NUMBER})\s?A{APART}(?![./'-]\w)")
+def _amperes(spoken: SpeakingRules, match: Match) -> str:
+    """Put `3 A` into words. The A is a unit only near other words of electricity."""
+    around = match.string[max(0, match.start() - NEAR) : match.end() + NEAR]
+    volts = re.search(
+        r"\d\s?k?[VW]\b|(?i:amp|fuse|curr|charg|sicherung|strom|lade|fusible)", around
+    )
+    said = spoken.numbers.cardinal(match[1])
+    return spoken.numbers.count(match[1], spoken.ampere) if volts else f"{said} A"
 
 
 @FIGURES.add(r"({NUMBER})\s?%")
