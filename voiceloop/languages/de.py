@@ -32,6 +32,7 @@ from voiceloop.languages.spoken import (
     SpeakingRules,
     alternatives,
     final,
+    lead,
 )
 
 # ---- endings of turns
@@ -222,7 +223,7 @@ def _ending(before: str, alone: str) -> str:
 
 
 def _date(match: Match, day: str, month: str, year: str | None) -> str:
-    said = NUMBERS.inflected(day, match.string[: match.start()], alone="r")
+    said = NUMBERS.inflected(day, lead(match), alone="r")
     said += f" {month}"
     return f"{said} {NUMBERS.year(year)}" if year else said
 
@@ -301,13 +302,13 @@ def _iso_date(match: Match) -> str:
 
 @_OWN.add(r"(?<![\d.,])(0[1-9]|[12]\d|3[01])\.(0[1-9]|1[0-2])\.(\d\d)(?![\w.])")
 def _short_date(match: Match) -> str:
-    day = NUMBERS.inflected(str(int(match[1])), match.string[: match.start()], alone="r")
+    day = NUMBERS.inflected(str(int(match[1])), lead(match), alone="r")
     return f"{day} {_MONTHS[int(match[2]) - 1]} {NUMBERS.integer(match[3])}"
 
 
 @_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
 def _numeric_date(match: Match) -> str:
-    before, after = match.string[: match.start()], match.string[match.end() :]
+    before, after = lead(match), match.string[match.end() :]
     if match[3] or re.search(rf"(?i){_DETERMINERS} $", before) or re.match(r"\s+[a-zäöü]", after):
         said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
         return said + final(match)
@@ -316,7 +317,7 @@ def _numeric_date(match: Match) -> str:
 
 @_OWN.add(rf"(?<![\d.,])(\d{{1,2}})\.\s?[-–]\s?(\d{{1,2}})\.(?=\s+({_MONTH})|\s|$)")
 def _ordinals(match: Match) -> str:
-    before = match.string[: match.start()]
+    before = lead(match)
     days = (NUMBERS.inflected(day, before, alone="r" * bool(match[3])) for day in match.group(1, 2))
     return " bis ".join(days) + final(match)
 
@@ -382,7 +383,7 @@ def _fraction(match: Match) -> str:
     r"(\d{1,3})\.(?=\s+[^\W\d_]|[\"')]*\s*$)"
 )
 def _ordinal(match: Match) -> str:
-    before, after = match.string[: match.start()], match.string[match.end() :]
+    before, after = lead(match), match.string[match.end() :]
     determined = re.search(rf"(?i){_DETERMINERS}\s$", before)
     if determined or re.match(r"\s+[a-zäöü]", after):
         return NUMBERS.inflected(match[1], before, alone="") + final(match)
@@ -398,7 +399,7 @@ def _percentage(match: Match) -> str:
 
 @_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')")
 def _roman(match: Match) -> str:
-    number, before = roman(match[1]), match.string[: match.start()]
+    number, before = roman(match[1]), lead(match)
     if re.search(r"\b(?:Kapitel|Band|Teil|Akt|Szene|Typ|Klasse|Gruppe|Stufe) $", before):
         return NUMBERS.cardinal(number) + final(match)
     if match[0].endswith(".") and (name := re.search(r"([A-ZÄÖÜ]\w+) $", before)):

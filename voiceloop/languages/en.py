@@ -8,7 +8,7 @@ import re
 
 from voiceloop.languages.language import INTERNATIONAL, Language, endings
 from voiceloop.languages.numbers import ISO, ROMAN, Noun, Numbers, Prefixed, noun, roman, units
-from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final
+from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final, lead
 
 # ---- endings of turns
 
@@ -336,7 +336,7 @@ def _fraction(match: Match) -> str:
     rf"{APART}(?:('s)\b|(?!'))"
 )
 def _roman(match: Match) -> str:
-    before, number = match.string[: match.start()], roman(match[1])
+    before, number = lead(match), roman(match[1])
     owner = match[2] or ""
     if re.match(" centur", match.string[match.end() :]):
         return NUMBERS.ordinal(number)
@@ -358,7 +358,7 @@ def _inches(match: Match) -> str:
 
 @_OWN.add(r"(?<=[a-z] )Dr\b(?!\.?\s*(?!(?:He|She|It|The|They|We|You|And|In|Call)\b)[A-Z])\.?")
 def _drive(match: Match) -> str:
-    street = re.search(r"\b[A-Z][a-z]+ $", match.string[: match.start()])
+    street = re.search(r"\b[A-Z][a-z]+ $", lead(match))
     return ("Drive" if street else "Doctor") + final(match)
 
 
@@ -457,8 +457,7 @@ _SPOKEN = SpeakingRules(
     near={
         "clock": "at by until till since from to before after it_is",
         "lasting": "took takes take lasted lasts last for in duration duration: runtime runtime:",
-        "part": "page pages slide step question chapter part level day week round lap episode "
-        "item task figure image photo track rated rating scored score",
+        "part": "page slide step question chapter part level day week round lap task rated scored",
         "verse": "genesis exodus leviticus numbers deuteronomy joshua judges samuel kings "
         "chronicles job psalm psalms proverbs ecclesiastes isaiah jeremiah ezekiel daniel micah "
         "matthew mark luke john acts romans corinthians galatians ephesians philippians "

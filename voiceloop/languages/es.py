@@ -24,7 +24,7 @@ from voiceloop.languages.numbers import (
     roman,
     units,
 )
-from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final
+from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final, lead
 
 # ---- endings of turns
 
@@ -164,9 +164,8 @@ _COUNTED = (
     "bowl|rocky|artículo|título|grupo|anexo|tabla|saturno|apolo|vaticano|mundial|libro|episodio"
 )
 _RULERS = (
-    "Carlos|Felipe|Alfonso|Fernando|Luis|Enrique|Pedro|Sancho|Jaime|Isabel|Pablo|Pío|León|Benedicto|"
-    "Francisco|Jorge|Eduardo|Guillermo|Napoleón|Nicolás|Catalina|Alejandro|Jacobo|Ricardo|Federico|"
-    "Juan|Juana|María|Amadeo|Ramsés|Constantino|Otón|Iván|Gregorio|Clemente"
+    "Carlos|Felipe|Alfonso|Fernando|Luis|Enrique|Pedro|Sancho|Jaime|Isabel|Pablo|Pío|León|Jorge|"
+    "Benedicto|Francisco|Eduardo|Guillermo|Napoleón|Catalina|Alejandro|Ricardo|Federico|Juana|Juan"
 )
 
 
@@ -366,7 +365,7 @@ def _title(match: Match) -> str:
 
 @_OWN.add(rf"(?<=[a-záéíóúñ] )({ROMAN}|[IVX]){APART}")
 def _roman(match: Match) -> str:
-    before, number = match.string[: match.start()], roman(match[1])
+    before, number = lead(match), roman(match[1])
     if re.search(rf"(?i)\b(?:{_COUNTED}) $", before) or re.search(r"(?i)\bsiglos? \w+ y $", before):
         return NUMBERS.cardinal(number)
     ruler = re.search(rf"\b(?:{_RULERS}) $", before)

@@ -152,6 +152,11 @@ class SpeakingRules:
     e.g. the German ordinal `3.`."""
 
 
+def lead(match: Match) -> str:
+    """Return the text before the match, at most 100 characters, because rules search all of it."""
+    return match.string[max(0, match.start() - 100) : match.start()]
+
+
 def final(match: Match) -> str:
     """Return a period if the match ends with one and no text follows, because it ends the sentence
     too. Otherwise return an empty string."""
