@@ -358,7 +358,7 @@ def _inches(match: Match) -> str:
 
 @_OWN.add(r"(?<=[a-z] )Dr\b(?!\.?\s*(?!(?:He|She|It|The|They|We|You|And|In|Call)\b)[A-Z])\.?")
 def _drive(match: Match) -> str:
-    street = re.search(r"\b[A-Z][a-z]+ $", lead(match))
+    street = re.search(r"\b(?!Hello|Hi |Dear|Thank|Yes|The|My|Your)[A-Z][a-z]+ $", lead(match))
     return ("Drive" if street else "Doctor") + final(match)
 
 

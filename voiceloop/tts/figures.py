@@ -77,11 +77,9 @@ def _then(spoken: SpeakingRules, match: Match) -> str:
 )
 def _zone(spoken: SpeakingRules, match: Match) -> str:
     """Put the zone at the end of a time stamp into words."""
-    if not match[1]:
-        return "U T C"
     sign = spoken.minus if match[1] == "-" else spoken.signs["+"]
-    offset = [spoken.numbers.words(int(part)) for part in match.group(2, 3) if int(part)]
-    return " ".join(["U T C", sign, *offset]) if offset else "U T C"
+    offset = [spoken.numbers.words(int(part)) for part in match.group(2, 3) if part and int(part)]
+    return " ".join(["U T C", sign, *offset] if offset else ["U T C"])
 
 
 @PAIRS.add(r"(?<![\d/.,-])(0?[1-9]|1[0-2])/((?:19|20)\d\d)(?![\d/])")
@@ -202,10 +200,10 @@ def _amperes(spoken: SpeakingRules, match: Match) -> str:
     """Put `3 A` into words. The A is a unit only near other words of electricity."""
     around = match.string[max(0, match.start() - NEAR) : match.end() + NEAR]
     volts = re.search(
-        r"\d\s?k?[VW]\b|(?i:amp|fuse|curr|charg|sicherung|strom|lade|fusible)", around
+        r"\d\s?k?[VW]\b|(?i:\bamp|\bfuse|\bcurrent\b|charger|sicherung|strom|fusible)", around
     )
-    said = spoken.numbers.cardinal(match[1])
-    return spoken.numbers.count(match[1], spoken.ampere) if volts else f"{said} A"
+    numbers = spoken.numbers
+    return numbers.count(match[1], spoken.ampere) if volts else f"{numbers.cardinal(match[1])} A"
 
 
 @FIGURES.add(r"({NUMBER})\s?%")
@@ -304,7 +302,7 @@ def _per(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.per} {spoken.units[match[2]].one}" if match[2] else spoken.per
 
 
-@FIGURES.add(r"(?<=\d )({LETTER}{3,20})/(?=(?!innen){LETTER}{2,12}(?!s)[^\W\d_]{APART})")
+@FIGURES.add(r"(?<=\d )({LETTER}{3,20})/(?={LETTER}{2,12}(?<!en)(?<!nder)(?<!iche)(?<!s){APART})")
 def _each(spoken: SpeakingRules, match: Match) -> str:
     """Put the slash of `7 days/week` into words."""
     return f"{match[1]} {spoken.per}"
