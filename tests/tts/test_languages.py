@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.tts.test_clauses import burst
@@ -172,7 +172,9 @@ def test_every_number_has_words_of_its_own(known: Language, one: int, other: int
 @given(st.integers(10_000, 10**15 - 1))
 def test_the_words_of_a_number_count_with_the_last_of_them(known: Language, number: int) -> None:
     numbers = spoken_of(known).numbers
-    for digits in (str(number), f"{number:,}".replace(",", numbers.group)):
+    groups = f"{number:,}".split(",")
+    assume(len(groups) != 4 or max(map(int, groups)) > 255)  # 10.0.0.1 is an address
+    for digits in (str(number), numbers.group.join(groups)):
         said = normalize(f"ab {digits}, cd", known)
         assert said.text == f"ab {numbers.cardinal(str(number))}, cd"
         first, *inner, last, after = [word.written for word in said.words]

@@ -32,6 +32,7 @@ from voiceloop.languages.spoken import (
     SpeakingRules,
     alternatives,
     final,
+    lead,
 )
 
 # ---- endings of turns
@@ -196,6 +197,11 @@ _WEAK = (
 )
 _STRONG = r"(?:der|die|das|ein|eine|jede|jeder|jedes|diese|dieser|dieses)"
 _DATIVE = r"\b(?:in|an|auf|aus|bei|mit|nach|seit|von|vor|zu|unter|über|neben|zwischen) der $"
+_MASCULINE = (
+    "Platz|Rang|Stock|Tag|Weltkrieg|Advent|Geburtstag|Bezirk|Spieltag|Versuch|Akt|Korinther|Mose"
+)
+_FEMININE = "Etage|Klasse|Liga|Bundesliga|Woche|Halbzeit|Runde|Auflage|Reihe|Stufe|Staffel|Folge"
+_NEUTER = "Jahrhundert|Jahrtausend|Mal|Quartal|Semester|Obergeschoss|Stockwerk|Lebensjahr|Halbjahr"
 _DETERMINERS = (
     rf"\b(?:{_WEAK}|{_STRONG}|jede[nm]|diese[nm]|(?:mein|dein|sein|ihr|unser)e?[nmrs]?|und|oder)"
 )
@@ -217,7 +223,7 @@ def _ending(before: str, alone: str) -> str:
 
 
 def _date(match: Match, day: str, month: str, year: str | None) -> str:
-    said = NUMBERS.inflected(day, match.string[: match.start()], alone="r")
+    said = NUMBERS.inflected(day, lead(match), alone="r")
     said += f" {month}"
     return f"{said} {NUMBERS.year(year)}" if year else said
 
@@ -225,27 +231,17 @@ def _date(match: Match, day: str, month: str, year: str | None) -> str:
 def _units() -> dict[str, Noun]:
     prefixed: Prefixed = (
         (
-            {"m": "Meter"},
-            "m",
-            {
-                "": "",
-                "k": "Kilo",
-                "c": "Zenti",
-                "m": "Milli",
-                "d": "Dezi",
-                "μ": "Mikro",
-                "n": "Nano",
-            },
+            {"m": "Meter"}, "m",
+            {"": "", "k": "Kilo", "c": "Zenti", "m": "Milli", "d": "Dezi", "μ": "Mikro",
+             "n": "Nano"},
         ),
         ({"g": "Gramm"}, "n", {"": "", "k": "Kilo", "m": "Milli", "μ": "Mikro"}),
         (
-            {"l": "Liter", "L": "Liter"},
-            "m",
+            {"l": "Liter", "L": "Liter"}, "m",
             {"": "", "m": "Milli", "c": "Zenti", "d": "Dezi", "μ": "Mikro"},
         ),
         (
-            {"W": "Watt", "V": "Volt"},
-            "n",
+            {"W": "Watt", "V": "Volt"}, "n",
             {"": "", "k": "Kilo", "M": "Mega", "G": "Giga", "m": "Milli"},
         ),
         ({"Wh": "Wattstunde Wattstunden"}, "f", {"": "", "k": "Kilo", "M": "Mega"}),
@@ -255,31 +251,30 @@ def _units() -> dict[str, Noun]:
         ({"N": "Newton"}, "n", {"k": "Kilo"}),
         ({"Ω": "Ohm"}, "n", {"": "", "k": "Kilo", "M": "Mega"}),
         (
-            {"B": "Byte", "bit": "Bit", "bps": "Bit_pro_Sekunde"},
-            "n",
+            {"B": "Byte", "bit": "Bit", "bps": "Bit_pro_Sekunde"}, "n",
             {"k": "Kilo", "K": "Kilo", "M": "Mega", "G": "Giga", "T": "Tera"},
         ),
         ({"iB": "Bibyte"}, "n", {"K": "Ki", "M": "Me", "G": "Gi", "T": "Te"}),
         ({"Hz": "Hertz"}, "n", {"": "", "k": "Kilo", "M": "Mega", "G": "Giga", "T": "Tera"}),
         ({"s": "Sekunde Sekunden"}, "f", {"": "", "m": "Milli", "μ": "Mikro", "n": "Nano"}),
-    )
+    )  # fmt: skip
     others: Others = (
-        ("h Std. Std", "Stunde Stunden", "f"),
-        ("min Min. Min", "Minute Minuten", "f"),
-        ("sek Sek. Sek", "Sekunde Sekunden", "f"),
-        ("t", "Tonne Tonnen", "f"),
-        ("EL", "Esslöffel", "m"),
-        ("TL", "Teelöffel", "m"),
-        ("Stk. Stk", "Stück", "n"),
-        ("kcal", "Kilokalorie Kilokalorien", "f"),
-        ("ha", "Hektar", "n"),
-        ("¢ ct", "Cent", "m"),
-        ("dB", "Dezibel", "n"),
-        ("bps", "Bit_pro_Sekunde", "n"),
-        ("PS", "PS", "n"),
-        ("MP", "Megapixel", "n"),
+        ("h Std. Std", "Stunde Stunden", "f"), ("min Min. Min", "Minute Minuten", "f"),
+        ("sek Sek. Sek", "Sekunde Sekunden", "f"), ("t", "Tonne Tonnen", "f"),
+        ("EL", "Esslöffel", "m"), ("TL", "Teelöffel", "m"), ("Stk. Stk", "Stück", "n"),
+        ("kcal", "Kilokalorie Kilokalorien", "f"), ("ha", "Hektar", "n"), ("¢ ct", "Cent", "m"),
+        ("dB", "Dezibel", "n"), ("bps", "Bit_pro_Sekunde", "n"), ("PS", "PS", "n"),
+        ("MP", "Megapixel", "n"), ("px", "Pixel", "n"), ("mmHg", "Millimeter_Quecksilber", "m"),
+        ("dpi", "Punkt_pro_Zoll Punkte_pro_Zoll", "m"),
+        ("fps", "Bild_pro_Sekunde Bilder_pro_Sekunde", "n"),
+        ("rpm U/min", "Umdrehung_pro_Minute Umdrehungen_pro_Minute", "f"),
+        ("lb lbs Pfd.", "Pfund", "n"), ("oz", "Unze Unzen", "f"), ("ft", "Fuß", "m"),
+        ("mi", "Meile Meilen", "f"), ("gal", "Gallone Gallonen", "f"), ("kn", "Knoten", "m"),
+        ("mol", "Mol", "n"), ("cal", "Kalorie Kalorien", "f"),
+        ("Pck. Pkg.", "Packung Packungen", "f"), ("Pers.", "Person Personen", "f"),
+        ("Msp.", "Messerspitze Messerspitzen", "f"), ("Zi.", "Zimmer", "n"),
         ("mph", "Meile_pro_Stunde Meilen_pro_Stunde", "f"),
-    )
+    )  # fmt: skip
     found = units(
         prefixed,
         others,
@@ -307,13 +302,13 @@ def _iso_date(match: Match) -> str:
 
 @_OWN.add(r"(?<![\d.,])(0[1-9]|[12]\d|3[01])\.(0[1-9]|1[0-2])\.(\d\d)(?![\w.])")
 def _short_date(match: Match) -> str:
-    day = NUMBERS.inflected(str(int(match[1])), match.string[: match.start()], alone="r")
+    day = NUMBERS.inflected(str(int(match[1])), lead(match), alone="r")
     return f"{day} {_MONTHS[int(match[2]) - 1]} {NUMBERS.integer(match[3])}"
 
 
 @_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
 def _numeric_date(match: Match) -> str:
-    before, after = match.string[: match.start()], match.string[match.end() :]
+    before, after = lead(match), match.string[match.end() :]
     if match[3] or re.search(rf"(?i){_DETERMINERS} $", before) or re.match(r"\s+[a-zäöü]", after):
         said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
         return said + final(match)
@@ -322,7 +317,7 @@ def _numeric_date(match: Match) -> str:
 
 @_OWN.add(rf"(?<![\d.,])(\d{{1,2}})\.\s?[-–]\s?(\d{{1,2}})\.(?=\s+({_MONTH})|\s|$)")
 def _ordinals(match: Match) -> str:
-    before = match.string[: match.start()]
+    before = lead(match)
     days = (NUMBERS.inflected(day, before, alone="r" * bool(match[3])) for day in match.group(1, 2))
     return " bis ".join(days) + final(match)
 
@@ -347,7 +342,7 @@ def _clock(match: Match) -> str:
     said = f"{NUMBERS.agreeing(str(int(match[1])), 'n')} Uhr"
     if int(minute):
         said += f" {NUMBERS.cardinal(str(int(minute)))}"
-    if match[3]:
+    if match[3] and int(match[3]):
         said += f" und {NUMBERS.count(str(int(match[3])), noun('Sekunde Sekunden', 'f'))}"
     return said
 
@@ -388,18 +383,30 @@ def _fraction(match: Match) -> str:
     r"(\d{1,3})\.(?=\s+[^\W\d_]|[\"')]*\s*$)"
 )
 def _ordinal(match: Match) -> str:
-    before, after = match.string[: match.start()], match.string[match.end() :]
+    before, after = lead(match), match.string[match.end() :]
     determined = re.search(rf"(?i){_DETERMINERS}\s$", before)
     if determined or re.match(r"\s+[a-zäöü]", after):
         return NUMBERS.inflected(match[1], before, alone="") + final(match)
+    if counted := re.match(rf"\s+(?:({_MASCULINE})|({_FEMININE})|(?:{_NEUTER}))\b", after):
+        return NUMBERS.ordinal(match[1]) + ("r" if counted[1] else "" if counted[2] else "s")
     return f"{NUMBERS.cardinal(match[1])} ."
 
 
-@_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|V|X)(?:\.|(?={APART}))(?!')")
+@_OWN.add(rf"({NUMBERS.number})\s?%-?(ig(?:e[nmrs]?)?){APART}")
+def _percentage(match: Match) -> str:
+    return f"{NUMBERS.cardinal(match[1])}prozent{match[2]}"
+
+
+@_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')")
 def _roman(match: Match) -> str:
-    number = roman(match[1])
-    if match[0].endswith(".") and re.search(r"[A-ZÄÖÜ]\w+ $", match.string[: match.start()]):
-        return f"der {NUMBERS.ordinal(number)}{final(match)}"
+    number, before = roman(match[1]), lead(match)
+    if re.search(r"\b(?:Kapitel|Band|Teil|Akt|Szene|Typ|Klasse|Gruppe|Stufe) $", before):
+        return NUMBERS.cardinal(number) + final(match)
+    if match[0].endswith(".") and (name := re.search(r"([A-ZÄÖÜ]\w+) $", before)):
+        queen = name[1] in ("Elisabeth", "Katharina", "Maria", "Margarethe", "Isabella")
+        return f"{'die' if queen else 'der'} {NUMBERS.ordinal(number)}{final(match)}"
+    if match[0].endswith(".") and re.search(rf"(?i){_DETERMINERS} $", before):
+        return NUMBERS.inflected(number, before, alone="") + final(match)
     if len(match[1]) == 1 or match[0].endswith("."):
         return match[1] + final(match)
     return NUMBERS.cardinal(number)
@@ -415,15 +422,21 @@ _SPOKEN = SpeakingRules(
     own=_OWN,
     units=_UNITS,
     signs={
-        "√": "die Wurzel aus",
-        "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch", "±": "plus minus",
-        "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich", "≠": "ungleich",
-        "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat", "³": "hoch drei",
-        "§": "Paragraf", "∞": "unendlich", "‰": "Promille", "⁻": "minus", "♭": "b",
+        "√": "die Wurzel aus", "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch",
+        "±": "plus minus", "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich",
+        "≠": "ungleich", "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat",
+        "³": "hoch drei", "§": "Paragraf", "∞": "unendlich", "‰": "Promille", "⁻": "minus",
+        "♭": "b", "→": "nach", "←": "von", "↔": "hin und zurück", "⇒": "daraus folgt",
+        "⇔": "genau dann wenn", "↑": "hoch", "↓": "runter", "∆": "Delta", "∑": "die Summe von",
+        "∏": "das Produkt von", "∫": "das Integral von", "∂": "partiell", "∇": "Nabla",
+        "∈": "Element von", "∉": "nicht Element von", "∪": "vereinigt mit", "∩": "geschnitten mit",
+        "⊂": "Teilmenge von", "∀": "für alle", "∃": "es gibt", "∝": "ist proportional zu",
+        "≡": "ist äquivalent zu", "¬": "nicht", "∧": "und", "∨": "oder", "∠": "Winkel",
+        "™": "Warenzeichen", "©": "Copyright", "®": "eingetragen",
     },
     address_signs={
         ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich", "_": "Unterstrich", "@": "ät",
-        "+": "plus", "~": "Tilde", ":": "Doppelpunkt",
+        "+": "plus", "~": "Tilde", ":": "Doppelpunkt", "⧵": "Rückstrich",
     },
     currencies={
         "€": (noun("Euro", "m"), noun("Cent", "m")),
@@ -446,39 +459,63 @@ _SPOKEN = SpeakingRules(
         "CHF": (noun("Schweizer_Franken", "m"), noun("Rappen", "m")),
     },
     magnitudes={
-        **dict.fromkeys(("Tausend", "tausend", "Tsd."), noun("tausend")),
-        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio"), noun("Million Millionen", "f")),
-        **dict.fromkeys(
-            ("Milliarde", "Milliarden", "Mrd.", "Mrd"), noun("Milliarde Milliarden", "f")
-        ),
+        **dict.fromkeys(("Tausend", "tausend", "Tsd.", "k", "K"), noun("tausend")),
+        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio", "M"),
+            noun("Million Millionen", "f")),
+        **dict.fromkeys(("Milliarde", "Milliarden", "Mrd.", "Mrd"),
+            noun("Milliarde Milliarden", "f")),
         **dict.fromkeys(("Billion", "Billionen", "Bio."), noun("Billion Billionen", "f")),
     },
     dotted={
         "Abb": "Abbildung", "Abs": "Absatz", "Bd": "Band", "Hr": "Herr", "Hrn": "Herrn",
         "Fr": "Frau", "Frl": "Fräulein", "Jh": "Jahrhundert", "Jhd": "Jahrhundert",
-        "Kap": "Kapitel", "Str": "Straße", "St": "Sankt", "Tel": "Telefon",
-        "Ing": "Ingenieur", "Mio": "Millionen", "Mrd": "Milliarden", "Tsd": "tausend",
-        "Std": "Stunden", "Min": "Minuten", "Sek": "Sekunden", "geb": "geboren",
-        "gest": "gestorben", "max": "maximal", "min": "minimal", "mind": "mindestens",
-        "v.Chr": "vor Christus", "n.Chr": "nach Christus",
-        **_SHORT,
+        "Kap": "Kapitel", "Str": "Straße", "St": "Sankt", "Tel": "Telefon", "Ing": "Ingenieur",
+        "Mio": "Millionen", "Mrd": "Milliarden", "Tsd": "tausend", "Std": "Stunden",
+        "Min": "Minuten", "Sek": "Sekunden", "geb": "geboren", "gest": "gestorben",
+        "max": "maximal", "min": "minimal", "mind": "mindestens", "v.Chr": "vor Christus",
+        "n.Chr": "nach Christus", "med": "med", "jur": "jur", "phil": "phil", "rer.nat": "rer nat",
+        "h.c": "honoris causa", "ff": "folgende", "d.Gr": "der Große", "d.J": "der Jüngere",
+        "d.Ä": "der Ältere", "z.Zt": "zurzeit", "a.D": "außer Dienst", "Aufl": "Auflage",
+        "Bsp": "Beispiel", "Anm": "Anmerkung", "Hrsg": "Herausgeber", "hrsg": "herausgegeben",
+        "dent": "dent", "Jg": "Jahrgang", "Univ": "Universität", "hl": "heilig",
+        "allg": "allgemein", "bes": "besonders", "einschl": "einschließlich",
+        "entspr": "entsprechend", "gem": "gemäß", "insb": "insbesondere", "lt": "laut",
+        "mtl": "monatlich", "tägl": "täglich", "ehem": "ehemals", "verh": "verheiratet",
+        "wg": "wegen", "Whg": "Wohnung", "Pl": "Platz", **_SHORT,
     },
     undotted={
         "Dr": "Doktor", "Prof": "Professor", "bzw": "beziehungsweise", "ca": "circa",
         "etc": "et cetera", "evtl": "eventuell", "ggf": "gegebenenfalls", "inkl": "inklusive",
         "exkl": "exklusive", "usw": "und so weiter", "usf": "und so fort", "vgl": "vergleiche",
         "bspw": "beispielsweise", "sog": "sogenannt", "vs": "gegen", "zzgl": "zuzüglich",
-        "MwSt": "Mehrwertsteuer", "Dipl": "Diplom",
+        "MwSt": "Mehrwertsteuer", "Dipl": "Diplom", "Hbf": "Hauptbahnhof", "zzt": "zurzeit",
+        "bzgl": "bezüglich", "USt": "Umsatzsteuer", "ggfs": "gegebenenfalls",
     },
     asides={
         "z.B": "zum Beispiel", "d.h": "das heißt", "u.a": "unter anderem", "z.T": "zum Teil",
         "i.d.R": "in der Regel", "u.U": "unter Umständen", "o.Ä": "oder Ähnliches",
-        "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr",
+        "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr", "v.a": "vor allem",
+        "o.g": "oben genannt", "m.E": "meines Erachtens", "i.A": "im Auftrag", "z.Hd": "zu Händen",
+        "i.V": "in Vertretung", "u.Ä": "und Ähnliches",
     },
     number_signs=("Nr.", "Nrn.", "No."),
     calendar=_CALENDAR,
     ends=("Uhr", "%"),
-    numbered={"S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band"},
+    numbered={
+        "S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band", "Art.": "Artikel",
+        "Gr.": "Größe", "Tab.": "Tabelle",
+    },
+    near={
+        "clock": "um ab bis von seit gegen vor nach es_ist",
+        "lasting": "dauert dauerte dauern dauer dauer: laufzeit laufzeit: für in etwa ca. rund",
+        "part": "seite folie schritt frage kapitel teil level tag woche runde folge aufgabe bild",
+        "verse": "mose genesis exodus josua richter samuel könige chronik hiob psalm sprüche "
+        "prediger jesaja jeremia hesekiel daniel micha matthäus markus lukas johannes "
+        "apostelgeschichte römer korinther galater epheser philipper kolosser thessalonicher "
+        "timotheus titus hebräer jakobus petrus offenbarung koran sure vers",
+        "about": "etwa ungefähr circa ca. rund fast knapp",
+        "date": "am vom",
+    },
     dials=(
         "(?i:ruf|rufe|rufen|anrufen|wähl|wähle|wählen|telefon|telefonnummer|tel|telefonnr|fax|"
         "handy|handynummer|mobil|rufnummer|nummer|notruf|notrufnummer|hotline|sms|erreichen|erreichst)"
@@ -501,12 +538,14 @@ _SPOKEN = SpeakingRules(
     scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
     foot=noun("Fuß", "m"),
     inch=noun("Zoll", "m"),
+    ampere=noun("Ampere"),
     determiners="(?!)",
     compass={"N": "Nord", "S": "Süd", "O": "Ost", "E": "Ost", "W": "West"},
     number="Nummer",
     coins="und",
     per="pro",
     to="bis",
+    of="von",
     ratio="zu",
     equals="gleich",
     minus="minus",
@@ -525,7 +564,8 @@ _SPOKEN = SpeakingRules(
     point="Punkt",
     dot="Punkt",
     code="Hier steht Code, den ich nicht vorlesen kann.",
-    runs_on=r"(?<![\d.,])\d{1,2}\.",
+    code_within="Code, den ich nicht vorlesen kann,",
+    runs_on=r"(?<![\d.,])\d{1,2}\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
 )  # fmt: skip
 
 GERMAN = Language(

@@ -8,7 +8,7 @@ import re
 
 from voiceloop.languages.language import INTERNATIONAL, Language, endings
 from voiceloop.languages.numbers import ISO, ROMAN, Noun, Numbers, Prefixed, noun, roman, units
-from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final
+from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final, lead
 
 # ---- endings of turns
 
@@ -145,91 +145,68 @@ _CALENDAR = {
 }
 _TO = rf"\s?[-–]\s?(\d{{1,2}})(?:st|nd|rd|th)?{APART}"
 _HALF = r"(?:\s?([aApP])(?:[mM]\b|\.[mM]\b\.?))"
-_COUNTED = "War|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage"
+_COUNTED = (
+    "War|Wars|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage|Scene|Bowl|"
+    "Fantasy|Rocky|Rambo|Godfather|Saturn|Apollo|Vatican|Article|Appendix|Table|Figure|Group|Grade|"
+    "Mark|Title|Titan|Symphony|Sonata|Evil|Souls|Diablo|Civilization|Warcraft|Auto|Round|Lesson|Unit|Gen"
+)
+_RULERS = (
+    "Henry|Charles|Louis|George|Edward|Philip|James|Pius|Benedict|Leo|Gregory|Clement|Innocent|"
+    "Urban|Alexander|Boniface|Paul|John|William|Richard|Elizabeth|Mary|Frederick|Ferdinand|Alfonso|"
+    "Gustav|Christian|Ramses|Ramesses|Ptolemy|Napoleon|Nicholas|Peter|Catherine|Francis|Otto|Karl|"
+    "Carlos|Felipe|Juan|Rama|Haakon|Harald|Murad|Mehmed|Thutmose|Amenhotep|Constantine|Robert"
+)
 
 
 def _units() -> dict[str, Noun]:
     prefixed: Prefixed = (
         (
-            {"m": "meter meters"},
-            "n",
-            {
-                "": "",
-                "k": "kilo",
-                "d": "deci",
-                "c": "centi",
-                "m": "milli",
-                "μ": "micro",
-                "n": "nano",
-            },
+            {"m": "meter meters"}, "n",
+            {"": "", "k": "kilo", "d": "deci", "c": "centi", "m": "milli", "μ": "micro",
+             "n": "nano"},
         ),
         ({"g": "gram grams"}, "n", {"": "", "k": "kilo", "m": "milli", "μ": "micro"}),
         (
-            {"l": "liter liters", "L": "liter liters"},
-            "n",
+            {"l": "liter liters", "L": "liter liters"}, "n",
             {"": "", "d": "deci", "c": "centi", "m": "milli", "μ": "micro"},
         ),
         (
-            {"W": "watt watts", "Wh": "watt_hour watt_hours", "V": "volt volts"},
-            "n",
+            {"W": "watt watts", "Wh": "watt_hour watt_hours", "V": "volt volts"}, "n",
             {"": "", "k": "kilo", "M": "mega", "G": "giga", "m": "milli"},
         ),
         ({"Ah": "amp_hour amp_hours"}, "n", {"": "", "m": "milli"}),
         ({"A": "amp amps"}, "n", {"m": "milli"}),
         (
-            {"J": "joule joules", "Pa": "pascal pascals"},
-            "n",
+            {"J": "joule joules", "Pa": "pascal pascals"}, "n",
             {"k": "kilo", "M": "mega", "h": "hecto"},
         ),
         ({"N": "newton newtons"}, "n", {"k": "kilo"}),
         ({"Ω": "ohm ohms"}, "n", {"": "", "k": "kilo", "M": "mega"}),
         (
-            {"B": "byte bytes", "bit": "bit bits", "bps": "bit_per_second bits_per_second"},
-            "n",
+            {"B": "byte bytes", "bit": "bit bits", "bps": "bit_per_second bits_per_second"}, "n",
             {"k": "kilo", "K": "kilo", "M": "mega", "G": "giga", "T": "tera"},
         ),
-        (
-            {"iB": "bibyte bibytes"},
-            "n",
-            {"K": "ki", "M": "me", "G": "gi", "T": "te"},
-        ),
+        ({"iB": "bibyte bibytes"}, "n", {"K": "ki", "M": "me", "G": "gi", "T": "te"}),
         ({"s": "second seconds"}, "n", {"": "", "m": "milli", "μ": "micro", "n": "nano"}),
-    )
+    )  # fmt: skip
     others = {
-        "Hz": "hertz",
-        "kHz": "kilohertz",
-        "MHz": "megahertz",
-        "GHz": "gigahertz",
-        "THz": "terahertz",
-        "¢": "cent cents",
-        "bps": "bit_per_second bits_per_second",
-        "dB": "decibel decibels",
-        "rpm": "revolution_per_minute revolutions_per_minute",
-        "fps": "frame_per_second frames_per_second",
-        "ppm": "part_per_million parts_per_million",
-        "psi": "pound_per_square_inch pounds_per_square_inch",
-        "MP": "megapixel megapixels",
-        "ha": "hectare hectares",
-        "pt pts": "pint pints",
-        "qt qts": "quart quarts",
-        "hp": "horsepower",
-        "mi": "mile miles",
-        "ft": "foot feet",
-        "yd": "yard yards",
-        "in.": "inch inches",
-        "gal": "gallon gallons",
-        "lb lbs": "pound pounds",
-        "oz": "ounce ounces",
-        "tsp": "teaspoon teaspoons",
-        "tbsp": "tablespoon tablespoons",
-        "h hr hrs": "hour hours",
-        "min mins": "minute minutes",
-        "sec secs": "second seconds",
-        "mph": "mile_per_hour miles_per_hour",
-        "kph": "kilometer_per_hour kilometers_per_hour",
-        "cal": "calorie calories",
-        "kcal": "kilocalorie kilocalories",
-    }
+        "Hz": "hertz", "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz",
+        "THz": "terahertz", "¢": "cent cents", "bps": "bit_per_second bits_per_second",
+        "dB": "decibel decibels", "rpm": "revolution_per_minute revolutions_per_minute",
+        "fps": "frame_per_second frames_per_second", "ppm": "part_per_million parts_per_million",
+        "psi": "pound_per_square_inch pounds_per_square_inch", "MP": "megapixel megapixels",
+        "px": "pixel pixels", "mpg": "mile_per_gallon miles_per_gallon",
+        "dpi": "dot_per_inch dots_per_inch", "bpm": "beat_per_minute beats_per_minute",
+        "mmHg": "millimeter_of_mercury millimeters_of_mercury",
+        "cc": "cubic_centimeter cubic_centimeters", "mcg": "microgram micrograms",
+        "mol": "mole moles", "kn": "knot knots", "ha": "hectare hectares", "pt pts": "pint pints",
+        "qt qts": "quart quarts", "hp": "horsepower", "mi": "mile miles", "ft": "foot feet",
+        "yd": "yard yards", "in.": "inch inches", "gal": "gallon gallons", "lb lbs": "pound pounds",
+        "oz": "ounce ounces", "tsp": "teaspoon teaspoons", "tbsp": "tablespoon tablespoons",
+        "h hr hrs": "hour hours", "min mins": "minute minutes", "sec secs": "second seconds",
+        "mph": "mile_per_hour miles_per_hour", "kph": "kilometer_per_hour kilometers_per_hour",
+        "cal": "calorie calories", "kcal": "kilocalorie kilocalories",
+    }  # fmt: skip
     found = units(prefixed, [(symbols, forms, "n") for symbols, forms in others.items()])
     for symbol in ("m", "km", "cm", "dm", "mm", "mi", "ft", "yd"):
         length = found[symbol]
@@ -237,6 +214,7 @@ def _units() -> dict[str, Noun]:
             found[symbol + square] = Noun(f"square {length.one}", f"square {length.many}")
             found[symbol + cube] = Noun(f"cubic {length.one}", f"cubic {length.many}")
     found["sq ft"], found["cu ft"] = found["ft²"], found["ft³"]
+    found["fl oz"] = noun("fluid_ounce fluid_ounces")
     return found
 
 
@@ -303,12 +281,12 @@ def _clock(match: Match) -> str:
     if match[0] in ("00:00", "24:00"):
         return "midnight"
     said = NUMBERS.cardinal(hour)
-    if second:
-        said += f" {NUMBERS.cardinal(minute)} {NUMBERS.cardinal(second)}"
-    elif minute != "0":
+    if minute != "0":
         said += f" {'oh ' * (match[2][0] == '0')}{NUMBERS.cardinal(minute)}"
     elif not half:
         said += " o'clock" if 0 < int(hour) < 13 else " hundred"
+    if second and second != "0":
+        said += f" and {NUMBERS.count(second, _UNITS['s'])}"
     return said + _half(match, half) if half else said
 
 
@@ -353,14 +331,35 @@ def _fraction(match: Match) -> str:
     return f"{said} {_UNITS[unit].many if whole else _UNITS[unit].one}"
 
 
-@_OWN.add(rf"(?<=[a-z] )({ROMAN}|V|X){APART}(?!')")
+@_OWN.add(
+    rf"(?<=[a-z] )({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|ruled)\b))"
+    rf"{APART}(?:('s)\b|(?!'))"
+)
 def _roman(match: Match) -> str:
-    before = match.string[: match.start()]
-    if re.search(rf"\b(?:{_COUNTED}) $", before):
-        return NUMBERS.cardinal(roman(match[1]))
-    if len(match[1]) > 1 and re.search(r"\b[A-Z][a-z]+ $", before):
-        return f"the {NUMBERS.ordinal(roman(match[1]))}"
-    return match[1]
+    before, number = lead(match), roman(match[1])
+    owner = match[2] or ""
+    if re.match(" centur", match.string[match.end() :]):
+        return NUMBERS.ordinal(number)
+    if re.search(rf"\b(?:{_COUNTED}) (?:[IVX]+ (?:and|or|to) )?$", before):
+        return NUMBERS.cardinal(number) + owner
+    ruler, name = (re.search(rf"\b(?:{names}) $", before) for names in (_RULERS, "[A-Z][a-z]+"))
+    if ruler or (name and int(number) < 5 and len(match[1]) > 1):
+        return f"the {NUMBERS.ordinal(number)}{owner}"
+    return (NUMBERS.cardinal(number) if name and len(match[1]) > 1 else match[1]) + owner
+
+
+@_OWN.add(
+    rf"({NUMBERS.number})[ -]?in(?=\s?[=,;:)]| (?:tall|wide|long|deep|high|by|x)\b|(?<=-in)\s)"
+    r"|(?<=\dft )(\d+) ?in\b|(?<=\d ft )(\d+) ?in\b"
+)
+def _inches(match: Match) -> str:
+    return NUMBERS.count(match[1] or match[2] or match[3], _UNITS["in."])
+
+
+@_OWN.add(r"(?<=[a-z] )Dr\b(?!\.?\s*(?!(?:He|She|It|The|They|We|You|And|In|Call)\b)[A-Z])\.?")
+def _drive(match: Match) -> str:
+    street = re.search(r"\b(?!Hello|Hi |Dear|Thank|Yes|The|My|Your)[A-Z][a-z]+ $", lead(match))
+    return ("Drive" if street else "Doctor") + final(match)
 
 
 @_OWN.add(r"\bSt\.(?=\s+[A-Z])")
@@ -378,16 +377,21 @@ _SPOKEN = SpeakingRules(
     own=_OWN,
     units=_UNITS,
     signs={
-        "√": "the square root of",
-        "+": "plus", "=": "equals", "×": "times", "÷": "divided by", "±": "plus or minus",
-        "≈": "about", "≤": "less than or equal to", "≥": "greater than or equal to",
-        "≠": "is not equal to", "&": "and", "@": "at", "%": "percent", "°": "degrees",
-        "²": "squared", "³": "cubed", "§": "section", "∞": "infinity", "‰": "per mille",
-        "⁻": "minus", "♭": "flat",
+        "√": "the square root of", "+": "plus", "=": "equals", "×": "times", "÷": "divided by",
+        "±": "plus or minus", "≈": "about", "≤": "less than or equal to",
+        "≥": "greater than or equal to", "≠": "is not equal to", "&": "and", "@": "at",
+        "%": "percent", "°": "degrees", "²": "squared", "³": "cubed", "§": "section",
+        "∞": "infinity", "‰": "per mille", "⁻": "minus", "♭": "flat", "→": "to", "←": "from",
+        "↔": "to and from", "⇒": "implies", "⇔": "if and only if", "↑": "up", "↓": "down",
+        "∆": "delta", "∑": "the sum of", "∏": "the product of", "∫": "the integral of",
+        "∂": "partial", "∇": "nabla", "∈": "in", "∉": "not in", "∪": "union", "∩": "intersection",
+        "⊂": "subset of", "∀": "for all", "∃": "there exists", "∝": "is proportional to",
+        "≡": "is equivalent to", "¬": "not", "∧": "and", "∨": "or", "∠": "angle", "™": "trademark",
+        "©": "copyright", "®": "registered",
     },
     address_signs={
         ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "@": "at", "+": "plus",
-        "~": "tilde", ":": "colon",
+        "~": "tilde", ":": "colon", "⧵": "backslash",
     },
     currencies={
         "$": (noun("dollar dollars"), noun("cent cents")),
@@ -400,17 +404,15 @@ _SPOKEN = SpeakingRules(
         "₺": (noun("lira liras"), noun("kurus")),
         "₿": (noun("bitcoin bitcoins"), noun("cent cents")),
         **dict.fromkeys(("USD", "US$"), (noun("U_S_dollar U_S_dollars"), noun("cent cents"))),
-        **dict.fromkeys(
-            ("CAD", "C$", "CA$"), (noun("Canadian_dollar Canadian_dollars"), noun("cent cents"))
-        ),
-        **dict.fromkeys(
-            ("AUD", "A$", "AU$"), (noun("Australian_dollar Australian_dollars"), noun("cent cents"))
-        ),
+        **dict.fromkeys(("CAD", "C$", "CA$"),
+            (noun("Canadian_dollar Canadian_dollars"), noun("cent cents"))),
+        **dict.fromkeys(("AUD", "A$", "AU$"),
+            (noun("Australian_dollar Australian_dollars"), noun("cent cents"))),
         "EUR": (noun("euro euros"), noun("cent cents")),
         "GBP": (noun("pound pounds"), noun("penny pence")),
         "JPY": (noun("yen"), noun("sen")),
         "CNY": (noun("yuan"), noun("fen")),
-        "INR": (noun("rupee rupees"), noun("paisa paise")),
+        **dict.fromkeys(("INR", "Rs"), (noun("rupee rupees"), noun("paisa paise"))),
         "CHF": (noun("Swiss_franc Swiss_francs"), noun("centime centimes")),
         "MXN": (noun("Mexican_peso Mexican_pesos"), noun("centavo centavos")),
         **dict.fromkeys(("BRL", "R$"), (noun("real reais"), noun("centavo centavos"))),
@@ -427,22 +429,41 @@ _SPOKEN = SpeakingRules(
         "Capt": "Captain", "Col": "Colonel", "Lt": "Lieutenant", "Sgt": "Sergeant",
         "Rev": "Reverend", "Co": "Company", "Corp": "Corporation", "Inc": "Incorporated",
         "Fig": "Figure", "fig": "figure", "Ave": "Avenue", "Rd": "Road", "Mt": "Mount",
-        "dept": "department", "Dept": "Department",
+        "dept": "department", "Dept": "Department", "Ft": "Fort", "ft": "featuring",
+        "feat": "featuring", "Maj": "Major", "Adm": "Admiral", "Pvt": "Private", "Cpl": "Corporal",
+        "Hon": "Honorable", "Pres": "President", "Assn": "Association", "Bros": "Brothers",
+        "Ln": "Lane", "Ct": "Court", "Pkwy": "Parkway", "Sq": "Square", "Univ": "University",
+        "misc": "miscellaneous", "incl": "including", "excl": "excluding", "avg": "average",
+        "et al": "and others", "cf": "compare", "viz": "namely",
     },
     undotted={
         "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
         "Jr": "Junior", "Sr": "Senior", "Ltd": "Limited", "vs": "versus", "etc": "et cetera",
         "approx": "approximately", "Ph.D": "P H D", "PhD": "P H D", "Blvd": "Boulevard",
+        "w/o": "without", "w/": "with", "b/c": "because", "c/o": "care of", "WWI": "World War one",
+        "WWII": "World War two", "WW1": "World War one", "WW2": "World War two",
     },
     asides={"e.g": "for example", "i.e": "that is"},
     number_signs=("No.", "Nos.", "no."),
     calendar=_CALENDAR,
-    ends=("am", "pm", "AM", "PM", "a.m.", "p.m.", "A.M.", "P.M.", "st", "nd", "rd", "th", "%"),
+    ends=tuple("am pm AM PM a.m. p.m. A.M. P.M. st nd rd th % in".split()),
     numbered={
         "p.": "page", "pp.": "pages", "Eq.": "equation", "Ch.": "chapter", "ch.": "chapter",
         "Vol.": "volume", "vol.": "volume", "Apt.": "apartment", "ext.": "extension",
         "Ext.": "extension", "Sec.": "section", "Tel.": "telephone", "tel.": "telephone",
-        "Hwy": "highway", "Rte.": "route",
+        "Hwy": "highway", "Rte.": "route", "est.": "established", "max.": "maximum",
+        "min.": "minimum", "ca.": "circa", "Est.": "established",
+    },
+    near={
+        "clock": "at by until till since from to before after it_is",
+        "lasting": "took takes take lasted lasts last for in duration duration: runtime runtime:",
+        "part": "page slide step question chapter part level day week round lap task rated scored",
+        "verse": "genesis exodus leviticus numbers deuteronomy joshua judges samuel kings "
+        "chronicles job psalm psalms proverbs ecclesiastes isaiah jeremiah ezekiel daniel micah "
+        "matthew mark luke john acts romans corinthians galatians ephesians philippians "
+        "colossians thessalonians timothy titus hebrews james peter revelation quran surah verse",
+        "about": "about around roughly approximately nearly almost",
+        "date": "on due dated",
     },
     dials=(
         "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"
@@ -469,12 +490,14 @@ _SPOKEN = SpeakingRules(
     scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
     foot=noun("foot feet"),
     inch=noun("inch inches"),
+    ampere=noun("amp amps"),
     determiners="an?|the|this|that|my|your|our|his|her|their|every|each|one",
     compass={"N": "north", "S": "south", "E": "east", "W": "west", "O": "O"},
     number="number",
     coins="and",
     per="per",
     to="to",
+    of="of",
     ratio="to",
     equals="equals",
     minus="minus",
@@ -493,6 +516,8 @@ _SPOKEN = SpeakingRules(
     point="point",
     dot="dot",
     code="There is code here that I cannot read aloud.",
+    code_within="code that I cannot read aloud",
+    runs_on=r"\b(?:approx|cf|incl|excl|avg|Ft|Mt)\.",
 )  # fmt: skip
 
 ENGLISH = Language(

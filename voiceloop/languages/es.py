@@ -24,7 +24,7 @@ from voiceloop.languages.numbers import (
     roman,
     units,
 )
-from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final
+from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final, lead
 
 # ---- endings of turns
 
@@ -159,33 +159,30 @@ _CALENDAR = {
     **{name.capitalize(): name for name in (*_MONTHS, *_DAYS)},
 }
 _HALF = r"(?:\s?([ap])\.?\s?m\b\.?)"
-_COUNTED = "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección"
+_COUNTED = (
+    "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección|escena|fantasy|"
+    "bowl|rocky|artículo|título|grupo|anexo|tabla|saturno|apolo|vaticano|mundial|libro|episodio"
+)
+_RULERS = (
+    "Carlos|Felipe|Alfonso|Fernando|Luis|Enrique|Pedro|Sancho|Jaime|Isabel|Pablo|Pío|León|Jorge|"
+    "Benedicto|Francisco|Eduardo|Guillermo|Napoleón|Catalina|Alejandro|Ricardo|Federico|Juana|Juan"
+)
 
 
 def _units() -> dict[str, Noun]:
     prefixed: Prefixed = (
         (
-            {"m": "metro metros"},
-            "m",
-            {
-                "": "",
-                "k": "kiló",
-                "c": "centí",
-                "m": "milí",
-                "d": "decí",
-                "μ": "micró",
-                "n": "nanó",
-            },
+            {"m": "metro metros"}, "m",
+            {"": "", "k": "kiló", "c": "centí", "m": "milí", "d": "decí", "μ": "micró",
+             "n": "nanó"},
         ),
         ({"g": "gramo gramos"}, "m", {"": "", "k": "kilo", "m": "mili", "μ": "micro"}),
         (
-            {"l": "litro litros", "L": "litro litros"},
-            "m",
+            {"l": "litro litros", "L": "litro litros"}, "m",
             {"": "", "m": "mili", "c": "centi", "d": "deci", "μ": "micro"},
         ),
         (
-            {"W": "vatio vatios", "V": "voltio voltios"},
-            "m",
+            {"W": "vatio vatios", "V": "voltio voltios"}, "m",
             {"": "", "k": "kilo", "M": "mega", "G": "giga", "m": "mili"},
         ),
         ({"A": "amperio amperios"}, "m", {"m": "mili"}),
@@ -194,47 +191,37 @@ def _units() -> dict[str, Noun]:
         ({"Pa": "pascal pascales"}, "m", {"k": "kilo", "M": "mega", "h": "hecto"}),
         ({"Ω": "ohmio ohmios"}, "m", {"": "", "k": "kilo", "M": "mega"}),
         (
-            {"bit": "bit bits", "bps": "bit_por_segundo bits_por_segundo"},
-            "m",
+            {"bit": "bit bits", "bps": "bit_por_segundo bits_por_segundo"}, "m",
             {"k": "kilo", "K": "kilo", "M": "mega", "G": "giga", "T": "tera"},
         ),
         ({"iB": "bibyte bibytes"}, "m", {"K": "ki", "M": "me", "G": "gi", "T": "te"}),
-        (
-            {"s": "segundo segundos"},
-            "m",
-            {"": "", "m": "mili", "μ": "micro", "n": "nano"},
-        ),
-    )
+        ({"s": "segundo segundos"}, "m", {"": "", "m": "mili", "μ": "micro", "n": "nano"}),
+    )  # fmt: skip
     others: Others = (
-        ("Wh", "vatio_hora vatios_hora", "m"),
-        ("kWh", "kilovatio_hora kilovatios_hora", "m"),
-        ("KB kB", "kilobyte kilobytes", "m"),
-        ("MB", "megabyte megabytes", "m"),
-        ("GB", "gigabyte gigabytes", "m"),
-        ("TB", "terabyte terabytes", "m"),
-        ("Hz", "hercio hercios", "m"),
-        ("kHz", "kilohercio kilohercios", "m"),
-        ("MHz", "megahercio megahercios", "m"),
-        ("GHz", "gigahercio gigahercios", "m"),
-        ("h hs hrs", "hora horas", "f"),
-        ("min mins", "minuto minutos", "m"),
-        ("seg", "segundo segundos", "m"),
-        ("t", "tonelada toneladas", "f"),
-        ("ha", "hectárea hectáreas", "f"),
-        ("lb lbs", "libra libras", "f"),
-        ("oz", "onza onzas", "f"),
-        ("cda cdas", "cucharada cucharadas", "f"),
-        ("cdta cdtas", "cucharadita cucharaditas", "f"),
-        ("kcal", "kilocaloría kilocalorías", "f"),
-        ("cal", "caloría calorías", "f"),
-        ("¢", "centavo centavos", "m"),
-        ("cts", "céntimo céntimos", "m"),
-        ("dB", "decibelio decibelios", "m"),
+        ("Wh", "vatio_hora vatios_hora", "m"), ("kWh", "kilovatio_hora kilovatios_hora", "m"),
+        ("KB kB", "kilobyte kilobytes", "m"), ("MB", "megabyte megabytes", "m"),
+        ("GB", "gigabyte gigabytes", "m"), ("TB", "terabyte terabytes", "m"),
+        ("Hz", "hercio hercios", "m"), ("kHz", "kilohercio kilohercios", "m"),
+        ("MHz", "megahercio megahercios", "m"), ("GHz", "gigahercio gigahercios", "m"),
+        ("h hs hrs", "hora horas", "f"), ("min mins", "minuto minutos", "m"),
+        ("seg", "segundo segundos", "m"), ("t", "tonelada toneladas", "f"),
+        ("ha", "hectárea hectáreas", "f"), ("lb lbs", "libra libras", "f"),
+        ("oz", "onza onzas", "f"), ("cda cdas", "cucharada cucharadas", "f"),
+        ("cdta cdtas", "cucharadita cucharaditas", "f"), ("kcal", "kilocaloría kilocalorías", "f"),
+        ("cal", "caloría calorías", "f"), ("¢", "centavo centavos", "m"),
+        ("cts", "céntimo céntimos", "m"), ("dB", "decibelio decibelios", "m"),
         ("bps", "bit_por_segundo bits_por_segundo", "m"),
-        ("mph", "milla_por_hora millas_por_hora", "f"),
-        ("CV", "caballo caballos", "m"),
-        ("MP", "megapíxel megapíxeles", "m"),
-    )
+        ("mph", "milla_por_hora millas_por_hora", "f"), ("CV", "caballo caballos", "m"),
+        ("MP", "megapíxel megapíxeles", "m"), ("px", "píxel píxeles", "m"),
+        ("mmHg", "milímetro_de_mercurio milímetros_de_mercurio", "m"),
+        ("dpi ppp", "punto_por_pulgada puntos_por_pulgada", "m"),
+        ("fps", "cuadro_por_segundo cuadros_por_segundo", "m"),
+        ("rpm", "revolución_por_minuto revoluciones_por_minuto", "f"),
+        ("ppm", "parte_por_millón partes_por_millón", "f"), ("ft", "pie pies", "m"),
+        ("yd", "yarda yardas", "f"), ("gal", "galón galones", "m"), ("N", "newton newtons", "m"),
+        ("kn", "nudo nudos", "m"), ("mol", "mol moles", "m"), ("ud. uds.", "unidad unidades", "f"),
+        ("hab.", "habitante habitantes", "m"),
+    )  # fmt: skip
     found = units(prefixed, others)
     for symbol in ("m", "km", "cm", "dm", "mm"):
         name = found[symbol]
@@ -289,7 +276,7 @@ def _phone(match: Match) -> str:
 def _clock(match: Match) -> str:
     hour, minute = int(match[1]), int(match[2])
     said = _hour_words(hour)
-    if match[3]:
+    if match[3] and int(match[3]):
         said += f" {NUMBERS.words(minute)} y {NUMBERS.count(str(int(match[3])), _SECOND)}"
     elif not 0 < hour < 13:
         said += " horas" if not minute else f" {'cero ' * (minute < 10)}{NUMBERS.words(minute)}"
@@ -324,15 +311,16 @@ def _half(letter: str | None, hour: int) -> str:
 
 @_OWN.add(
     r"(?<![\d/.,])(?:(\d+) )?(\d{1,2})/(2|3|4|5|6|7|8|9|10|12|16|100)(?![\d/.]*\d)"
-    rf"(?:\s?({alternatives(_UNITS)}){APART})?"
+    rf"(?:\s?({alternatives(_UNITS)}){APART}|(?<=[02-9] 1/2) (?!más|menos)([^\W\d_]{{2,20}}s)\b)?"
 )
 def _fraction(match: Match) -> str:
-    whole, above, below, unit = match.groups()
+    whole, above, below, unit, things = match.groups()
     counted = _UNITS[unit] if unit else None
     if not 0 < int(above) < int(below):
         said = f"{NUMBERS.cardinal(above)} entre {NUMBERS.cardinal(below)}"
     elif below == "2":
-        ends_in_a = re.match(r"\s+[^\W\d_]+as?\b", match.string[match.end() :])
+        after = match.string[match.start(5) - 1 if things else match.end() :]
+        ends_in_a = re.match(r"\s+(?:[^\W\d_]+as?|veces)\b", after)
         feminine = counted.gender == "f" if counted else ends_in_a
         half = "media" if feminine else "medio"
         if not whole:
@@ -341,7 +329,7 @@ def _fraction(match: Match) -> str:
         # The noun stands before its half: dos litros y medio.
         if counted:
             return f"{said} {counted.one if whole == '1' else counted.many} y {half}"
-        return f"{said} y {half}"
+        return f"{said} {things} y {half}" if things else f"{said} y {half}"
     else:
         part = {3: "tercio", 12: "doceavo", 16: "dieciseisavo"}.get(int(below))
         part = part or NUMBERS.ordinal(below)
@@ -367,12 +355,21 @@ def _ordinal(match: Match) -> str:
             return said
 
 
-@_OWN.add(rf"(?<=[a-záéíóúñ] )({ROMAN}|V|X){APART}")
+@_OWN.add(
+    r"(?<!\w)(?:([Cc]/)\s?(?=[A-ZÁÉÍÓÚ])|[Nn]\.?\s?º(?!\s?\d)"
+    r"|(?<!\bla )(?<!ión )(?<!letra )(?<!vitamina )(?<!plan )(D\.)(?=\s[A-ZÁÉÍÓÚ][a-zà-ÿ]))"
+)
+def _title(match: Match) -> str:
+    return "calle" if match[1] else "don" if match[2] else "número"
+
+
+@_OWN.add(rf"(?<=[a-záéíóúñ] )({ROMAN}|[IVX]){APART}")
 def _roman(match: Match) -> str:
-    before, number = match.string[: match.start()], roman(match[1])
+    before, number = lead(match), roman(match[1])
     if re.search(rf"(?i)\b(?:{_COUNTED}) $", before) or re.search(r"(?i)\bsiglos? \w+ y $", before):
         return NUMBERS.cardinal(number)
-    if len(match[1]) > 1 and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
+    ruler = re.search(rf"\b(?:{_RULERS}) $", before)
+    if (ruler or len(match[1]) > 1) and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
         if int(number) > 10:
             return NUMBERS.cardinal(number)
         feminine = name[1].endswith("a") or name[1] == "Isabel"
@@ -386,16 +383,21 @@ _SPOKEN = SpeakingRules(
     own=_OWN,
     units=_UNITS,
     signs={
-        "√": "la raíz cuadrada de",
-        "+": "más", "=": "igual a", "×": "por", "÷": "entre", "±": "más menos",
-        "≈": "aproximadamente", "≤": "menor o igual que", "≥": "mayor o igual que",
-        "≠": "distinto de", "&": "y", "@": "arroba", "%": "por ciento", "°": "grados",
-        "²": "al cuadrado", "³": "al cubo", "§": "sección",
-        "∞": "infinito", "‰": "por mil", "⁻": "menos", "♭": "bemol",
+        "√": "la raíz cuadrada de", "+": "más", "=": "igual a", "×": "por", "÷": "entre",
+        "±": "más menos", "≈": "aproximadamente", "≤": "menor o igual que",
+        "≥": "mayor o igual que", "≠": "distinto de", "&": "y", "@": "arroba", "%": "por ciento",
+        "°": "grados", "²": "al cuadrado", "³": "al cubo", "§": "sección", "∞": "infinito",
+        "‰": "por mil", "⁻": "menos", "♭": "bemol", "→": "a", "←": "desde", "↔": "ida y vuelta",
+        "⇒": "implica", "⇔": "si y solo si", "↑": "arriba", "↓": "abajo", "∆": "delta",
+        "∑": "la suma de", "∏": "el producto de", "∫": "la integral de", "∂": "parcial",
+        "∇": "nabla", "∈": "pertenece a", "∉": "no pertenece a", "∪": "unión", "∩": "intersección",
+        "⊂": "subconjunto de", "∀": "para todo", "∃": "existe", "∝": "es proporcional a",
+        "≡": "es equivalente a", "¬": "no", "∧": "y", "∨": "o", "∠": "ángulo",
+        "™": "marca registrada", "©": "copyright", "®": "registrado",
     },
     address_signs={
         ".": "punto", "/": "barra", "-": "guion", "_": "guion bajo", "@": "arroba", "+": "más",
-        "~": "virgulilla", ":": "dos puntos",
+        "~": "virgulilla", ":": "dos puntos", "⧵": "barra inversa",
     },
     currencies={
         "€": (noun("euro euros", "m"), noun("céntimo céntimos", "m")),
@@ -407,48 +409,45 @@ _SPOKEN = SpeakingRules(
         "₽": (noun("rublo rublos", "m"), noun("kopek kopeks", "m")),
         "₺": (noun("lira liras", "f"), noun("kurus", "m")),
         "₿": (noun("bitcoin bitcoins", "m"), noun("céntimo céntimos", "m")),
-        **dict.fromkeys(
-            ("USD", "US$"),
-            (
-                noun("dólar_estadounidense dólares_estadounidenses", "m"),
-                noun("centavo centavos", "m"),
-            ),
-        ),
+        **dict.fromkeys(("USD", "US$"), (noun("dólar_estadounidense dólares_estadounidenses", "m"),
+            noun("centavo centavos", "m"))),
         "EUR": (noun("euro euros", "m"), noun("céntimo céntimos", "m")),
         "GBP": (noun("libra libras", "f"), noun("penique peniques", "m")),
         "JPY": (noun("yen yenes", "m"), noun("sen", "m")),
         "CHF": (noun("franco_suizo francos_suizos", "m"), noun("céntimo céntimos", "m")),
-        **dict.fromkeys(
-            ("MXN", "MX$"),
-            (noun("peso_mexicano pesos_mexicanos", "m"), noun("centavo centavos", "m")),
-        ),
+        **dict.fromkeys(("MXN", "MX$"), (
+            noun("peso_mexicano pesos_mexicanos", "m"), noun("centavo centavos", "m"))),
         "ARS": (noun("peso_argentino pesos_argentinos", "m"), noun("centavo centavos", "m")),
         "COP": (noun("peso_colombiano pesos_colombianos", "m"), noun("centavo centavos", "m")),
         "CLP": (noun("peso_chileno pesos_chilenos", "m"), noun("centavo centavos", "m")),
         "PEN": (noun("sol soles", "m"), noun("céntimo céntimos", "m")),
     },
     magnitudes={
-        "mil": noun("mil"),
-        **dict.fromkeys(
-            ("millón de", "millones de", "millón", "millones", "M"),
-            noun("millón_de millones_de", "m"),
-        ),
-        **dict.fromkeys(
-            ("mil millones de", "mil millones"), noun("mil_millones_de", "m")
-        ),
+        **dict.fromkeys(("mil", "k", "K"), noun("mil")),
+        **dict.fromkeys(("millón de", "millones de", "millón", "millones", "M"),
+            noun("millón_de millones_de", "m")),
+        **dict.fromkeys(("mil millones de", "mil millones"), noun("mil_millones_de", "m")),
     },
     dotted={
         "Sr": "señor", "Sra": "señora", "Srta": "señorita", "Sres": "señores", "Dr": "doctor",
         "Dra": "doctora", "Dña": "doña", "Ud": "usted", "Uds": "ustedes", "Vd": "usted",
         "Vds": "ustedes", "Prof": "profesor", "Profa": "profesora", "Ing": "ingeniero",
-        "Lic": "licenciado", "Av": "avenida", "Avda": "avenida", "pág": "página",
-        "págs": "páginas", "cap": "capítulo", "vol": "volumen", "art": "artículo",
-        "tel": "teléfono", "Tel": "teléfono", "Cía": "compañía", "máx": "máximo",
-        "mín": "mínimo", "a.C": "antes de Cristo", "d.C": "después de Cristo",
-        "EE.UU": "Estados Unidos", "JJ.OO": "Juegos Olímpicos", "S.A": "S A",
+        "Lic": "licenciado", "Av": "avenida", "Avda": "avenida", "pág": "página", "págs": "páginas",
+        "cap": "capítulo", "vol": "volumen", "art": "artículo", "tel": "teléfono",
+        "Tel": "teléfono", "Cía": "compañía", "máx": "máximo", "mín": "mínimo",
+        "a.C": "antes de Cristo", "d.C": "después de Cristo", "EE.UU": "Estados Unidos",
+        "JJ.OO": "Juegos Olímpicos", "S.A": "S A", "Sto": "santo", "Sta": "santa",
+        "Gral": "general", "Cnel": "coronel", "Pdte": "presidente", "Dpto": "departamento",
+        "Depto": "departamento", "Arq": "arquitecto", "Abg": "abogado", "Hnos": "hermanos",
+        "Excmo": "excelentísimo", "Ilmo": "ilustrísimo", "Ctra": "carretera", "Pza": "plaza",
+        "Plza": "plaza", "Urb": "urbanización", "izq": "izquierda", "dcha": "derecha",
+        "ej": "ejemplo", "núm": "número", "fig": "figura", "incl": "incluido", "dto": "descuento",
+        "ed": "edición", "ss": "siguientes", "P.D": "posdata", "Atte": "atentamente",
+        "Rte": "remitente",
     },
     undotted={
         "etc": "etcétera", "aprox": "aproximadamente", "vs": "contra", "EEUU": "Estados Unidos",
+        "c/u": "cada uno", "s/n": "sin número", "Mª": "María", "Dª": "doña", "Pº": "paseo",
     },
     asides={"p.ej": "por ejemplo", "P.ej": "por ejemplo"},
     number_signs=("n.º", "N.º", "nº", "Nº", "núm.", "Núm.", "No."),
@@ -457,6 +456,17 @@ _SPOKEN = SpeakingRules(
     numbered={
         "p.": "página", "pp.": "páginas", "C.P.": "código postal", "CP": "código postal",
         "Tel.": "teléfono", "tel.": "teléfono", "ext.": "extensión",
+    },
+    near={
+        "clock": "las la desde hasta",
+        "lasting": "dura duró duran durante duración duración: tarda tardó tardan unas",
+        "part": "página diapositiva paso pregunta capítulo parte nivel día semana ronda episodio",
+        "verse": "génesis éxodo levítico números deuteronomio josué jueces samuel reyes crónicas "
+        "job salmo salmos proverbios eclesiastés isaías jeremías ezequiel daniel miqueas mateo "
+        "marcos lucas juan hechos romanos corintios gálatas efesios filipenses colosenses "
+        "tesalonicenses timoteo tito hebreos santiago pedro apocalipsis corán sura versículo",
+        "about": "unos unas aproximadamente casi alrededor_de cerca_de",
+        "date": "el del",
     },
     dials=(
         "(?i:llama|llame|llamar|llámame|llámanos|llamando|marca|marque|marcar|teléfono|tel|móvil|"
@@ -479,12 +489,14 @@ _SPOKEN = SpeakingRules(
     scales={"C": "Celsius", "F": "Fahrenheit", "K": "Kelvin"},
     foot=noun("pie pies", "m"),
     inch=noun("pulgada pulgadas", "f"),
+    ampere=noun("amperio amperios", "m"),
     determiners="(?!)",
     compass={"N": "norte", "S": "sur", "E": "este", "O": "oeste", "W": "oeste"},
     number="número",
     coins="con",
     per="por",
     to="a",
+    of="de",
     ratio="a",
     equals="igual a",
     minus="menos",
@@ -503,7 +515,8 @@ _SPOKEN = SpeakingRules(
     point="punto",
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
-    runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]",
+    code_within="código que no puedo leer en voz alta",
+    runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
 )  # fmt: skip
 
 SPANISH = Language(

@@ -26,20 +26,20 @@ ordinary space must be round, because otherwise it may be two numbers."""
 
 ISO = (
     r"(?<![\w/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
-    r"(?:T(?=\d\d:)|(?![\w/-]|\.\d))"
+    r"(?:(?=T\d\d:)|(?![\w/-]|\.\d))"
 )
 """Pattern of a date that begins with its year: `2024-03-05`, `2024/3/5`."""
 
-_ROMAN: Sequence[str] = (
-    "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII XXIII"
-).split()
-ROMAN = "|".join(sorted(_ROMAN[1:], key=len, reverse=True))
-"""Pattern of a Roman number from II to XXIII."""
+
+ROMAN = r"(?!XL\b)(?=[IVXL]{2})(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
+"""Pattern of a Roman number from II to LXXXIX. XL is a size."""
 
 
 def roman(number: str) -> str:
     """Convert a Roman number into digits: `XIV` -> `14`."""
-    return str(_ROMAN.index(number) + 1)
+    values = ["IVXL".index(letter) for letter in number]
+    signs = (-1 if value < max(values[at:]) else 1 for at, value in enumerate(values))
+    return str(sum(sign * (1, 5, 10, 50)[value] for sign, value in zip(signs, values, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,12 @@ class Numbers:
         grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)(?:{decimal}\d+)?"
         foreign = rf"\d{{1,3}}(?:{decimal}\d{{3}})+(?:{group}\d{{1,2}})(?!\d)"
         foreign += rf"|\d{{1,3}}(?:{decimal}\d{{3}}){{2,}}(?![\d.,]*\d)"
+        indian = r"\d{1,2}(?:,\d\d){1,5},\d{3}(?!\d|,\d)(?:\.\d+)?"
         money = rf"\d{{1,3}} \d{{3}}(?={decimal}\d|\s?[€$£])"
         spaced = rf"(?:{_SPACED}|{money})(?![ \u202f]?\d)(?:{decimal}\d+)?"
-        return rf"(?:{foreign}|{grouped}|{spaced}|\d+(?:\.\d+){{2,}}|\d+(?:[{decimal}.]\d+)?)"
+        return (
+            rf"(?:{foreign}|{indian}|{grouped}|{spaced}|\d+(?:\.\d+){{2,}}|\d+(?:[{decimal}.]\d+)?)"
+        )
 
     @property
     def whole(self) -> str:
@@ -182,6 +185,8 @@ class Numbers:
             return other[1].replace(self.decimal, "") + self.decimal + other[2]
         if re.fullmatch(rf"\d{{1,3}}(?:{decimal}\d{{3}}){{2,}}", number):
             return number.replace(self.decimal, "")
+        if re.match(r"\d{1,2}(?:,\d\d){1,5},\d{3}", number):
+            return number.replace(",", "")
         whole, mark, rest = number.partition(self.decimal)
         if re.fullmatch(rf"\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+", whole):
             return whole.replace(self.group, "") + mark + rest

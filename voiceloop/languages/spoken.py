@@ -14,7 +14,7 @@ from voiceloop.languages.numbers import Noun, Numbers
 
 Match = re.Match[str]
 
-KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭\u202f"  # noqa: RUF001 - a dash is no minus
+KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭→←↔⇒⇔↑↓∆∑∏∫∂∇∈∉∪∩⊂∀∃∝≡¬∧∨∠™©®⧵\u202f"  # noqa: RUF001 - a dash is no minus
 """Signs outside ASCII that a rule puts into words or uses in another way."""
 CODE = "\ue000"
 """Character that replaces text that nobody reads aloud, such as code, JSON or a hash."""
@@ -80,6 +80,11 @@ class SpeakingRules:
     scales."""
     numbered: Mapping[str, str]
     """Words for abbreviations that are read only before a number, e.g. `p.`: page."""
+    near: Mapping[str, str]
+    """Words right before a number that tell what it is, with `_` for spaces within: `clock`
+    for a time of day, `lasting` for a duration, `part` for one of several, `verse` for a chapter
+    and verse, `about` for an estimate, `date` for day and
+    month."""
     dials: str
     """Pattern of words before a telephone number, such as `call`."""
     links: str
@@ -98,6 +103,7 @@ class SpeakingRules:
     """Names of temperature scales, by letter."""
     foot: Noun
     inch: Noun
+    ampere: Noun
     determiners: str
     """Pattern of words such as `a` before a length that describes a thing: `a 6' wall`."""
     compass: Mapping[str, str]
@@ -109,6 +115,8 @@ class SpeakingRules:
     """The word for the slash in `km/h`."""
     to: str
     """The word between the ends of a range."""
+    of: str
+    """The word for the slash in `page 3/10`."""
     ratio: str
     """The word for the colon in `3:1`."""
     equals: str
@@ -137,9 +145,16 @@ class SpeakingRules:
     """The word for a period within a name."""
     code: str
     """The sentence that is said in place of code."""
+    code_within: str
+    """The words that are said in place of code within a sentence."""
     runs_on: str = r"(?!)"
     """Pattern of text that does not end a clause, although there is a mark at its end or after it,
     e.g. the German ordinal `3.`."""
+
+
+def lead(match: Match) -> str:
+    """Return the text before the match, at most 100 characters, because rules search all of it."""
+    return match.string[max(0, match.start() - 100) : match.start()]
 
 
 def final(match: Match) -> str:

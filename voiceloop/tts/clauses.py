@@ -247,7 +247,10 @@ def _never_ending(spoken: SpeakingRules) -> re.Pattern[str]:
     or a dash."""
     numbered = alternatives(tuple(short for short in spoken.numbered if short.endswith(".")))
     days = alternatives(spoken.calendar)
-    return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|\b(?:{days})\.?\s+[-–])$")  # noqa: RUF001
+    names = spoken.calendar.items()
+    short = alternatives(tuple(day for day, name in names if 1 < len(day) < 4 and day != name))
+    named = rf"\b(?:{days})\.?\s+[-–]|\b(?:{short})\.(?:\s+{spoken.to})?"  # noqa: RUF001
+    return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|{named})$")
 
 
 def _inside_markup(head: str) -> bool:

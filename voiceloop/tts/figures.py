@@ -26,11 +26,60 @@ FIGURES = Shared()
 NEAR = 100
 """Number of characters before a number that are searched for words that show its kind: `PIN`."""
 _SHARES = "|".join(f"{share}/{100 - share}" for share in range(10, 91))
+_FALLING = "|".join(f"{share}-{100 - share}" for share in range(50, 91))
+"""Shares with a hyphen are no range if the first is the larger."""
 
 
-@PAIRS.add(rf"(?<![\d/.,-])(?:24/7|9/11|20/20|{_SHARES})(?![\d/%])")
+@PAIRS.add(
+    rf"(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
+    r"(?![\d/%]|-\d|[.,:]\d)|{DATE}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/])|(?=\d{1,3}:){VERSE}\d{1,3}:\d{1,3}(?![\d:])"
+)
 def _pair(spoken: SpeakingRules, match: Match) -> str:
-    return " ".join(map(spoken.numbers.integer, match[0].split("/")))
+    return " ".join(spoken.numbers.words(int(part)) for part in re.findall(r"\d+", match[0]))
+
+
+@PAIRS.add(r"(?=\d){PART}(\d{1,4})\s?/\s?(\d{1,4})(?![\d/%])")
+def _part(spoken: SpeakingRules, match: Match) -> str:
+    return f"{spoken.numbers.integer(match[1])} {spoken.of} {spoken.numbers.integer(match[2])}"
+
+
+@PAIRS.add(
+    r"(?=\d\d?:\d)(?:(?:(?<![\d:.,/-])(?!{CLOCK})(\d)|{LASTING}(\d\d?)):([0-5]\d):([0-5]\d)"
+    r"(?![\d:]|\s?(?:Uhr|[ap]\.?\s?m|[AP]M)\b)(?:\s?(?:{HOUR}){APART})?"
+    r"|{LASTING}(\d\d?):([0-5]\d)\s?(?:{HOUR}){APART}"
+    r"|(?<![\d:.,/-])(\d\d?):([0-5]\d)\s?(?:{MINUTE}){APART})"
+)
+def _elapsed(spoken: SpeakingRules, match: Match) -> str:
+    """Put a duration with colons into words: `2:30:00`."""
+    one, two, minutes, seconds, hours, rest, alone, last = match.groups()
+    parts = (one or two or hours, minutes or rest or alone, seconds or last)
+    return _lasting(spoken, *(part if part and int(part) else None for part in parts))
+
+
+def _lasting(spoken: SpeakingRules, *parts: str | None) -> str:
+    """Put hours, minutes and seconds into words, those that are there."""
+    nouns = [spoken.units[unit] for unit in ("h", "min", "s")]
+    said = [
+        spoken.numbers.count(str(int(number)), noun)
+        for number, noun in zip(parts, nouns, strict=True)
+        if number
+    ]
+    return " ".join(said) or spoken.numbers.count("0", nouns[-1])
+
+
+@PAIRS.add(r"(?<=\d)T(?=\d\d:\d\d)")
+def _then(spoken: SpeakingRules, match: Match) -> str:
+    return ","
+
+
+@PAIRS.add(
+    r"(?<=:\d\d)(?:\.\d{1,9})?(?:Z|(?:(?<=:\d\d:\d\d)|(?<=\.\d{3}))([+-])(\d\d):?(\d\d)){APART}"
+)
+def _zone(spoken: SpeakingRules, match: Match) -> str:
+    """Put the zone at the end of a time stamp into words."""
+    sign = spoken.minus if match[1] == "-" else spoken.signs["+"]
+    offset = [spoken.numbers.words(int(part)) for part in match.group(2, 3) if part and int(part)]
+    return " ".join(["U T C", sign, *offset] if offset else ["U T C"])
 
 
 @PAIRS.add(r"(?<![\d/.,-])(0?[1-9]|1[0-2])/((?:19|20)\d\d)(?![\d/])")
@@ -136,6 +185,27 @@ def _amount(spoken: SpeakingRules, number: str, magnitude: str, sign: str, adjec
     return f"{numbers.count(whole, name)} {spoken.coins} {coins}" if whole.strip("0") else coins
 
 
+@FIGURES.add(
+    r"(?<![\w.,/-])(?!3M\b(?! (?:people|users|views)\b)|[48]K\b|401k|\d+[kK] (?:run|gold)\b)"
+    r"({NUMBER})(?=[kKM]|bn\b|B [a-z]{2,}(?:s|le)\b)({MAGNITUDE})(?![\w-])(?=(\s(?!de\b)[^\W\d_])?)"
+)
+def _many(spoken: SpeakingRules, match: Match) -> str:
+    """Put a large number with a letter into words: `75k`, `1.5M people`."""
+    said = spoken.numbers.count(match[1], spoken.magnitudes[match[2]])
+    return said if match[3] else said.removesuffix(f" {spoken.of}")
+
+
+@FIGURES.add(r"(?<![\w.,])({NUMBER})\s?A{APART}(?![./'-]\w)")
+def _amperes(spoken: SpeakingRules, match: Match) -> str:
+    """Put `3 A` into words. The A is a unit only near other words of electricity."""
+    around = match.string[max(0, match.start() - NEAR) : match.end() + NEAR]
+    volts = re.search(
+        r"\d\s?k?[VW]\b|(?i:\bamp|\bfuse|\bcurrent\b|charger|sicherung|strom|fusible)", around
+    )
+    numbers = spoken.numbers
+    return numbers.count(match[1], spoken.ampere) if volts else f"{numbers.cardinal(match[1])} A"
+
+
 @FIGURES.add(r"({NUMBER})\s?%")
 def _percent(spoken: SpeakingRules, match: Match) -> str:
     return spoken.numbers.count(match[1], spoken.percent)
@@ -201,14 +271,8 @@ def _quoted(before: str, sign: str) -> bool:
 )
 def _duration(spoken: SpeakingRules, match: Match) -> str:
     hours, minutes, bare, seconds, only_minutes, last = match.groups()
-    units = spoken.units
-    parts = (
-        (hours, units["h"]),
-        (minutes or bare or only_minutes, units["min"]),
-        (seconds or last, units["s"]),
-    )
-    said = [spoken.numbers.count(str(int(number)), noun) for number, noun in parts if number]
-    return " ".join(said) + final(match)
+    parts = (hours, minutes or bare or only_minutes, seconds or last)
+    return _lasting(spoken, *parts) + final(match)
 
 
 @FIGURES.add(
@@ -238,6 +302,12 @@ def _per(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.per} {spoken.units[match[2]].one}" if match[2] else spoken.per
 
 
+@FIGURES.add(r"(?<=\d )({LETTER}{3,20})/(?={LETTER}{2,12}(?<!en)(?<!nder)(?<!iche)(?<!s){APART})")
+def _each(spoken: SpeakingRules, match: Match) -> str:
+    """Put the slash of `7 days/week` into words."""
+    return f"{match[1]} {spoken.per}"
+
+
 @FIGURES.add(r"(?<![\w/])(km|m|kg|mg|g|MB|GB|Mbit)/({UNIT})(?![^\W_]|/)")
 def _rate(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.units[match[1]].many} {spoken.per} {spoken.units[match[2]].one}"
@@ -246,7 +316,7 @@ def _rate(spoken: SpeakingRules, match: Match) -> str:
 # ---- ranges
 
 
-@FIGURES.add(r"\b({CALENDAR})\.?\s?[-–]\s?({CALENDAR}){APART}\.?")
+@FIGURES.add(r"\b({CALENDAR})\.?(?:\s?[-–]\s?|\s{TO}\s)({CALENDAR}){APART}\.?")
 def _calendar(spoken: SpeakingRules, match: Match) -> str:
     first, last = spoken.calendar[match[1]], spoken.calendar[match[2]]
     return f"{first} {spoken.to} {last}{final(match)}"
@@ -289,7 +359,9 @@ def _range(spoken: SpeakingRules, match: Match) -> str:
     return "," if _coded(spoken, "12345", match.string[: match.start()], "") else spoken.to
 
 
-@FIGURES.add(r"(?<![^\s(\[=<>≤≥≠≈±×÷*/+^~\"'])-(?=(?:{CURRENCY}\s?)?\.?\d)")
+@FIGURES.add(
+    r"(?<![^\s(\[=<>≤≥≠≈±×÷*/+^~\"'])-(?=(?:{CURRENCY}\s?)?\.?\d)|(?<=\b(?:GMT|UTC))-(?=\d)"
+)
 def _negative(spoken: SpeakingRules, match: Match) -> str:
     return spoken.minus
 
@@ -359,9 +431,9 @@ def _numbered(spoken: SpeakingRules, match: Match) -> str:
     return spoken.numbered[written(match[1])]
 
 
-@FIGURES.add(r"~(?=\d)")
+@FIGURES.add(r"(?:{ABOUT}()~|~)\s?(?={CURRENCY}?\d)")
 def _about(spoken: SpeakingRules, match: Match) -> str:
-    return spoken.about
+    return spoken.about if match[1] is None else ""
 
 
 @FIGURES.add(r"{NUMBER}")

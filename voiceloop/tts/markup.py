@@ -29,6 +29,9 @@ _COMMANDS = {
     **dict.fromkeys(("ge", "geq"), " ≥ "),
     **dict.fromkeys(("ne", "neq"), " ≠ "),
     "approx": " ≈ ",
+    **dict.fromkeys(("to", "rightarrow"), " → "),
+    **dict.fromkeys(("Rightarrow", "implies"), " ⇒ "),
+    **{"sum": " ∑ ", "prod": " ∏ ", "int": " ∫ ", "partial": " ∂ ", "in": " ∈ ", "infty": " ∞ "},
     **dict.fromkeys(("circ", "degree"), "°"),
     **dict.fromkeys("left right big quad qquad displaystyle limits begin end".split(), " "),
 }
@@ -58,6 +61,16 @@ _LINK = (
     r"!?\[(?P<keep>[^\[\]\n]*)\]"
     r"\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?: (?:\"[^\"\n]*\"|'[^'\n]*'))?\)"
 )
+_STAGED = (
+    "(?:sigh|laugh|chuckle|giggle|smile|grin|wink|nod|shrug|cough|gasp|yawn|sniff|sniffle|groan|"
+    "whisper|clap|cheer|wave|bow|blush|smirk|snort|frown)(?:s|es|ing)?|laughter|applause|music|"
+    "pauses|silence|inaudible|clear(?:s|ing) throat|räuspert|lacht|lachen|seufzt|seufzen|kichert|"
+    "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|gelächter|applaus|musik|suspira|suspiro|"
+    "se ríe|ríe|risas?|sonríe|guiña|asiente|tose|bosteza|susurra|aplausos|música|pausa"
+)
+_STAGE = rf"(?i:(?:[^\W\d_]{{1,20}} )?(?:{_STAGED})(?: [^*_\[\]()\n]{{1,40}})?)"
+"""Stage directions such as `sighs deeply`, in all languages. In brackets or stars they are not
+said."""
 MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), filler)
     for pattern, filler in (
@@ -65,8 +78,14 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"^[ \t]*\[\^[^\[\]\n]+\]:[ \t]*", ""),
         (_LINK, ""),
         (_LINK, ""),  # an image may have been the text of a link
+        (r"(?<=\w)\[(0)\]|(?<=\b[A-Za-z])\[(\d+)\]", lambda match: f" {match[1] or match[2]} "),
         (r"\[(?:\d+|\^[^\[\]\n]+)\]", ""),
         (r"!?\[(?P<keep>[^\[\]\n]+)\]\[[^\[\]\n]*\]", ""),
+        (
+            rf"\[{_STAGE}\](?!\()|(?<![^\W_] )\({_STAGE}\)"
+            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}}){_STAGE}\1(?![\w*])",
+            " ",
+        ),
         (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
         (r"<sup>([+-]?\d+|n)</sup>", lambda match: _raised(match[1])),
         (rf"<\|[^<>|\n]{{1,40}}\|?>|{_TAG.format(name=f'(?:{_INLINE})')}|\x1b\[[\d;]*[A-Za-z]", ""),
@@ -88,7 +107,20 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"\\sqrt\{([^{}\n]*)\}", lambda match: f" √ {match[1]} "),
         (r"\\(?:text|math[a-z]+|operatorname)\{(?P<keep>[^{}\n]*)\}", ""),
         (r"\\[dt]?frac\{([^{}\n]*)\}\{([^{}\n]*)\}", lambda match: f"{match[1]} ÷ {match[2]}"),
+        (
+            r"\b[A-Z]:\\[\w.\\~-]{0,200}",
+            lambda match: re.sub(r"\\+", "⧵", match[0]),
+        ),
         (r"\\([A-Za-z]+)", lambda match: _COMMANDS.get(match[1], f" {match[1]} ")),
+        # arrows
+        (r"(?<=[\w)\]}'\"])( ?)(?:<-{1,2}>|<=>)(?= ?[\w(\[{'\"])", " ↔ "),
+        (r"(?<=[\w)\]}'\"])( ?)-{1,2}>(?= ?[\w(\[{'\"])", " → "),
+        (r"(?<=[\w)\]}'\"] )=>(?= ?[^\W\d]| ?[(\[{'\"])", " → "),
+        (r"(?<=[\w)\]}'\"] )<-{1,2}(?= [\w(\[{'\"])", " ← "),
+        (r"^[ \t]*[→⇒➜➔]+[ \t]*", ""),
+        (r"[➜➔➡⟶]", "→"),
+        (r"Δ(?![α-ωά-ώ])", "∆"),
+        (r"∑|Σ(?![α-ωά-ώ])", "∑"),
         # drawn lines
         (
             r"^(?![^\n]*[^\W\d_]{3})[^\n]*(?:/\\|\\/|\\_|_/|_\||\|_|/_|\+--|--\+)[^\n]*$",
@@ -100,7 +132,6 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"(?<=[\d)])\*\*(?=[\d(-])|(?<=\b[A-Za-z])\*\*(?=\d)", "^"),
         (r"!==?(?=\s?[-+\w(.'\"$€£])|(?<=[\w)] )<>(?= [\w(])", "≠"),
         (r"<=(?![=>])|=<(?=\s?[-+.\d])", "≤"),
-        (r"(?<=[\w)\]}'\"] )=>(?= ?[^\W\d]| ?[(\[{'\"])", " "),  # an arrow
         (r"(?<![-=])>=(?!=)|(?<![-=<])=>(?=\s?[-+.\d])", "≥"),
         (r"(?<=[\w)\]] )===(?= [\w(\"'-])|(?<=[\w)\]])===(?=[\w(\"'-])", "="),
         (r"(?<!:)([=+&@%^#<>/\\|])\1{2,}", " "),

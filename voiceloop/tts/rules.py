@@ -62,7 +62,8 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
 
 @_ADDRESSES.add(CODE)
 def _code(spoken: SpeakingRules, match: Match) -> str:
-    return spoken.code
+    within = re.search(r"\w ?$", match.string[: match.start()])
+    return spoken.code_within if within else spoken.code
 
 
 @_ADDRESSES.add(r"[^\s@<>\"(),;:\[\]]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
@@ -97,6 +98,50 @@ _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 @_ADDRESSES.add(rf"(?<![\w.])(?:{_BYTE}\.){{3}}{_BYTE}(?![\w]|\.\d)(?::\d+|/\d+)?")
 def _machine(spoken: SpeakingRules, match: Match) -> str:
     return _spelled(spoken, match[0])
+
+
+_HEX = "[0-9A-Fa-f]"
+_GROUPS = rf"{_HEX}{{1,4}}(?::{_HEX}{{1,4}}){{0,6}}"
+
+
+@_ADDRESSES.add(
+    rf"(?<![\w:-])(?:{_HEX}{{2}}:){{5}}{_HEX}{{2}}(?![\w:-])"  # a network card
+    rf"|(?<![\w:-])(?:{_HEX}{{2}}-){{5}}{_HEX}{{2}}(?![\w:-])"
+    rf"|(?<![\w:.])(?=[A-Fa-f:]{{0,39}}\d)(?:(?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}"  # IPv6
+    rf"|{_GROUPS}::(?:{_GROUPS})?|::{_GROUPS})(?:/\d{{1,3}})?(?![\w:])"
+    rf"|(?<!\w)#(?=\d{{0,7}}[A-Fa-f])"
+    rf"(?:(?=[A-Fa-f]{{0,7}}\d)(?:{_HEX}{{6}}|{_HEX}{{3}}|{_HEX}{{8}})|[A-F]{{6}}|f{{3}}|f{{6}})(?!\w)"
+    rf"|(?<!\w)0x{_HEX}{{1,16}}(?!\w)"
+)
+def _hexadecimal(spoken: SpeakingRules, match: Match) -> str:
+    """Spell a number in hexadecimal. The pairs of a network card become a list."""
+    signs = dict(spoken.address_signs) | ({} if "::" in match[0] else dict.fromkeys(":-", ","))
+    said = (
+        spoken.numbers.words(int(sign)) if sign.isdecimal() else signs.get(sign, sign.upper())
+        for sign in match[0].removeprefix("#")
+    )
+    return " ".join(said).replace(" ,", ",")
+
+
+_NAME = r"[\w.+~-]{1,64}"
+
+
+@_ADDRESSES.add(
+    rf"(?<![\w/.)\]\[<])(?:~|\.\.?)?(?:/(?=[\w.]){_NAME}){{1,20}}(?<=[\w])/?(?!\w)"
+    rf"|(?<![\w/.])(?=[A-Za-z_])(?:{_NAME}/){{1,20}}[\w-]{{1,64}}\.[a-z]\w{{0,4}}(?![\w/])"
+    rf"|\b[A-Z]:(?:[⧵](?:{_NAME})?){{1,20}}(?<=[\w⧵])"
+)
+def _path(spoken: SpeakingRules, match: Match) -> str:
+    return _spelled(spoken, match[0])
+
+
+@_ADDRESSES.add(
+    r"(?:(?<=[\w,]) |(?<![^\s(\"'/]))--(?=[a-z])"
+    r"|(?:(?<=[^\W\d][\w,] )|(?<=-\w )|(?<=[(\"']))"
+    r"-(?=(?:(?![aeouy] [a-zà-ÿ])[A-Za-z]|[b-df-hj-np-tv-xz]{2,3})(?![\w'-]))"
+)
+def _flag(spoken: SpeakingRules, match: Match) -> str:
+    return " ".join([spoken.address_signs["-"]] * len(match[0].strip()))
 
 
 def _spelled(spoken: SpeakingRules, address: str) -> str:

@@ -49,12 +49,14 @@ def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
         "HOUR": _symbols(spoken, units["h"]),
         "MINUTE": _symbols(spoken, units["min"]),
         "SECOND": _symbols(spoken, units["s"]),
+        "TO": spoken.to,
         "PER": rf"(?<=\b{per} )",
         "MEASURED": _behind_number(
             [*units, *marks, *spoken.ends, *(f"°{scale}" for scale in spoken.scales)]
         ),
         "NAMED": "(?:" + "|".join(rf"(?<={name})" for name in spoken.calendar) + ")",
         "CALENDAR": alternatives(spoken.calendar),
+        **{kind.upper(): _after(words.split()) for kind, words in spoken.near.items()},
         "NUMBERED": alternatives(spoken.numbered),
         "SCALE": "|".join(spoken.scales),
         "NUMBER_SIGN": alternatives(spoken.number_signs),
@@ -85,6 +87,12 @@ def _signs(signs: Iterable[str]) -> str:
         )
         + ")"
     )
+
+
+def _after(words: Iterable[str]) -> str:
+    """Return a pattern that matches after any of `words` and a space, in capitals or not."""
+    said = (re.escape(word.replace("_", " ")) for word in words)
+    return "(?i:" + "|".join(rf"(?<=\b{word} )" for word in said) + ")"
 
 
 def _behind_number(words: Iterable[str]) -> str:
