@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import threading
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from jinja2 import TemplateError
 
 from tests.llm.conftest import TEMPLATE, build_tokenizer
 from voiceloop.errors import EngineError
-from voiceloop.llm.text.rendering import LARGEST, SECONDS, Rendering
+from voiceloop.llm.text.bounds import LARGEST
+from voiceloop.llm.text.rendering import SECONDS, Rendering
 from voiceloop.llm.text.template import LONGEST_REASON, ChatTemplate
 from voiceloop.types import Tool
 
@@ -160,6 +163,33 @@ LARGE = {
     "a macro": "{% macro f(s) %}{{ f(s ~ s) }}{% endmacro %}{{ f('ab') }}",
     "room beside a text": "{{ 'a'.ljust(9000000000) }}",
     "a range": "{{ range(10 ** 9) | length }}",
+    "a width": "{{ '%200000000d' % 1 }}",
+    "a width that is given": "{{ '%*d' % (200000000, 1) }}",
+    "a precision": "{{ '%.200000000f' % 1 }}",
+    "a filter's width": "{{ '%200000000d' | format(1) }}",
+    "a format": "{{ '{:2000000000}'.format(1) }}",
+    "a format within": "{{ '{:{}}'.format(1, 2000000000) }}",
+    "fields": "{{ ('{0}' * 9999).format('a' * 9999) }}",
+    "the middle": "{{ 'a' | center(200000000) }}",
+    "batches": "{{ [1] | batch(200000000, 0) | list }}",
+    "joined": "{{ (['a' * 9999] * 9999) | join }}",
+    "joined by much": "{{ ('a' * 9999).join(['b'] * 9999) }}",
+    "joined by a filter": "{{ (['b'] * 9999) | join('a' * 9999) }}",
+    "replaced": "{{ ('a' * 9999) | replace('a', 'b' * 9999) }}",
+    "replaced by a method": "{{ ('a' * 9999).replace('', 'b' * 9999) }}",
+    "replaced in each": "{{ (['1' * 9999] * 99) | map('replace', '1', 'a' * 999) | list"
+    " | length }}",
+    "indented": "{{ ('\n' * 9999) | indent(9999, true) }}",
+    "tabs": "{{ ('\t' * 9999).expandtabs(9999) }}",
+    "entries in entries": "{% set ns = namespace(l=[1]) %}{% for i in range(99) %}"
+    "{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
+    "entries as JSON": "{% set ns = namespace(l=[1]) %}{% for i in range(99) %}"
+    "{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l | tojson | length }}",
+    "one text again and again": "{% set s = 'a' * 4000000 %}{% for i in range(2000) %}{{ s }}"
+    "{% endfor %}",
+    "in capitals": "{{ (['a' * 4000000] * 999) | map('upper') | list | length }}",
+    "in a macro": "{% set s = 'a' * 4000000 %}{% macro f() %}{% for i in range(2000) %}{{ s }}"
+    "{% endfor %}{% endmacro %}{{ f() | length }}",
     "the whole": "{% for i in range(9999) %}{{ 'a' * 9999 }}{% endfor %}",
 }  # fmt: skip
 
@@ -169,6 +199,25 @@ def test_a_template_makes_nothing_that_fills_the_memory(name: str) -> None:
     """Nothing of that size is ever there, so this is quick where it is refused."""
     with pytest.raises((TemplateError, OverflowError), match=r"too large|[Rr]ange too big"):
         Rendering(LARGE[name], {}, lambda: 0.0).render([])
+
+
+def test_what_one_thread_has_used_does_not_count_in_another() -> None:
+    used = dict[int, float]()
+
+    def elsewhere() -> str:
+        thread = Thread(target=lambda: made.append(begun(3.0)))
+        thread.start()
+        thread.join()
+        return ""
+
+    def begun(seconds: float) -> str:
+        used[threading.get_ident()] = seconds
+        return rendering.render([{}, {}], meanwhile=elsewhere if seconds > 50 else str)
+
+    made = list[str]()
+    text = "{% for m in messages %}{{ meanwhile() }}{% endfor %}fine"
+    rendering = Rendering(text, {}, lambda: used[threading.get_ident()])
+    assert begun(100.0) == "fine" and made == ["fine", "fine"]
 
 
 def test_what_is_as_large_as_it_may_be_is_made() -> None:

@@ -13,6 +13,7 @@ from voiceloop.conversations.records import KeptCall, KeptTurn
 from voiceloop.server.history import history, items_of, unanswered
 from voiceloop.types import Past
 from voiceloop.wire.items import (
+    FunctionCall,
     FunctionCallOutput,
     InputAudioPart,
     InputText,
@@ -110,3 +111,11 @@ def test_of_kept_turns_the_model_reads_on_a_server_what_it_reads_elsewhere(
     numbers = iter(range(10_000))
     items = items_of(turns, lambda kind: f"{kind}_{next(numbers)}")
     assert without_ids(history("", items, ())[1]) == without_ids(past(turns))
+
+
+@pytest.mark.parametrize("arguments", ["[" * 100_000, '{"a":' * 100_000, "no JSON", "[1]", ""])
+def test_a_call_whose_arguments_are_no_object_counts_as_one_without(arguments: str) -> None:
+    items = [FunctionCall("x", arguments, "c1", "i1"), FunctionCallOutput("c1", "ok", "i2")]
+    _, turns = history("", [item("user", "Hello.", "u"), *items], ())
+    calls = [part for one in turns for part in one.replied if not isinstance(part, str)]
+    assert [dict(call.arguments) for call, _ in calls] == [{}]

@@ -7,7 +7,6 @@ words.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from voiceloop.asr.features import FRAMES_PER_STATE, HOP, LogMel
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ModelCorrupt
+from voiceloop.foreign import parsed
 from voiceloop.threads import all_cores
 from voiceloop.types import Pcm
 
@@ -85,7 +85,7 @@ def read_windows(folder: Path) -> Windows:
     if not path.is_file():
         return Windows()
     try:
-        return Windows(**json.loads(path.read_text(encoding="utf-8")))
+        return Windows(**parsed(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise ModelCorrupt(f"{path} cannot be understood: {error}", "copy it again") from error
 

@@ -3,13 +3,13 @@ devices."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import find
 from voiceloop.config import AsrConfig
 from voiceloop.errors import ConfigError
+from voiceloop.foreign import parsed
 from voiceloop.languages import AUTO
 from voiceloop.placement import chosen_device
 
@@ -50,7 +50,7 @@ def _tokens(folder: Path) -> frozenset[str]:
     """Return the tokens of the model's vocabulary, or an empty set if its file cannot be read."""
     try:
         if (listed := folder / "vocabulary.json").exists():
-            return frozenset(json.loads(listed.read_bytes()))
+            return frozenset(parsed(listed.read_bytes()))
         text = (folder / "vocabulary.txt").read_text(encoding="utf-8")
     except (OSError, ValueError, TypeError):  # loading the model reports what is wrong
         return frozenset()

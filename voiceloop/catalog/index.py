@@ -7,7 +7,6 @@ they report its URL, without a progress bar, and from the beginning each time.
 from __future__ import annotations
 
 import ast
-import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from urllib.request import url2pathname
 from voiceloop.catalog.cards import Wheel
 from voiceloop.catalog.fetch import ANSWER_S, Question, Unreachable, Wanted, host_of
 from voiceloop.errors import EngineError, ModelNotFound
+from voiceloop.foreign import parsed
 
 PYPI = "https://pypi.org/simple"
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
@@ -117,7 +117,7 @@ def _links(page: str) -> Iterator[str]:
     if "json" in answer.headers.get("Content-Type", ""):
         links = [
             f"{file['url']}#sha256={file['hashes'].get('sha256', '')}"
-            for file in json.loads(answer.text)["files"]
+            for file in parsed(answer.text)["files"]
         ]
     else:
         reader = _Anchors()

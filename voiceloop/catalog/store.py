@@ -22,6 +22,7 @@ from typing import Any
 
 from voiceloop.catalog.cards import Card, parse, size
 from voiceloop.errors import VoiceloopError
+from voiceloop.foreign import parsed
 
 try:
     import fcntl
@@ -209,7 +210,7 @@ class ModelStore:
     @staticmethod
     def _read(folder: Path) -> Model | None:
         try:
-            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            record = parsed((folder / RECORD).read_text(encoding="utf-8"))
             stored = {name: Stored(**file) for name, file in record["files"].items()}
             return Model(record["name"], record["origin"], folder, stored, record["source"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):

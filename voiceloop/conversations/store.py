@@ -28,6 +28,7 @@ from voiceloop.conversations.records import (
     ResumedConversation,
 )
 from voiceloop.errors import VoiceloopError
+from voiceloop.foreign import parsed
 from voiceloop.skills.known import Fact
 
 VARIABLE = "VOICELOOP_CONVERSATIONS"
@@ -369,7 +370,7 @@ def turn_of(row: tuple[Any, ...]) -> KeptTurn:
         language=language,
         said=said,
         replied=replied,
-        calls=msgspec.json.decode(calls, type=tuple[KeptCall, ...]),
+        calls=msgspec.convert(parsed(calls), tuple[KeptCall, ...]),
         words=words,
         heard=heard,
         kept=kept,

@@ -83,8 +83,10 @@ class Language:
 
     def agrees(self, text: str) -> bool:
         """Return whether `text` says yes and nothing else, e.g. `yes please`."""
-        words = [word for word in map(_plain, text.split()) if word]
-        if len(words) > MOST_AGREEING:
+        # Punctuation may stand alone, but a longer text says more than yes.
+        pieces = text.split(maxsplit=2 * MOST_AGREEING)[: 2 * MOST_AGREEING + 1]
+        words = [word for word in map(_plain, pieces) if word]
+        if len(words) > MOST_AGREEING or len(pieces) > 2 * MOST_AGREEING:
             return False
         said, phrases = " ".join(words), self.consent | self.courtesies
         longest_first = sorted(phrases, key=len, reverse=True)

@@ -24,6 +24,7 @@ from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.cache import MEMORY_HINT, CachePool, Group
 from voiceloop.llm.rules.stats import LlmCounters, Step
+from voiceloop.llm.text.bounds import written
 from voiceloop.llm.text.output import CallOutput, Detokenizer, Output, SpeechOutput, to_sentence_end
 from voiceloop.llm.text.spoken import Echo
 from voiceloop.llm.text.template import ChatTemplate
@@ -33,6 +34,9 @@ from voiceloop.placement import memory_for
 from voiceloop.schema import nearest
 from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
 
+TOKEN_CHARS = 12
+"""Number of characters that no text exceeds for each of its tokens on average. So a text with more
+is known not to fit into the context before it is tokenised."""
 LAST_SENTENCE = 0.6
 """Share of `max_new_tokens` after which a reply ends with its current sentence."""
 
@@ -285,13 +289,18 @@ class SpeculativeConversation:
         template = self._template
         self._required, self._call = tuple(required), template.call_of(required)
         self._calls = template.call_beginnings if tools else frozenset()
-        opening = template.opening(system, tools)
-        words = [[part for part in one.replied if isinstance(part, str)] for one in past]
+        opening = template.opening(system[: TOKEN_CHARS * self._capacity], tools)
+        turns, room = list[list[int]](), self._capacity // 2 - len(opening)
+        for one in reversed(past):
+            exchange = template.exchange(one) if _chars(one) <= TOKEN_CHARS * room else None
+            if exchange is None or len(exchange) > room:
+                break
+            room -= len(exchange)
+            turns.insert(0, exchange)
+        kept = past[len(past) - len(turns) :]
+        words = [[part for part in one.replied if isinstance(part, str)] for one in kept]
         replies = [template.words(own) for own in words]
-        turns = [template.exchange(one) for one in past]
-        while turns and len(opening) + sum(map(len, turns)) > self._capacity // 2:
-            del turns[0], replies[0]
-            self._speculator.stats.total.dropped_turns += 1
+        self._speculator.stats.total.dropped_turns += len(past) - len(kept)
         ids, starts = opening, [len(opening)]
         for turn in turns:
             ids = ids + turn
@@ -307,8 +316,11 @@ class SpeculativeConversation:
 
     def opening(self, system: str, tools: Sequence[Tool]) -> tuple[int, int] | None:
         """Return the number of tokens of the opening, and the maximum of this number: three
-        quarters of the context. The rest of the context is for the dialogue."""
-        return len(self._template.opening(system, tools)), self._capacity * 3 // 4
+        quarters of the context. The rest of the context is for the dialogue. If the text is clearly
+        too long, the number is only a lower bound."""
+        most = self._capacity * 3 // 4
+        least = (len(system) + sum(map(_tool_chars, tools))) // TOKEN_CHARS
+        return least if least > most else len(self._template.opening(system, tools)), most
 
     def close(self) -> None:
         self._speculator.release()
@@ -372,6 +384,8 @@ class SpeculativeConversation:
         """Replace the ids of the user's turn by those of `text` and `suffix`. The caches keep the
         rows of all ids before the first one that changes."""
         whole = f"{self._request.before} {text}".strip()
+        if len(whole) > TOKEN_CHARS * self._capacity:
+            raise _too_long("what the user said", self._capacity)
         tail = self._template.content(whole) + suffix
         self._make_room(len(tail) + len(self._template.user_to_reply) + len(self._call))
         self._request.said = whole
@@ -552,6 +566,17 @@ class SpeculativeConversation:
         self._ids += ids[:end]
         self._speculator.rollback(len(self._ids))
         return ids[:end]
+
+
+def _chars(past: Past) -> int:
+    """Return the number of characters of an exchange, without those of calls."""
+    replied = (part if isinstance(part, str) else part[1] for part in past.replied)
+    return len(past.said) + sum(map(len, replied))
+
+
+def _tool_chars(tool: Tool) -> int:
+    """Return the least number of characters with which a template describes a tool."""
+    return len(tool.name) + len(tool.description) + written(tool.parameters)
 
 
 def _deliver(

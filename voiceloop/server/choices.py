@@ -56,12 +56,12 @@ def _voice(name: str, tts: Tts) -> Voice:
 def check_size(
     settings: SessionSettings | ResponseSettings, limits: ServerConfig, param: str
 ) -> None:
-    """Raise ProtocolError, which names `param`, if instructions and tools are too large."""
+    """Raise ProtocolError, which names `param`, if instructions, tools and input are too large."""
     most = limits.conversation_bytes
     if (taken := size(settings)) > most:
         raise ProtocolError(
-            f"instructions and tools take {taken} bytes, and {most} are the most",
-            "give fewer tools, or describe them in fewer words",
+            f"instructions, tools and input take {taken} bytes, and {most} are the most",
+            "give fewer tools, fewer items, or fewer words",
             param=param,
         )
 

@@ -13,7 +13,7 @@ from voiceloop.config import Config
 from voiceloop.conversations.keeping import KeptConversation
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Conversation, Engines, Llm
-from voiceloop.errors import ProtocolError
+from voiceloop.errors import EngineError, ProtocolError
 from voiceloop.languages import language
 from voiceloop.schema import is_given
 from voiceloop.server import choices
@@ -187,7 +187,10 @@ class Dialogue:
         """Raise ProtocolError, which names `param`, if instructions and tools leave no room for a
         conversation in the language model's context."""
         system, tools, _ = self.seen(settings)
-        found = self.conversation.opening(system, tools)
+        try:
+            found = self.conversation.opening(system, tools)
+        except EngineError as error:  # a template may refuse anything
+            raise ProtocolError(error.message, error.hint, param=param) from error
         if found is not None and found[0] > found[1]:
             raise ProtocolError(
                 f"instructions and tools take {found[0]} tokens, and {found[1]} are the most",

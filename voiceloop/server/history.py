@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
 from voiceloop.conversations.records import KeptTurn
+from voiceloop.foreign import parsed
 from voiceloop.llm.text.wording import OWN_CALL
 from voiceloop.types import Past, ToolCall, spaced
 from voiceloop.wire.ids import NewId
@@ -120,7 +121,7 @@ def _by_rule(replied: Sequence[str | tuple[ToolCall, str]]) -> bool:
 def _called(item: FunctionCall) -> ToolCall:
     """Convert a call for the language model. Arguments that are no JSON object count as none."""
     try:
-        arguments = json.loads(item.arguments or "{}")
+        arguments = parsed(item.arguments or "{}")
     except ValueError:  # a client may write anything
         arguments = None
     given = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}

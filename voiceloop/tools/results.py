@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from voiceloop.config import LlmConfig
-from voiceloop.llm.text.leaks import TOKEN
+from voiceloop.llm.text.leaks import LONGEST, TOKEN
 from voiceloop.llm.text.parts import MARKS
+from voiceloop.llm.text.removal import without
 
 MOST_CHARS = 8192
 """Maximum number of characters of a result."""
@@ -56,10 +57,7 @@ def room(config: LlmConfig) -> int:
 def harmless(text: str) -> str:
     """Remove from `text` what steers a model: names of template tokens, marks of calls and of
     thoughts, and control characters."""
-    text = _CONTROL.sub("", text)
-    while (shorter := _STEERS.sub("", text)) != text:  # a removal may join parts of another name
-        text = shorter
-    return text
+    return without(_STEERS, _CONTROL.sub("", text), LONGEST)
 
 
 def data(value: object, most: int = MOST_CHARS) -> str:

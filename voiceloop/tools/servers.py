@@ -5,7 +5,6 @@ The official package `mcp` is imported only if there is a server.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 
 from voiceloop.config import MAX_BYTES, McpConfig, McpServer
 from voiceloop.errors import ConfigError, MissingExtra
+from voiceloop.foreign import parsed
 from voiceloop.schema import hints_of, suggestion
 from voiceloop.tools.toolbox import Toolbox
 
@@ -96,10 +96,10 @@ def _in_file(name: str) -> dict[str, McpServer]:
             text = file.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
             raise ConfigError(f"{path} is larger than {MAX_BYTES >> 20} MiB", HINT)
-        table: Any = json.loads(text)
+        table: Any = parsed(text)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", "check mcp.file") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ConfigError(f"{path} is not valid JSON: {error}", HINT) from error
     listed = table.get("mcpServers") if isinstance(table, dict) else None
     if not isinstance(listed, dict):

@@ -7,7 +7,6 @@ module does not know which voices exist.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 
 from voiceloop.catalog.convert import FIRST_HALF, VOCODER, VOICE
 from voiceloop.errors import ModelCorrupt, ModelNotFound, VoiceloopError
+from voiceloop.foreign import parsed
 from voiceloop.tts.alignment import groups_of, word_times
 from voiceloop.tts.espeak_ng import espeak_ng
 from voiceloop.tts.graphs import session
@@ -67,7 +67,7 @@ def describe(folder: Path, name: str) -> Description:
             "name a voice's .onnx file, with its .onnx.json beside it",
         )
     with _readable(name):
-        said: Any = json.loads((folder / VOICE).read_text(encoding="utf-8"))
+        said: Any = parsed((folder / VOICE).read_text(encoding="utf-8"))
         phonemes = said.get("phoneme_type", "espeak") == "espeak"
         code = str(said.get("language", {}).get("code", "")).replace("_", "-").lower()
         speakers = said.get("speaker_id_map") or {}

@@ -6,12 +6,12 @@ core, and does not depend on the recogniser or its language.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from voiceloop.audio.frames import SILENCE_DBFS, SampleBuffer, levels, samples, to_pcm16
 from voiceloop.errors import ConfigError, EngineError, MissingExtra, ModelCorrupt, ModelNotFound
+from voiceloop.foreign import parsed
 from voiceloop.schema import suggestion
 from voiceloop.types import AudioFrame
 
@@ -122,7 +122,7 @@ def _network(about: Path) -> Path:
     """Return the path of the network that the file `about` names. Raises ModelNotFound or
     ModelCorrupt if there is no usable one."""
     try:
-        described = json.loads(about.read_text(encoding="utf-8"))
+        described = parsed(about.read_text(encoding="utf-8"))
         network = (about.parent / described["model"]).resolve()
         network.open("rb").close()
     except FileNotFoundError as error:

@@ -452,6 +452,7 @@ else:
 
 
 def size(settings: SessionSettings | ResponseSettings) -> int:
-    """Return the size of the instructions and tools, in bytes of UTF-8."""
-    tools = json.dumps(plain(settings.tools), ensure_ascii=False)
-    return len(settings.instructions.encode()) + len(tools.encode())
+    """Return the size of the instructions, the tools and the input, in bytes of UTF-8."""
+    given = settings.input if isinstance(settings, ResponseSettings) else None
+    written = (json.dumps(plain(one), ensure_ascii=False) for one in (settings.tools, given or ()))
+    return len(settings.instructions.encode()) + sum(len(one.encode()) for one in written)

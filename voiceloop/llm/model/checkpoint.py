@@ -7,7 +7,6 @@ transformers, not here. This module uses neither transformers nor tokenizers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
@@ -16,6 +15,8 @@ from typing import Any, cast
 import torch
 from safetensors import safe_open
 from torch import Tensor
+
+from voiceloop.foreign import parsed
 
 LAYERS = "num_hidden_layers"
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
@@ -98,10 +99,7 @@ def read_json(path: Path) -> dict[str, Any]:
     ValueError if the file holds no JSON object."""
     if not path.is_file():
         return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise ValueError(f"{path.name} is nested too deep") from error
+    found = parsed(path.read_text(encoding="utf-8"))
     if not isinstance(found, dict):
         raise ValueError(f"{path.name} holds no object")
     return cast("dict[str, Any]", found)

@@ -6,7 +6,6 @@ the type of the arithmetic, and the rows of caches. If the files do not give a s
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import torch
 
 from voiceloop.catalog.convert import GGUF
 from voiceloop.config import Quantize
+from voiceloop.foreign import parsed
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, dtype_of, read_json, weight_files
 from voiceloop.llm.model.plain import LARGE, halves
 from voiceloop.llm.model.quantized import group_of
@@ -125,7 +125,7 @@ def _header(file: Path) -> dict[str, Any]:
         length = int.from_bytes(opened.read(8), "little")
         if length > _LIMIT:
             raise ValueError(f"the header of {file.name} is too long")
-        return json.loads(opened.read(length))
+        return parsed(opened.read(length))
 
 
 def _plain(shape: tuple[int, ...], dtype: torch.dtype) -> int:

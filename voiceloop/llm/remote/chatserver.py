@@ -21,6 +21,7 @@ from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from voiceloop.errors import ConfigError
+from voiceloop.foreign import parsed
 from voiceloop.llm.remote import presence, troubles
 from voiceloop.llm.remote.address import Address
 from voiceloop.llm.remote.chatstream import ChatStream, Piece, PromptUsage, Text
@@ -233,7 +234,7 @@ class ChatServer:
             return
         content = await _beginning(answer, MOST_LISTED) if "json" in _kind(answer) else b""
         try:
-            body = _json(content)
+            body = parsed(content)
         except ValueError:
             body = None
         if not isinstance(body, dict) or not (body.get("choices") or complaint(body)):
@@ -268,7 +269,7 @@ class ChatServer:
     async def _refusal(self, answer: httpx2.Response, model: str) -> Trouble:
         content = await _beginning(answer)
         try:
-            body = _json(content)
+            body = parsed(content)
             why, names = complaint(body), named(body)
         except ValueError:
             plain = content.decode("utf-8", "replace").strip()
@@ -375,7 +376,7 @@ def _listed(content: bytes) -> list[str]:
     """Return the names in a list of models. Return none if the list is incomplete or has an unknown
     form."""
     try:
-        listed = _json(content)
+        listed = parsed(content)
     except ValueError:
         return []
     if isinstance(listed, dict):
@@ -385,10 +386,3 @@ def _listed(content: bytes) -> list[str]:
     entries = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
     names = (one.get("id") or one.get("name") for one in entries)
     return [name for name in names if isinstance(name, str) and name.isprintable()]
-
-
-def _json(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except RecursionError:
-        raise ValueError("too deep") from None

@@ -9,12 +9,12 @@ not know how the reply is used.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from voiceloop.foreign import parsed
 from voiceloop.llm.remote.complaints import Complaint, Garbled, complained
 from voiceloop.llm.remote.eventstream import EventStream
 from voiceloop.llm.remote.toolcrumbs import StreamedCall, ToolCrumbs
@@ -214,8 +214,8 @@ def _texts(value: object, depth: int = 0) -> list[str]:
 
 def _parsed(name: str, data: str) -> Mapping[str, Any]:
     try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError):
+        chunk = parsed(data)
+    except ValueError:
         if name == "error":
             raise Complaint(" ".join(data.split())) from None
         raise Garbled("data that is no JSON") from None

@@ -7,13 +7,13 @@ out. This module opens no connection.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from voiceloop.errors import ConfigError
+from voiceloop.foreign import parsed
 from voiceloop.schema import nearest
 
 HOST = "127.0.0.1"
@@ -296,6 +296,6 @@ def _name(model: Mapping[str, Any]) -> str:
 
 def _value(body: bytes) -> object:
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
+        return parsed(body)
+    except ValueError:
         return None

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from voiceloop.foreign import parsed
 from voiceloop.llm.remote.complaints import Garbled
 
 LONGEST_CALLS = 1_048_576
@@ -111,8 +112,8 @@ def _whole(arguments: str) -> bool:
     if arguments[:1] not in ("{", '"') or arguments[-1:] not in ("}", '"'):
         return False
     try:
-        json.loads(arguments, strict=False)
-    except (ValueError, RecursionError):
+        parsed(arguments, strict=False)
+    except ValueError:
         return False
     return True
 

@@ -31,6 +31,8 @@ _SOME = "|".join(role[:n] for role in _ROLES for n in range(len(role), 0, -1))
 """A pattern of a speaker's name, or of the beginning of such a name."""
 
 TOKEN = re.compile(_TOKEN)
+LONGEST = 44
+"""Maximum number of characters in a match of `TOKEN`."""
 _TURNS = re.compile(
     r"(?<![a-z])(im_|eo[tmp]|end|start|begin|user|assistant|system|human|chatbot|turn|role|header"
     r"|inst\b)",

@@ -8,9 +8,11 @@ loop in a template would keep voiceloop from starting.
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import wraps
 from typing import Any, ClassVar, NoReturn, cast
 
 from jinja2 import Template, TemplateError, TemplateRuntimeError, nodes
@@ -22,10 +24,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
+from voiceloop.llm.text import bounds
+
 SECONDS = 5.0
 """Maximum processor time for rendering a dialogue, in seconds. Most take a few milliseconds."""
-LARGEST = 4_000_000
-"""Maximum size of a value that a template may make: characters, entries, or bits of an integer."""
+MOST = 16 * bounds.LARGEST
+"""Maximum size of everything together that a template makes in one rendering."""
 
 
 class Rendering:
@@ -58,14 +62,23 @@ class Rendering:
         """
         self._environment.begin()
         variables = {**self._named, "documents": None, **given, "messages": turns}
-        return _sized(self._compiled.render(variables))
+        return self._compiled.render(variables)
+
+
+class _Spent(threading.local):
+    """What the rendering in this thread may still use."""
+
+    until = 0.0
+    """The time, on the clock of the thread, at which it is cut off."""
+    made = 0
+    """Size of what it has made."""
 
 
 class _Environment(ImmutableSandboxedEnvironment):
     """An environment of jinja with the settings of transformers, and with limits of time and
     size."""
 
-    intercepted_binops = frozenset(("*", "**"))
+    intercepted_binops = frozenset(("*", "**", "%", "+"))
 
     def __init__(self, clock: Callable[[], float]) -> None:
         # `optimized=False` computes constants in `render`, because no limits apply in compiling.
@@ -75,7 +88,14 @@ class _Environment(ImmutableSandboxedEnvironment):
             optimized=False,
             extensions=[loopcontrols, _Generation],
         )
-        self.filters |= {"tojson": _to_json, "counted": self._counted, "sized": _sized}
+        self.filters["tojson"] = _to_json
+        self.filters = {name: self._bounded(name, one) for name, one in self.filters.items()}
+        self.filters |= {
+            "counted": self._counted,
+            "sized": self._sized,
+            "printed": self._printed,
+            "concatenated": self._concatenated,
+        }
         self.globals |= {
             "dict": _Dictionaries(),
             "namespace": _PlainNamespace,
@@ -84,47 +104,90 @@ class _Environment(ImmutableSandboxedEnvironment):
         }
         del self.globals["lipsum"]
         self._clock = clock
-        self._until = 0.0
+        self._spent = _Spent()
 
     def begin(self) -> None:
-        """Start the time limit of one rendering."""
-        self._until = self._clock() + SECONDS
+        """Start the limits of a rendering in this thread."""
+        self._spent.until, self._spent.made = self._clock() + SECONDS, 0
 
     def call(self, context: Context, function: Any, /, *args: Any, **options: Any) -> Any:
         """Call `function` (a macro, a method, or a recursive loop) within the limits."""
         self._step()
         for value in (*args, *options.values()):
-            _sized(value)
-            if isinstance(value, int) and abs(value) > LARGEST:
+            if isinstance(value, int) and abs(value) > bounds.LARGEST:
                 raise _too_large()
+        method = getattr(function, "__wrapped__", function)  # the sandbox wraps `format`
+        owner = getattr(method, "__self__", None)
+        if isinstance(owner, str):
+            self._make(bounds.of_method(method.__name__, owner, *args, **options))
         if isinstance(function, LoopContext):
             args = (self._counted(args[0]), *args[1:])
-        return _sized(super().call(context, function, *args, **options))
+        return self._sized(super().call(context, function, *args, **options))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute a product or a power within the limits."""
-        if _product(operator, left, right) > LARGEST:
-            raise _too_large()
+        """Compute a sum, a product, a power or a formatted text within the limits."""
+        self._make(bounds.product(operator, left, right))
         return super().call_binop(context, operator, left, right)
 
+    def _bounded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the filter `name` with limits. Some filters take jinja's state before the
+        value."""
+        first = int(hasattr(function, "jinja_pass_arg"))
+
+        @wraps(function)
+        def bounded(*args: Any, **named: Any) -> Any:
+            self._step()
+            self._make(bounds.of_filter(name, *args[first:], **named))
+            return function(*args, **named)
+
+        return bounded
+
     def _step(self) -> None:
-        if self._clock() > self._until:
+        if self._clock() > self._spent.until:
             raise TemplateRuntimeError("it comes to no end")
+
+    def _make(self, size: int) -> None:
+        """Count something of at most this size. Call this before it is made."""
+        self._spent.made += size
+        if size > bounds.LARGEST or self._spent.made > MOST:
+            raise _too_large()
 
     def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
         for item in items:
             self._step()
             yield item
 
+    def _sized(self, value: Any) -> Any:
+        if bounds.size(value) > bounds.LARGEST:
+            raise _too_large()
+        return value
+
+    def _printed(self, value: Any) -> Any:
+        self._make(bounds.written(value))
+        return value
+
+    def _concatenated(self, values: Sequence[Any]) -> str:
+        self._make(bounds.written(values))
+        return "".join(map(str, values))
+
 
 class _Bounded(NodeTransformer):
     """A transformer of a template's syntax tree. It makes loops check the time, and makes
-    assignments check the size of the value."""
+    assignments, output and `~` check sizes."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
         node.iter = _filtered(node.iter, "counted")
         return node
+
+    def visit_Output(self, node: nodes.Output) -> nodes.Output:
+        self.generic_visit(node)
+        node.nodes = [cast(nodes.Expr, _filtered(one, "printed")) for one in node.nodes]
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
+        self.generic_visit(node)
+        return _filtered(nodes.List(node.nodes), "concatenated")
 
     def visit_Assign(self, node: nodes.Assign) -> nodes.Assign:
         self.generic_visit(node)
@@ -176,30 +239,6 @@ class _Dictionaries:
 
 def _filtered(node: nodes.Node | None, name: str) -> nodes.Filter:
     return nodes.Filter(cast(Any, node), name, [], [], None, None)
-
-
-def _sized(value: Any) -> Any:
-    """Return `value`. Raises TemplateRuntimeError if it is too large."""
-    if _size(value) > LARGEST:
-        raise _too_large()
-    return value
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, int):
-        return value.bit_length()
-    return len(value) if isinstance(value, str | bytes | list | tuple | dict) else 0
-
-
-def _product(operator: str, left: Any, right: Any) -> int:
-    """Return the size of the result of `operator`, or an upper bound of it."""
-    if operator == "**":
-        whole = isinstance(left, int) and isinstance(right, int)
-        return left.bit_length() * abs(right) if whole else 0
-    if isinstance(left, int) and isinstance(right, int):
-        return left.bit_length() + right.bit_length()
-    times, text = (left, right) if isinstance(left, int) else (right, left)
-    return _size(text) * times if isinstance(times, int) else 0
 
 
 def _too_large() -> TemplateRuntimeError:

@@ -18,6 +18,7 @@ from typing import Any, cast
 from voiceloop.errors import EngineError
 from voiceloop.llm.text.calls import CALLS
 from voiceloop.llm.text.parts import THOUGHTS
+from voiceloop.llm.text.removal import without
 from voiceloop.llm.text.rendering import Rendering
 from voiceloop.llm.text.wording import OKAY, OWN_CALL
 from voiceloop.types import Past, Tool, ToolCall, spaced
@@ -223,10 +224,13 @@ class ChatTemplate:
 
     def harmless(self, text: str) -> str:
         """Remove the names of special tokens from `text`."""
-        # Repeat: without the name inside, "<|im_<|im_end|>end|>" is another name.
-        while found := next((token for token in self._special if token in text), None):
-            text = text.replace(found, "")
-        return text
+        longest = max(map(len, self._special), default=0)
+        return without(self._names, text, longest) if longest else text
+
+    @cached_property
+    def _names(self) -> re.Pattern[str]:
+        """Pattern of the names of special tokens."""
+        return re.compile("|".join(map(re.escape, sorted(self._special, key=len, reverse=True))))
 
     def _ends(self, between: str, after: str) -> tuple[int, ...]:
         """Return the tokens that may follow the last word of a user's turn: final punctuation, and
