@@ -20,7 +20,7 @@ PACKAGE = Path(voiceloop.__file__).parent
 
 ORDER = (
     ("types",),
-    ("errors",),
+    ("errors", "foreign"),
     ("outputs", "schema", "terminal"),
     ("bundled", "config", "languages", "presets", "signals", "voices"),
     ("brackets", "engines", "flags", "placement", "processes", "status", "threads", "userfile"),
