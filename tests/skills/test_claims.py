@@ -55,6 +55,9 @@ HONEST = {
         "Let's play a game! I'll start with an easy question.",
         "I see your point. I'll explain it once more.",
         "If I were you, I would set an alarm and go to bed early.",
+        'In German, "I turned off the lights" is "Ich habe das Licht ausgemacht".',
+        "You could write: \"I've called your mom. I'll remind you tomorrow.\" That is short.",
+        "The first email was sent in 1971.",
     ),
     "de": (
         "Ich kann das Licht nicht einschalten, denn ich rede nur.",
@@ -92,6 +95,23 @@ def test_a_claim_is_held_back_before_any_of_it_is_heard(
     before = "Hm. " if cuts else ""
     heard = passed(guard, before + text, [cut for cut in cuts if cut > len(before)])
     assert guard.claimed and before.startswith(heard)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'As they say, "all is well". I turned on the lights.',
+        '"I turned on the lights in the living room."',
+        '"Sure. I turned on the lights."',
+    ],
+)
+@given(cuts=st.lists(st.integers(0, 80), max_size=30))
+def test_a_claim_beside_a_quotation_or_in_a_reply_that_is_quoted_whole_is_one(
+    text: str, cuts: list[int]
+) -> None:
+    guard = ClaimGuard("Please do it", "en")
+    heard = passed(guard, text, cuts)
+    assert guard.claimed and "lights" not in heard
 
 
 @pytest.mark.parametrize(("code", "text"), WELL)

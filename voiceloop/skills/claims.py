@@ -17,10 +17,12 @@ from typing import Any
 
 import regex
 
+from voiceloop.skills.phrases import PHRASES
 from voiceloop.types import TokenBurst
 
 LONGEST = 240
 """Maximum number of characters of a sentence that are looked at."""
+_QUOTE = regex.compile(r"[\"“”„«»]")
 _END = regex.compile(r"[.!?…\n][\"'”)\]]*\s")
 
 
@@ -62,15 +64,37 @@ def _filled(pattern: str, words: Mapping[str, str]) -> str:
     return pattern
 
 
+def _exempt(asked: str) -> bool:
+    """Return whether the user asks for a text or an explanation, in any language."""
+    known = (claims(code) for code in PHRASES)
+    return any(found and found.exempt.search(asked) for found in known)
+
+
+def _unquoted(text: str, quoted: bool) -> str:
+    """Return `text` with dots in place of quotations. `quoted` tells whether it begins within
+    one."""
+    found, at = list[str](), 0
+    for mark in _QUOTE.finditer(text):
+        found.append("·" * (mark.start() - at) if quoted else text[at : mark.start()])
+        found.append(mark[0])
+        quoted, at = not quoted, mark.end()
+    rest = text[at:]
+    return "".join(found) + ("·" * len(rest) if quoted else rest)
+
+
 class ClaimGuard:
     """Passes on the text of one reply until it claims that something was done."""
 
     def __init__(self, asked: str, code: str) -> None:
         """Watch the reply to the user's words `asked` in the language `code`."""
         found = claims(code)
-        self._known = None if found is None or found.exempt.search(asked[:LONGEST]) else found
+        self._known = None if found is None or _exempt(asked[:LONGEST]) else found
+        self._quoted: bool | None = False
+        """Whether the last sentence begins within a quotation, in which nothing is a claim. None if
+        the reply begins with a quotation mark: some models quote all that they say."""
         self._sentence = ""
         """The last sentence so far."""
+        self._said = False
         self._held = deque[TokenBurst]()
         self.claimed = False
         """Whether the text that is held back claims something."""
@@ -87,6 +111,9 @@ class ClaimGuard:
         self._held.append(burst)
         if self.claimed:
             return []
+        if not self._said and burst.text.strip():
+            self._said = True
+            self._quoted = None if _QUOTE.match(burst.text.lstrip()) else False
         self._sentence += burst.text
         return self._before(self._suspected(self._known))
 
@@ -94,7 +121,7 @@ class ClaimGuard:
         """Return the bursts that are held back, and begin anew after them."""
         passed = [*self._held]
         self._held.clear()
-        self._sentence, self.claimed = "", False
+        self._sentence, self.claimed, self._said, self._quoted = "", False, False, False
         return passed
 
     def allow(self) -> None:
@@ -104,10 +131,13 @@ class ClaimGuard:
     def _suspected(self, known: Claims) -> int:
         """Return how many characters at the end of the text are, or may become, a claim."""
         while True:
-            lead = known.lead.match(self._sentence)
+            sentence = self._sentence
+            if self._quoted is not None:
+                sentence = _unquoted(sentence, self._quoted)
+            lead = known.lead.match(sentence)
             begin = lead.end() if lead else 0
-            end = _END.search(self._sentence, begin)
-            rest = self._sentence[begin : end.end() if end else LONGEST]
+            end = _END.search(sentence, begin)
+            rest = sentence[begin : end.end() if end else LONGEST]
             # A word boundary of a pattern needs a word before it, even where the text goes on.
             found = known.claim.search(rest.rstrip(), partial=end is None)
             if found and not found[0]:  # a claim may begin anywhere
@@ -115,6 +145,9 @@ class ClaimGuard:
             if found and not found.partial:
                 self.claimed = True
             elif end:
+                if self._quoted is not None:
+                    quotes = len(_QUOTE.findall(self._sentence[: end.end()]))
+                    self._quoted ^= quotes % 2 == 1
                 self._sentence = self._sentence[end.end() :]
                 continue
             may_lead = not rest or known.lead.fullmatch(rest, partial=True)
