@@ -24,7 +24,7 @@ from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.cache import MEMORY_HINT, CachePool, Group
 from voiceloop.llm.rules.stats import LlmCounters, Step
-from voiceloop.llm.text.bounds import written
+from voiceloop.llm.text.lengths import TOKEN_CHARS, least, least_of_exchange, least_of_opening
 from voiceloop.llm.text.output import CallOutput, Detokenizer, Output, SpeechOutput, to_sentence_end
 from voiceloop.llm.text.spoken import Echo
 from voiceloop.llm.text.template import ChatTemplate
@@ -34,9 +34,6 @@ from voiceloop.placement import memory_for
 from voiceloop.schema import nearest
 from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
 
-TOKEN_CHARS = 12
-"""Number of characters that no text exceeds for each of its tokens on average. So a text with more
-is known not to fit into the context before it is tokenised."""
 LAST_SENTENCE = 0.6
 """Share of `max_new_tokens` after which a reply ends with its current sentence."""
 
@@ -292,7 +289,7 @@ class SpeculativeConversation:
         opening = template.opening(system[: TOKEN_CHARS * self._capacity], tools)
         turns, room = list[list[int]](), self._capacity // 2 - len(opening)
         for one in reversed(past):
-            exchange = template.exchange(one) if _chars(one) <= TOKEN_CHARS * room else None
+            exchange = template.exchange(one) if least_of_exchange(one) <= room else None
             if exchange is None or len(exchange) > room:
                 break
             room -= len(exchange)
@@ -319,8 +316,8 @@ class SpeculativeConversation:
         quarters of the context. The rest of the context is for the dialogue. If the text is clearly
         too long, the number is only a lower bound."""
         most = self._capacity * 3 // 4
-        least = (len(system) + sum(map(_tool_chars, tools))) // TOKEN_CHARS
-        return least if least > most else len(self._template.opening(system, tools)), most
+        count = least_of_opening(system, tools)
+        return count if count > most else len(self._template.opening(system, tools)), most
 
     def close(self) -> None:
         self._speculator.release()
@@ -384,7 +381,7 @@ class SpeculativeConversation:
         """Replace the ids of the user's turn by those of `text` and `suffix`. The caches keep the
         rows of all ids before the first one that changes."""
         whole = f"{self._request.before} {text}".strip()
-        if len(whole) > TOKEN_CHARS * self._capacity:
+        if least(whole) > self._capacity:
             raise _too_long("what the user said", self._capacity)
         tail = self._template.content(whole) + suffix
         self._make_room(len(tail) + len(self._template.user_to_reply) + len(self._call))
@@ -566,17 +563,6 @@ class SpeculativeConversation:
         self._ids += ids[:end]
         self._speculator.rollback(len(self._ids))
         return ids[:end]
-
-
-def _chars(past: Past) -> int:
-    """Return the number of characters of an exchange, without those of calls."""
-    replied = (part if isinstance(part, str) else part[1] for part in past.replied)
-    return len(past.said) + sum(map(len, replied))
-
-
-def _tool_chars(tool: Tool) -> int:
-    """Return the least number of characters with which a template describes a tool."""
-    return len(tool.name) + len(tool.description) + written(tool.parameters)
 
 
 def _deliver(

@@ -30,7 +30,7 @@ _BY_KIND: Mapping[str, Answers] = {
 }
 # A choice may be any name.
 _LOOSE = {"choice", "unsure", "unsure_follow", "unsure_named"}
-_ABOUT_TIMERS = {*timers.ANSWERS, *running.ANSWERS} - _LOOSE
+_TIMERS = {*timers.ANSWERS, *running.ANSWERS} - _LOOSE
 MOST_PIECES = 4
 """Maximum number of sentences, or of clauses, in a text of which one may be a request."""
 
@@ -56,21 +56,22 @@ def _of_sentence(text: str, code: str, known: SkillContext) -> Answer | None:
     if another one may contradict it, or if it may be quoted or conditional."""
     if code not in PHRASES:
         return None
+    words = [word.text for word in spelled(text)]
+    named = tuple(templates(code).names.split())
+    # Most texts are about something else, and understanding each of their parts takes long.
+    if not (running.fresh(known) or any(word.startswith(named) for word in words)):
+        return None
+    doubts = set(templates(code).doubts.split())
     for ends in (r"[.!?]", r"[.!?,;:]"):
         pieces = re.split(rf"(?<={ends})\s+", text)
         if not 1 < len(pieces) <= MOST_PIECES:
             continue
-        about = [one for one in pieces if _about_timers(one, code)]
-        doubts = set(templates(code).doubts.split())
-        others = " ".join(one for one in pieces if one not in about)
-        if len(about) == 1 and doubts.isdisjoint(word.text for word in spelled(others)):
-            requests = understand(about[0], code)
-            return _first((one for one in requests if one.kind in _ABOUT_TIMERS), code, known)
+        made = [[one for one in understand(piece, code) if one.kind in _TIMERS] for piece in pieces]
+        about = [requests for requests in made if requests]
+        beside = " ".join(piece for piece, found in zip(pieces, made, strict=True) if not found)
+        if len(about) == 1 and doubts.isdisjoint(word.text for word in spelled(beside)):
+            return _first(about[0], code, known)
     return None
-
-
-def _about_timers(text: str, code: str) -> bool:
-    return any(request.kind in _ABOUT_TIMERS for request in understand(text, code))
 
 
 def _first(requests: Iterable[SkillRequest], code: str, known: SkillContext) -> Answer | None:

@@ -75,6 +75,11 @@ def _named(request: SkillRequest) -> bool:
     return not request.values.keys().isdisjoint(NAMES)
 
 
+def fresh(known: SkillContext) -> bool:
+    """Return whether timers were talked about so lately that their names may be left out."""
+    return known.since_timers in range(FRESH + 1)
+
+
 def _to_one(answer: Selected) -> Callable[[SkillRequest, SkillContext, Phrases], Answer | None]:
     """Return a function that answers a request about one timer with `answer`.
 
@@ -84,7 +89,7 @@ def _to_one(answer: Selected) -> Callable[[SkillRequest, SkillContext, Phrases],
 
     def answered(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
         if not _named(request):
-            if known.since_timers not in range(FRESH + 1):
+            if not fresh(known):
                 return None
             subject = current(known)
             found = [subject] if subject else list(known.timers)
@@ -144,8 +149,7 @@ def _remaining_follow(
     request: SkillRequest, known: SkillContext, phrases: Phrases
 ) -> Answer | None:
     """Answer a question that is about timers only soon after they were talked about."""
-    fresh = known.timers and known.since_timers in range(FRESH + 1)
-    return _remaining(request, known, phrases) if fresh else None
+    return _remaining(request, known, phrases) if known.timers and fresh(known) else None
 
 
 def _all_set(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:
@@ -360,8 +364,8 @@ def _snooze(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Ans
 def _snooze_more(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Let what has just rung ring once more, if the user only says by how much later."""
     rung = known.just_rung
-    fresh = rung and known.subject == rung.number and known.since_timers in range(FRESH + 1)
-    return _snooze(request, known, phrases) if fresh else None
+    meant = rung and known.subject == rung.number and fresh(known)
+    return _snooze(request, known, phrases) if meant else None
 
 
 # ---- what is said in reply to a question, and what is not understood
@@ -372,9 +376,9 @@ def _complete(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
     was about timers, change the timer."""
     pending = known.pending
     if pending is None:
-        fresh = known.since_timers == 0 and request.kind != "choice"
+        at_once = known.since_timers == 0 and request.kind != "choice"
         changed = SkillRequest("timer_change", request.values)
-        return ANSWERS["timer_change"](changed, known, phrases) if fresh else None
+        return ANSWERS["timer_change"](changed, known, phrases) if at_once else None
     chooses = pending.kind not in timers.ANSWERS
     if chooses != (request.kind == "choice"):
         return None
@@ -396,8 +400,7 @@ def _complete(request: SkillRequest, known: SkillContext, phrases: Phrases) -> A
 def _unsure(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Say that nothing was changed, what is set, and what can be said."""
     kind = request.values.get("what")
-    soon = known.timers and known.since_timers in range(FRESH + 1)
-    if request.kind == "unsure_named" and not soon:
+    if request.kind == "unsure_named" and not (known.timers and fresh(known)):
         return None
     if kind is None:
         if request.kind == "unsure_follow" and known.since_timers != 0:

@@ -25,6 +25,7 @@ from voiceloop.languages.spoken import (
     Rule,
     SpeakingRules,
     final,
+    lead,
     written,
 )
 from voiceloop.tts.figures import FIGURES, PAIRS
@@ -62,7 +63,7 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
 
 @_ADDRESSES.add(CODE)
 def _code(spoken: SpeakingRules, match: Match) -> str:
-    within = re.search(r"\w ?$", match.string[: match.start()])
+    within = re.search(r"\w ?$", lead(match))
     return spoken.code_within if within else spoken.code
 
 

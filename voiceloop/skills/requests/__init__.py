@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The templates of requests in one language."""
+    """The templates of requests in one language. Its fields are the tables of a TOML file."""
 
     leads: str
     """Template of words that people say before a request."""
@@ -22,6 +22,8 @@ class Templates:
     """Words that mark an amount that is added to another, such as `more`."""
     less: str
     """Words that mark an amount that is taken away from another, such as `earlier`."""
+    names: str
+    """Beginnings of words that name a timer, an alarm or a reminder."""
     doubts: str
     """Words beside a request by which it may be withdrawn, quoted or conditional."""
     hours: Mapping[str, str]
