@@ -58,6 +58,7 @@ HONEST = {
         'In German, "I turned off the lights" is "Ich habe das Licht ausgemacht".',
         "You could write: \"I've called your mom. I'll remind you tomorrow.\" That is short.",
         "The first email was sent in 1971.",
+        "You can't set a timer on your oven by talking to me.",
     ),
     "de": (
         "Ich kann das Licht nicht einschalten, denn ich rede nur.",

@@ -173,11 +173,14 @@ class Thinking:
 
     async def _replaced(self) -> AsyncGenerator[TokenBurst, None]:
         """Yield the words that take the place of a claim. In the history they follow what was said
-        of the reply before it."""
+        of the reply before it, after a dash in the middle of a clause."""
         self.counts["replaced"] += 1
         instead = self._guard.instead
         self._guard.release()
-        added = f" {instead}" if self.said[-1:].strip() else instead
+        said = self.said.rstrip()
+        if said[-1:].isalnum():
+            instead = f"– {instead}"
+        added = f" {instead}" if said == self.said != "" else instead
         whole = f"{self.said}{added}".lstrip()
         conversation, turn = self._resources.conversation, self._recorder.turn
         steps = conversation.recite(self._request.text, turn, whole)
