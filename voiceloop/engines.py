@@ -352,10 +352,10 @@ class Conversation(Protocol):
         ...
 
     def tool_results(
-        self, returned: Sequence[tuple[ToolCall, str]], turn: int
+        self, returned: Sequence[tuple[ToolCall, str]], turn: int, say: str = ""
     ) -> Steps[TokenBurst | ToolCall]:
         """Continue the reply with the results of the tools that it called, in the order of the
-        calls."""
+        calls. If there is a text `say`, the reply ends with it, and the model adds nothing."""
         ...
 
     def heard(self, tokens: int) -> str:

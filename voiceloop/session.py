@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -34,7 +35,7 @@ from voiceloop.dialogue.state import DialogueSettings, Options, ReplyProgress, R
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.languages import Language, language
-from voiceloop.tools.results import ASK_FIRST
+from voiceloop.tools.results import ASKED, error
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.exchange import SpokenExchange, finished, sounding
@@ -439,8 +440,12 @@ class Session:
             text = f"the model wrote a call that cannot be read: {call.problem}"
             resources.show(Notice(text))
         own = not call.problem and reply.asked.options.own_tools and call.name in resources.toolbox
-        if not action.agreed:
-            reply.thinking.returned(call, ASK_FIRST)
+        if action.verdict != "run":
+            refused = error(ASKED[action.verdict])
+            if action.question:
+                reply.thinking.question = action.question
+                resources.show(replace(call, result=refused))  # so that a page shows what waits
+            reply.thinking.returned(call, refused)
         elif own and resources.toolbox.outlives(call.name):
             assert self._lasting is not None, "the session runs"
             self._lasting.start_soon(self._report, call_tool(resources, action))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,8 +13,10 @@ from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.core import receive
+from voiceloop.dialogue.question import MOST_CHARS, question
 from voiceloop.dialogue.state import DialogueSettings
 from voiceloop.languages import language
+from voiceloop.tts.normalize import normalize
 from voiceloop.types import ToolCall
 
 pytestmark = pytest.mark.pure
@@ -77,18 +80,34 @@ class Talk:
         self.now += 1
         return receive(self.state, report, self.now)
 
-    def turn(self, text: str, rounds: list[list[str]], ends: str) -> Iterator[tuple[str, bool]]:
-        """The user writes `text`, and the model calls `unlock` with these doors. Yields each door,
-        and whether the call may run."""
+    def begin(self, text: str) -> int:
+        """The user writes `text`. Returns the id of the turn."""
         begun = self.tell(inputs.Write(text))
         (turn,) = (action.turn for action in begun if isinstance(action, actions.Commit))
-        for doors in rounds:
-            calls = [ToolCall(1, "c", "unlock", {"door": door}, confirm=True) for door in doors]
-            for action in self.tell(inputs.ToolsCalled(turn, calls)):
-                assert isinstance(action, actions.CallTool)
-                yield str(action.call.arguments["door"]), action.agreed
-        self.tell({"done": inputs.Replied, "failed": inputs.Failed}[ends](turn))
+        return turn
+
+    def call(self, turn: int, *calls: ToolCall) -> list[actions.CallTool]:
+        found = self.tell(inputs.ToolsCalled(turn, calls))
+        return [action for action in found if isinstance(action, actions.CallTool)]
+
+    def end(self, report: inputs.Input) -> None:
+        self.tell(report)
         self.tell(inputs.Settled())
+
+    def turn(self, text: str, rounds: list[list[str]], ends: str) -> Iterator[tuple[str, str]]:
+        """The user writes `text`, and the model calls `unlock` with these doors, but nothing more
+        after a question. Yields each door, and what becomes of the call."""
+        turn = self.begin(text)
+        for doors in rounds:
+            found = self.call(turn, *map(unlock, doors))
+            yield from ((str(one.call.arguments["door"]), one.verdict) for one in found)
+            if any(one.question for one in found):
+                break
+        self.end({"done": inputs.Replied, "failed": inputs.Failed}[ends](turn))
+
+
+def unlock(door: str) -> ToolCall:
+    return ToolCall(1, "c", "unlock", {"door": door}, confirm=True)
 
 
 DOORS = st.lists(st.lists(st.sampled_from("ab"), max_size=2), max_size=3)
@@ -103,45 +122,121 @@ TURNS = st.lists(
 
 
 @given(TURNS)
-def test_a_call_runs_once_in_the_turn_after_it_was_asked_about_if_that_says_yes(
+def test_a_call_runs_once_in_the_turn_after_its_question_if_that_says_yes(
     turns: list[tuple[str, list[list[str]], str]],
 ) -> None:
-    talk, asked = Talk(), set[str]()
+    talk, asked = Talk(), ""
     for text, rounds, ends in turns:
-        agreed = set(asked) if text.startswith("yes") else set[str]()
-        asked = set()
-        for door, runs in talk.turn(text, rounds, ends):
-            assert runs == (door in agreed)
-            agreed.discard(door)
-            asked |= set() if runs else {door}
+        yes, answered, asking = text.startswith("yes"), asked, ""
+        for door, verdict in talk.turn(text, rounds, ends):
+            if door == answered:
+                assert verdict == ("run" if yes else "declined")
+                answered = "" if yes else answered
+            else:
+                assert verdict == ("later" if asking else "ask")
+                asking = asking or door
+        asked = asking if ends == "done" else ""
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers() | st.booleans() | st.text(max_size=3)))
 def test_the_order_of_arguments_does_not_matter_and_their_values_do(
     given: dict[str, object],
 ) -> None:
-    def agreed(later: dict[str, object]) -> bool:
-        talk = Talk()
+    def verdict(later: dict[str, object]) -> str:
+        talk, found = Talk(), list[actions.CallTool]()
         for text, arguments in (("Open it", given), ("Yes", later)):
-            begun = talk.tell(inputs.Write(text))
-            (turn,) = (action.turn for action in begun if isinstance(action, actions.Commit))
-            call = ToolCall(1, "c", "unlock", arguments, confirm=True)
-            (found,) = talk.tell(inputs.ToolsCalled(turn, [call]))
-            talk.tell(inputs.Replied(turn))
-            talk.tell(inputs.Settled())
-        assert isinstance(found, actions.CallTool)
-        return found.agreed
+            turn = talk.begin(text)
+            found = talk.call(turn, ToolCall(1, "c", "unlock", arguments, confirm=True))
+            talk.end(inputs.Replied(turn))
+        return found[0].verdict
 
-    assert agreed(dict(reversed(given.items())))
-    assert not agreed({**given, "more": 1})
-    assert not given or not agreed({key: [value] for key, value in given.items()})
+    assert verdict(dict(reversed(given.items()))) == "run"
+    assert verdict({**given, "more": 1}) == "ask"
+    assert not given or verdict({key: [value] for key, value in given.items()}) == "ask"
 
 
 def test_a_timer_that_rings_in_between_changes_nothing() -> None:
     talk = Talk()
-    assert list(talk.turn("Open it", [["a"]], "done")) == [("a", False)]
+    assert list(talk.turn("Open it", [["a"]], "done")) == [("a", "ask")]
     for action in talk.tell(inputs.Announce("It is over")):
         if isinstance(action, actions.Commit):
-            talk.tell(inputs.Replied(action.turn))
-            talk.tell(inputs.Settled())
-    assert list(talk.turn("Yes", [["a"], ["a"]], "done")) == [("a", True), ("a", False)]
+            talk.end(inputs.Replied(action.turn))
+    assert list(talk.turn("Yes", [["a"], ["a"]], "done")) == [("a", "run"), ("a", "ask")]
+
+
+def test_a_yes_that_was_begun_before_the_question_was_over_is_no_answer() -> None:
+    talk = Talk()
+    turn = talk.begin("Open it")
+    assert [one.verdict for one in talk.call(turn, unlock("a"))] == ["ask"]
+    talk.tell(inputs.Write("Yes"))
+    talk.tell(inputs.Replied(turn))
+    (later,) = (
+        action.turn for action in talk.tell(inputs.Settled()) if isinstance(action, actions.Commit)
+    )
+    assert [one.verdict for one in talk.call(later, unlock("a"))] == ["ask"]
+
+
+def test_a_yes_after_the_model_has_gone_on_is_no_answer() -> None:
+    """The results of a client's tool make the model say more, maybe another question."""
+    talk = Talk()
+    theirs = ToolCall(1, "d", "look", {}, client=True)
+    assert list(talk.turn("Open it", [["a"]], "done")) == [("a", "ask")]
+    for action in talk.tell(inputs.BringResults(((theirs, "nothing"),))):
+        if isinstance(action, actions.Commit):
+            talk.end(inputs.Replied(action.turn))
+    turn = talk.begin("Yes")
+    assert [one.verdict for one in talk.call(turn, unlock("a"), theirs)] == ["later"]
+    assert [one.verdict for one in talk.call(turn, unlock("a"))] == ["ask"]
+
+
+# ---- the question
+
+
+VALUES = st.recursive(
+    st.text(max_size=40) | st.integers() | st.booleans() | st.floats(allow_nan=False) | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=5,
+)
+SIGNS = (
+    *("```", "<!--", "*", "**", "_", "(", "[", "](", "<b", ">", "https://", "www.", "evil.com"),
+    *("/x", "?a=1", "&amp;", "#", "|", "$x", "$", "~~", "900", "mallory", "\n", "\n\n", "- "),
+    *(":", ".", " ", "!", "{", "`", "\\", "'", '"', "1.", "@", "-->", "\u202e", ":smile:"),
+)
+MARKUP = st.lists(st.sampled_from(SIGNS), max_size=12).map("".join)
+
+
+@given(MARKUP | st.text(max_size=60))
+def test_no_argument_hides_what_follows_it(text: str) -> None:
+    for code in ("en", "de", "es", "fr"):
+        asked = question("pay", {"note": text, "to": "mallory", "sum": "x77"}, language(code))
+        said = normalize(asked, language(code)).text
+        assert "mallory" in said and "sum" in said and "pay" in said
+        assert "x77" in said or code != "fr"
+
+
+@given(st.text(st.sampled_from("ab1 9.@/-"), max_size=300))
+def test_no_number_and_no_address_is_left_out(text: str) -> None:
+    asked = question("pay", {"to": text}, language("fr"))
+    said = " ".join(re.findall(r"[^\W_]+", normalize(asked, language("fr")).text))
+    telling = [word for word in re.findall(r"[^\W_]+", text) if any(map(str.isdigit, word))]
+    assert not asked or [one for one in telling if one not in said] == []
+
+
+@given(st.dictionaries(st.text(max_size=9), VALUES, max_size=4), st.text(max_size=20))
+def test_a_question_is_short_or_is_not_asked(given: dict[str, object], name: str) -> None:
+    for code in ("en", "de", "es", "fr"):
+        assert len(question(name, given, language(code))) <= MOST_CHARS
+    assert question("f", {"x": "1 " * MOST_CHARS}, language("en")) == ""
+
+
+def test_questions_are_asked_in_the_language_of_the_user() -> None:
+    given = {"to": "mallory", "euros": 900, "now": True, "note": "one " * 30}
+    asked = [question("pay_bill", given, language(code)) for code in ("en", "de", "es")]
+    few = " ".join(["one"] * 24)
+    assert asked == [
+        f"Shall I do this? pay bill, to: mallory, euros: 900, now: yes, note: {few}, "
+        "and 6 more words.",
+        f"Soll ich das tun? pay bill, to: mallory, euros: 900, now: ja, note: {few}, "
+        "und 6 weitere Wörter.",
+        f"¿Hago esto? pay bill, to: mallory, euros: 900, now: sí, note: {few}, y 6 palabras más.",
+    ]

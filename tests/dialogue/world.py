@@ -379,7 +379,8 @@ class World:
             case actions.CallTool():
                 assert self.live[action.turn].committed, "no guess calls anything"
                 self.called.remove(action.call)
-                assert action.agreed != action.call.confirm, "nobody has agreed to anything"
+                verdict = "later" if action.call.confirm else "run"
+                assert action.verdict == verdict, "nobody has agreed to anything"
             case actions.EndTurn():
                 self._ended()
             case _:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from voiceloop.asr.turns import SpeechStarted
 from voiceloop.dialogue.state import Announcement, Options, Returned
 from voiceloop.types import Event, Outcome, ToolCall
+
+Verdict = Literal["run", "ask", "later", "declined", "too long"]
+"""What becomes of a call of a tool: it runs; the user is asked first; another question comes first;
+the user did not agree; it is too long to ask about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,9 @@ class CallTool:
 
     turn: int
     call: ToolCall
-    agreed: bool = True
-    """False if the user must agree first and has not. Then the model is told to ask them."""
+    verdict: Verdict = "run"
+    question: str = ""
+    """Question to the user with which the reply ends if the verdict is `ask`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,10 +83,17 @@ class ConversationState:
     """Whether the session runs and all turns that are over have been closed, so that the language
     model may begin something."""
     played: ReplyProgress = field(default_factory=ReplyProgress)
-    asked: frozenset[ToolAndArguments] = frozenset()
-    """Tool calls to which the user is being asked to consent."""
-    agreed: frozenset[ToolAndArguments] = frozenset()
-    """Tool calls to which the user has consented in the turn that is being answered."""
+    asking: tuple[int, ToolAndArguments] | None = None
+    """Call to which the user is being asked to consent, after the id of the turn whose reply asks;
+    None while no reply asks."""
+    asked: ToolAndArguments | None = None
+    """Call of the last question, once it was said to its end; None once the user has answered."""
+    asked_at: int = 0
+    """Id of the newest turn when that question had been said. Earlier turns are no answer to it."""
+    agreed: ToolAndArguments | None = None
+    """Call to which the user has consented in the turn that is being answered."""
+    declined: ToolAndArguments | None = None
+    """Call to which the user has not consented in that turn, though they were asked."""
 
     now: float = 0.0
     """When the newest report came, in seconds of the loop's clock."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from voiceloop.dialogue import actions
 from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, comes_back, judge
+from voiceloop.dialogue.consent import note_end
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.state import Contest, Phase, ReplyProgress, Standing, Turn
 from voiceloop.types import FloorChange, Outcome, TurnHeard
@@ -171,6 +172,7 @@ def stop(state: ConversationState, turn: Turn, outcome: Outcome, *, audible: boo
 def finish(state: ConversationState, turn: Turn, outcome: Outcome) -> None:
     """Close a turn that is over, and remove it from the state."""
     _let_go(state, turn)
+    note_end(state, turn.id, outcome)
     state.turns = tuple(other for other in state.turns if other.id != turn.id)
     if state.judging and state.judging.turn == turn.id:
         state.judging = None

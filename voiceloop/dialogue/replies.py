@@ -4,7 +4,7 @@ stopped, or has failed."""
 from __future__ import annotations
 
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.consent import may_run
+from voiceloop.dialogue.consent import judge_call
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.floor import finish
 from voiceloop.dialogue.state import Phase
@@ -39,6 +39,8 @@ def take(state: ConversationState, report: inputs.FromReply) -> None:
 
 def _call(state: ConversationState, report: inputs.ToolsCalled) -> None:
     """Request that the called tools run, except those that a client runs."""
+    ends = not any(call.client for call in report.calls)  # else the model goes on to speak later
     for call in report.calls:
         if not call.client:
-            state.ask(actions.CallTool(report.turn, call, may_run(state, call)))
+            judged = judge_call(state, report.turn, call, ask=ends)
+            state.ask(actions.CallTool(report.turn, call, *judged))

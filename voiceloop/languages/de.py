@@ -581,5 +581,8 @@ GERMAN = Language(
     nothing="Dazu habe ich nichts zu sagen.",
     done="Erledigt.",
     welcome="Da bist du ja wieder.",
+    asks="Soll ich das tun? {call}.",
+    left_out="und {count} weitere Wörter",
+    truth=("nein", "ja"),
     spoken=_SPOKEN,
 )

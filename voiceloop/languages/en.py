@@ -532,5 +532,8 @@ ENGLISH = Language(
     nothing="I have nothing to say to that.",
     done="Done.",
     welcome="Welcome back.",
+    asks="Shall I do this? {call}.",
+    left_out="and {count} more words",
+    truth=("no", "yes"),
     spoken=_SPOKEN,
 )

@@ -532,5 +532,8 @@ SPANISH = Language(
     nothing="No tengo nada que decir a eso.",
     done="Hecho.",
     welcome="Hola de nuevo.",
+    asks="¿Hago esto? {call}.",
+    left_out="y {count} palabras más",
+    truth=("no", "sí"),
     spoken=_SPOKEN,
 )

@@ -65,6 +65,12 @@ class Language:
     """Text that is said in place of `nothing` if a call of a tool has succeeded in the reply."""
     welcome: str = ""
     """Text that is said when an earlier conversation goes on; empty says nothing."""
+    asks: str = "{call}: ok?"
+    """Question whether a tool may run. `{call}` stands for its name and arguments."""
+    left_out: str = "+ {count}"
+    """Words for the `{count}` words that a question leaves out of a long argument."""
+    truth: tuple[str, str] = ("false", "true")
+    """Words for the values false and true of an argument."""
     spoken: SpeakingRules | None = None
     """Rules for saying written text. None leaves that to the synthesizer."""
 

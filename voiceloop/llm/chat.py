@@ -159,10 +159,10 @@ class ChatConversation(ABC):
         return None
 
     def tool_results(
-        self, returned: Sequence[tuple[ToolCall, str]], turn: int
+        self, returned: Sequence[tuple[ToolCall, str]], turn: int, say: str = ""
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the turn's reply with the results of its tools. Yield nothing if the reply
-        belongs to another turn or was cut to nothing."""
+        """Continue the turn's reply with the results of its tools, by `say` if there is such a
+        text. Yield nothing if the reply belongs to another turn or was cut to nothing."""
         reply = self._reply
         if reply is None or reply.turn != turn or not reply.parts:
             return
@@ -170,7 +170,11 @@ class ChatConversation(ABC):
         for part in reply.parts:
             if isinstance(part, CallWithResult):
                 part.result = results.get(part.call.call_id, part.result)
-        yield from self.answer(reply)
+        if say:
+            reply.finished = True
+            yield reply.say(say)
+        else:
+            yield from self.answer(reply)
 
     def heard(self, tokens: int) -> str:
         """Cut the last reply after its first `tokens` words, and return the text that is kept. With

@@ -240,19 +240,26 @@ class SpeculativeConversation:
         return self.hook.ahead(turn, partial(self._prompt_ahead, text, turn), self._output)
 
     def tool_results(
-        self, returned: Sequence[tuple[ToolCall, str]], turn: int
+        self, returned: Sequence[tuple[ToolCall, str]], turn: int, say: str = ""
     ) -> Steps[TokenBurst | ToolCall]:
-        """Continue the reply after the results of its tools. Yield nothing if the reply belongs to
-        another turn or was cut to nothing."""
+        """Continue the reply after the results of its tools, by `say` if there is such a text.
+        Yield nothing if the reply belongs to another turn or was cut to nothing."""
         reply = self._reply
         if reply is None or reply.turn != turn or len(self._ids) <= reply.start:
             return
         ids = self._template.tool_results([(call.name, text) for call, text in returned])
-        if len(self._ids) + len(ids) + len(self._call) >= self._capacity:
+        own = self._template.words([say]) if say else []
+        if len(self._ids) + len(ids) + len(own or self._call) >= self._capacity:
             names = " and ".join(call.name for call, _ in returned)
             raise _too_long(f"the result of {names}", self._capacity)
         self._ids += ids
         reply.returned, reply.call = True, self._call
+        if say:
+            reply.spoken += range(len(self._ids), len(self._ids) + len(own))
+            reply.finished = True
+            self._ids += own
+            yield TokenBurst(turn, tuple(own), say)
+            return
         with self._held():
             yield from self._answer(reply)
 

@@ -265,11 +265,11 @@ class ScriptedConversation:
         return Begun(tuple(_burst(item, turn) for item in reply if isinstance(item, str)), True)
 
     def tool_results(
-        self, returned: Sequence[tuple[ToolCall, str]], turn: int
+        self, returned: Sequence[tuple[ToolCall, str]], turn: int, say: str = ""
     ) -> Steps[TokenBurst | ToolCall]:
         self._model.log += [("tool_result", result) for _, result in returned]
         results, (call, _) = self._model.results, returned[-1]
-        items = results[call.call_id if call.call_id in results else call.name]
+        items = (say,) if say else results[call.call_id if call.call_id in results else call.name]
         yield from self._speak(items, turn, shared=0)
 
     def _begin(self, turn: int) -> None:

@@ -34,13 +34,15 @@ IF_ASKED = (
 )
 """Sentences for the system prompt. They and `DATA_ONLY` are added for a model that is offered tools
 of the user."""
-ASK_FIRST = json.dumps(
-    {
-        "error": "not done yet, since the user has not agreed. Ask the user whether to do it. Once "
-        "they agree, call the tool again with the same arguments."
-    }
-)
-"""Result of a call that needs the user's consent and does not have it yet."""
+ASKED = {
+    "ask": "not done yet: the user is being asked whether to do it. Call the tool again, with the "
+    "same arguments, if their next words agree.",
+    "later": "not done yet: the user must agree, and is asked about one call at a time. Call the "
+    "tool again, with the same arguments, in a later reply.",
+    "declined": "not done: the user was asked, and has not agreed.",
+    "too long": "not done: the arguments are too long to ask the user about.",
+}
+"""Errors for the model about a call that needs the user's consent and does not have it."""
 
 _STEERS = re.compile(rf"{TOKEN.pattern}|{'|'.join(map(re.escape, sorted(MARKS)))}")
 _CONTROL = re.compile(

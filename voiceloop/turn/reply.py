@@ -176,10 +176,14 @@ class Reply:
                 # needed before this clause has sounded.
                 with anyio.move_on_after(self._head_start_s):
                     await begun.wait()
-            if text := thinking.instead:
+            if text := (self.asked.options.spoken and thinking.question) or thinking.instead:
                 # This text is normalised alone. Otherwise open markup in the reply would hide it.
                 said = normalize(text, thinking.language)
-                spans = tuple(Span(word.start, word.end, 0) for word in said.words)
+                own, before = thinking.question_tokens, thinking.tokens - thinking.question_tokens
+                spans = tuple(
+                    Span(word.start, word.end, own and before + own * at // len(said.words))
+                    for at, word in enumerate(said.words, 1)
+                )
                 last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)
                 await to_speak.send(last)
 
@@ -202,9 +206,10 @@ class Reply:
                         pass
                     case TokenBurst():
                         self._show(thought)
-                        if request.options.spoken and self._resources.overlap.stages:
+                        spoken = request.options.spoken and not thinking.question
+                        if spoken and self._resources.overlap.stages:
                             yield thought
-                        elif request.options.spoken:
+                        elif spoken:
                             later.append(thought)
         if first and thinking.answer is not None:
             yield self._read(begun)

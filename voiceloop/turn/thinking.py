@@ -58,6 +58,11 @@ class Thinking:
         """Text that is said at the end because the language model failed; empty if it did not."""
         self.failure: VoiceloopError | None = None
         """Error with which the language model failed; None if it did not."""
+        self.question = ""
+        """Question whether a tool may run, with which the reply ends, in place of what the model
+        would say; empty if there is none. It has to be said alone, so that nothing hides it."""
+        self.question_tokens = 0
+        """Number of the tokens of `question`, the last ones of the reply."""
         self.too_long = False
         """Whether the reply was ended because it reached the requested maximum of tokens."""
         self._limited = False
@@ -124,7 +129,7 @@ class Thinking:
                         yield thought
             finally:
                 self.until = anyio.current_time()
-            if not self._says_something():
+            if not (self.question or self._says_something()):
                 self.instead = self._without_words() if self._request.options.spoken else ""
         except VoiceloopError as error:
             await self._gate.opened()
@@ -167,7 +172,14 @@ class Thinking:
             returned = [(call, result) for call, result in self.called if result is not None]
             if len(returned) < len(calls):
                 break
-            steps = conversation.tool_results(returned, self._recorder.turn)
+            gap = " " if self.question and self.said[-1:].strip() else ""
+            say = f"{gap}{self.question}"
+            steps = conversation.tool_results(returned, self._recorder.turn, say)
+            if say:
+                async with aclosing(self._asking(steps, say)) as words:
+                    async for word in words:
+                        yield word
+                break
         self._limited = self._resources.observer.standing.limited
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
@@ -188,6 +200,19 @@ class Thinking:
         async with aclosing(runner.stream(steps, priority=self._gate.priority)) as bursts:
             async for burst in bursts:
                 yield self._taken(_end_of(burst, added))
+
+    async def _asking(
+        self, steps: Steps[TokenBurst | ToolCall], say: str
+    ) -> AsyncGenerator[TokenBurst, None]:
+        """Yield `say`, the question to the user, which the steps put into the history. It stays as
+        the rules wrote it, whatever the model's tokens make of it."""
+        runner, begun = self._resources.engines.llm_runner, anyio.current_time()
+        async with aclosing(runner.stream(steps, priority=self._gate.priority)) as bursts:
+            async for burst in bursts:
+                assert isinstance(burst, TokenBurst), "the model adds nothing"
+                self._note(burst, begun)
+                self.question_tokens += len(burst.ids)
+                yield self._taken(replace(burst, text=say, ends=()))
 
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
         conversation, turn = self._resources.conversation, self._recorder.turn
