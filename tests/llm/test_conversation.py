@@ -350,6 +350,24 @@ def test_a_tool_call_is_handed_over_and_its_result_continues_the_reply(workshop)
     assert written(workshop, conversation) == in_reply(rendered(workshop, *dialogue))
 
 
+def test_a_text_may_end_the_reply_after_the_result_of_a_tool(workshop):
+    model = workshop.scripted(f"Let me see. {CALL}")
+    conversation = workshop.conversation(model, model, max_new_tokens=120)
+    call = exhaust(conversation.reply("What time is it?", 4))[-1]
+    more = exhaust(conversation.tool_results([(call, "asked")], 4, "May I look?"))
+    assert spoken(more) == "May I look?"
+    assert conversation.heard(1000) == "Let me see. May I look?"
+    exhaust(conversation.reply("Yes.", 5))
+    dialogue = [
+        ("user", "What time is it?"),
+        ("assistant", f"Let me see. {CALL}"),
+        ("tool", "asked"),
+        ("assistant", "May I look?"),
+        ("user", "Yes."),
+    ]
+    assert written(workshop, conversation).startswith(rendered(workshop, *dialogue))
+
+
 def test_what_several_tools_return_goes_back_in_the_order_of_their_calls(workshop):
     other = CALL.replace("here", "there")
     model = workshop.scripted(f"{CALL}\n{other}", "Nine and ten.")

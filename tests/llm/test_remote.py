@@ -222,6 +222,27 @@ def test_a_call_goes_back_with_what_it_returned(serve: Callable[..., Scripted]) 
     assert all_of(conversation.tool_results([(call, "late")], 1)) == []
 
 
+def test_a_text_may_end_the_reply_after_the_result_of_a_tool(
+    serve: Callable[..., Scripted],
+) -> None:
+    def calling(request: Request) -> None:
+        call = {"index": 0, "id": "abc", "function": {"name": "pay", "arguments": "{}"}}
+        request.begin()
+        request.send({"choices": [{"delta": {"tool_calls": [call]}}]}, DONE)
+        request.end()
+
+    server = serve(calling, saying("Bye."))
+    conversation = talk(server)
+    (call,) = all_of(conversation.reply("What is in my mail?", 1))
+    assert isinstance(call, ToolCall)
+    (burst,) = all_of(conversation.tool_results([(call, "asked")], 1, "Shall I pay?"))
+    assert isinstance(burst, TokenBurst) and burst.text == "Shall I pay?"
+    assert len(server.asked) == 1, "the server is not asked"
+    all_of(conversation.reply("Yes", 2))
+    roles = [(one["role"], one["content"]) for one in server.asked[-1]["messages"][2:]]
+    assert roles == [("tool", "asked"), ("assistant", "Shall I pay?"), ("user", "Yes")]
+
+
 def test_a_call_that_nothing_came_back_of_has_never_been(serve: Callable[..., Scripted]) -> None:
     written = '<tool_call>{"name": "clock", "arguments": {}}</tool_call>'
     server = serve(saying("Let me", " see. <tool", written[5:]), saying("Bye."))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from random import Random
@@ -25,6 +25,7 @@ from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.types import ToolCall
 from voiceloop.wire.ids import maker
+from voiceloop.wire.items import FunctionCall
 
 pytestmark = pytest.mark.virtual
 
@@ -33,11 +34,12 @@ SYSTEM = "Be nice."
 PLACE = "Lisbon, Portugal"
 
 
-def dialogue(toolbox: Toolbox = NO_TOOLS) -> tuple[Dialogue, ScriptedLlm]:
-    calling = (ToolCall(1, "c1", "open_door", {}),)
+def dialogue(
+    toolbox: Toolbox = NO_TOOLS, calls: Sequence[ToolCall] = (ToolCall(1, "c1", "open_door", {}),)
+) -> tuple[Dialogue, ScriptedLlm]:
     llm, runner = (
         ScriptedLlm(
-            {"Open the door": calling},
+            {"Open the door": calls, "Yes": calls},
             default=("I am a model.",),
             results={"open_door": ("Well.",)},
             system=SYSTEM,
@@ -156,3 +158,26 @@ async def test_the_servers_own_tools_are_for_its_own_assistant_alone(
             (open_door.name in [one.name for one in tools]) == (DATA_ONLY in told) == bool(opened)
         )
     assert len(doors) == opened
+
+
+async def test_a_call_that_waits_for_a_yes_is_shown_and_a_yes_lets_it_run() -> None:
+    opened = list[str]()
+
+    @tool(confirm=True)
+    async def open_door(door: str) -> str:
+        """Open a door."""
+        opened.append(door)
+        return "it is open"
+
+    front = ToolCall(1, "c1", "open_door", {"door": "front"})
+    own, _ = dialogue(Toolbox([open_door]), calls=(front,))
+    async with client(own) as one:
+        asked = text(await ask(one, "Open the door"))
+        assert asked == "Shall I do this? open door, door: front."
+        waits = [item for item in own.ledger.items if isinstance(item, FunctionCall)]
+        assert [(item.name, item.arguments) for item in waits] == [
+            ("open_door", '{"door": "front"}')
+        ]
+        assert opened == []
+        await ask(one, "Yes")
+    assert opened == ["front"]
