@@ -156,7 +156,7 @@ class Thinking:
                         calls.append(item)
                     yield item
             if self._guard.claimed and not calls:
-                async with aclosing(self._replaced()) as words:
+                async with aclosing(self._told(*self._replacement())) as words:
                     async for word in words:
                         yield word
                 break
@@ -176,16 +176,19 @@ class Thinking:
             say = f"{gap}{self.question}"
             steps = conversation.tool_results(returned, self._recorder.turn, say)
             if say:
-                async with aclosing(self._asking(steps, say)) as words:
+                async with aclosing(self._told(steps, say)) as words:
                     async for word in words:
+                        self.question_tokens += len(word.ids)
+                        self.counts["tokens"] += len(word.ids)
                         yield word
                 break
         self._limited = self._resources.observer.standing.limited
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
-    async def _replaced(self) -> AsyncGenerator[TokenBurst, None]:
-        """Yield the words that take the place of a claim. In the history they follow what was said
-        of the reply before it, after a dash in the middle of a clause."""
+    def _replacement(self) -> tuple[Steps[TokenBurst], str]:
+        """Return the words that take the place of a claim, after the steps that put them into the
+        history. There they follow what was said of the reply before it, after a dash in the middle
+        of a clause."""
         self.counts["replaced"] += 1
         instead = self._guard.instead
         self._guard.release()
@@ -195,24 +198,17 @@ class Thinking:
         added = f" {instead}" if said == self.said != "" else instead
         whole = f"{self.said}{added}".lstrip()
         conversation, turn = self._resources.conversation, self._recorder.turn
-        steps = conversation.recite(self._request.text, turn, whole)
+        return conversation.recite(self._request.text, turn, whole), added
+
+    async def _told(
+        self, steps: Steps[TokenBurst | ToolCall], text: str
+    ) -> AsyncGenerator[TokenBurst, None]:
+        """Yield `text`, which rules found and the steps put into the history."""
         runner = self._resources.engines.llm_runner
         async with aclosing(runner.stream(steps, priority=self._gate.priority)) as bursts:
             async for burst in bursts:
-                yield self._taken(_end_of(burst, added))
-
-    async def _asking(
-        self, steps: Steps[TokenBurst | ToolCall], say: str
-    ) -> AsyncGenerator[TokenBurst, None]:
-        """Yield `say`, the question to the user, which the steps put into the history. It stays as
-        the rules wrote it, whatever the model's tokens make of it."""
-        runner, begun = self._resources.engines.llm_runner, anyio.current_time()
-        async with aclosing(runner.stream(steps, priority=self._gate.priority)) as bursts:
-            async for burst in bursts:
                 assert isinstance(burst, TokenBurst), "the model adds nothing"
-                self._note(burst, begun)
-                self.question_tokens += len(burst.ids)
-                yield self._taken(replace(burst, text=say, ends=()))
+                yield self._taken(_end_of(burst, text))
 
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
         conversation, turn = self._resources.conversation, self._recorder.turn
