@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 
 from voiceloop.dialogue.actions import Verdict
-from voiceloop.dialogue.conversationstate import ConversationState, ToolAndArguments
+from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.question import question
+from voiceloop.dialogue.state import Turn
 from voiceloop.types import Outcome, ToolCall
 
 
@@ -40,15 +41,13 @@ def note_end(state: ConversationState, turn_id: int, outcome: Outcome) -> None:
 
 
 def judge_call(
-    state: ConversationState, turn_id: int, call: ToolCall, *, ask: bool
+    state: ConversationState, turn: Turn, call: ToolCall, *, ask: bool
 ) -> tuple[Verdict, str]:
-    """Return whether a call may run now, and the question with which its reply ends if the user has
-    to agree first. Without `ask` the reply cannot end with a question."""
-    turn = state.turn(turn_id)
+    """Return whether a call may run now, and the question with which the reply to `turn` ends if
+    the user has to agree first. Without `ask` the reply cannot end with a question."""
     if not call.confirm:
         return "run", ""
-    assert turn is not None, "its reply calls"
-    meant = _meant(call)
+    meant = call.name, json.dumps(dict(call.arguments), sort_keys=True)
     if meant == state.agreed:
         state.agreed = None
         return "run", ""
@@ -58,9 +57,5 @@ def judge_call(
         return "later", ""
     if not (words := question(call.name, call.arguments, turn.language)):
         return "too long", ""
-    state.asking = turn_id, meant
+    state.asking = turn.id, meant
     return "ask", words
-
-
-def _meant(call: ToolCall) -> ToolAndArguments:
-    return call.name, json.dumps(dict(call.arguments), sort_keys=True)

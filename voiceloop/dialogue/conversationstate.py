@@ -84,8 +84,7 @@ class ConversationState:
     model may begin something."""
     played: ReplyProgress = field(default_factory=ReplyProgress)
     asking: tuple[int, ToolAndArguments] | None = None
-    """Call to which the user is being asked to consent, after the id of the turn whose reply asks;
-    None while no reply asks."""
+    """Call about which a reply asks now, after the id of its turn; None while no reply asks."""
     asked: ToolAndArguments | None = None
     """Call of the last question, once it was said to its end; None once the user has answered."""
     asked_at: int = 0

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from voiceloop.languages import Language
 
 WHOLE_WORDS = 24
-"""Number of words of a name or an argument that are always said. Of later ones only those are said
-that may be numbers or addresses."""
+"""Number of words of an argument after which only possible numbers and addresses are said."""
 MOST_CHARS = 600
-"""Maximum number of characters of a question. Longer ones are not asked: nobody follows them."""
+"""Maximum number of characters of a question. A longer one is not asked."""
 
 _UNSAID = re.compile(r"[a-z][a-z\d+.-]*://|[^\w\s.,:@/+%€$£'-]|_|\$(?!\d)|'(?!\w)|-(?!\w)", re.I)
 _JOINT = re.compile(r"(?<=[^\W\d])/|/(?=[^\W\d])|(?<=\bwww)\.", re.I)

@@ -7,7 +7,7 @@ from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.consent import judge_call
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.floor import finish
-from voiceloop.dialogue.state import Phase
+from voiceloop.dialogue.state import Phase, Turn
 
 
 def take(state: ConversationState, report: inputs.FromReply) -> None:
@@ -24,7 +24,7 @@ def take(state: ConversationState, report: inputs.FromReply) -> None:
         case inputs.Sounding():
             pass
         case inputs.ToolsCalled():
-            _call(state, report)
+            _call(state, turn, report)
         case inputs.ToolReturned():
             state.ask(actions.BringResult(turn.id, report.call, report.result))
         case inputs.Replied(dropped=True):
@@ -37,10 +37,10 @@ def take(state: ConversationState, report: inputs.FromReply) -> None:
             finish(state, turn, turn.outcome or "interrupted")
 
 
-def _call(state: ConversationState, report: inputs.ToolsCalled) -> None:
+def _call(state: ConversationState, turn: Turn, report: inputs.ToolsCalled) -> None:
     """Request that the called tools run, except those that a client runs."""
     ends = not any(call.client for call in report.calls)  # else the model goes on to speak later
     for call in report.calls:
         if not call.client:
-            judged = judge_call(state, report.turn, call, ask=ends)
-            state.ask(actions.CallTool(report.turn, call, *judged))
+            judged = judge_call(state, turn, call, ask=ends)
+            state.ask(actions.CallTool(turn.id, call, *judged))

@@ -35,10 +35,8 @@ IF_ASKED = (
 """Sentences for the system prompt. They and `DATA_ONLY` are added for a model that is offered tools
 of the user."""
 ASKED = {
-    "ask": "not done yet: the user is being asked whether to do it. Call the tool again, with the "
-    "same arguments, if their next words agree.",
-    "later": "not done yet: the user must agree, and is asked about one call at a time. Call the "
-    "tool again, with the same arguments, in a later reply.",
+    "ask": "not done yet: the user is being asked. If they agree, repeat exactly this call.",
+    "later": "not done yet: the user is asked about another call first. Repeat this one later.",
     "declined": "not done: the user was asked, and has not agreed.",
     "too long": "not done: the arguments are too long to ask the user about.",
 }

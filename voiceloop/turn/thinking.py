@@ -59,10 +59,10 @@ class Thinking:
         self.failure: VoiceloopError | None = None
         """Error with which the language model failed; None if it did not."""
         self.question = ""
-        """Question whether a tool may run, with which the reply ends, in place of what the model
-        would say; empty if there is none. It has to be said alone, so that nothing hides it."""
+        """Question whether a tool may run, with which the reply ends; empty if there is none. It
+        has to be said alone, so that nothing hides it."""
         self.question_tokens = 0
-        """Number of the tokens of `question`, the last ones of the reply."""
+        """Number of tokens of `question`, the last ones of the reply."""
         self.too_long = False
         """Whether the reply was ended because it reached the requested maximum of tokens."""
         self._limited = False
@@ -172,8 +172,7 @@ class Thinking:
             returned = [(call, result) for call, result in self.called if result is not None]
             if len(returned) < len(calls):
                 break
-            gap = " " if self.question and self.said[-1:].strip() else ""
-            say = f"{gap}{self.question}"
+            say = self.question and f"{' ' * bool(self.said[-1:].strip())}{self.question}"
             steps = conversation.tool_results(returned, self._recorder.turn, say)
             if say:
                 async with aclosing(self._told(steps, say)) as words:
@@ -186,9 +185,8 @@ class Thinking:
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
 
     def _replacement(self) -> tuple[Steps[TokenBurst], str]:
-        """Return the words that take the place of a claim, after the steps that put them into the
-        history. There they follow what was said of the reply before it, after a dash in the middle
-        of a clause."""
+        """Return the words in place of a claim, after the steps that put them into the history.
+        There they follow what was said before it, after a dash in the middle of a clause."""
         self.counts["replaced"] += 1
         instead = self._guard.instead
         self._guard.release()
