@@ -58,7 +58,8 @@ def _begin_unheard(
         state.settings.language,
         ended=True,
         words=TurnWords(final),
-        request=AnswerRequest(options=options),
+        # A reply with options of its own answers this turn alone, so it is not left to a later one.
+        request=AnswerRequest(insisted=options is not None, options=options),
         returned=returned,
     )
     state.last_answered = turn.id
