@@ -22,6 +22,7 @@ from voiceloop.languages import AUTO, language
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
+from voiceloop.server.history import text_of
 from voiceloop.server.visit import ClientSession
 from voiceloop.types import ToolCall
 from voiceloop.wire.client_events import parse
@@ -46,6 +47,7 @@ REPLIES = {
     "Hush": (),
     "Capital": ("Lisbon.",),
     "Sum": ("Fifty-six.",),
+    "Wait": (ToolCall(1, "w", "look", {}), "I am looking. ", "It takes. ", "Some more time."),
 }
 LOOK = {"type": "function", "name": "look", "description": "", "parameters": {}}
 
@@ -402,19 +404,104 @@ async def test_a_reference_to_no_item_is_refused() -> None:
         assert text(await one.respond()) == "Hello."
 
 
-async def test_each_of_two_written_questions_has_a_reply_of_its_own() -> None:
+def told(one: Client, kind: str) -> list[dict[str, Any]]:
+    """The responses or errors in the events of a kind so far."""
+    found = [event for event in one.told.events if event["type"] == kind]
+    return [event["error"] if kind == "error" else event["response"] for event in found]
+
+
+@pytest.mark.parametrize("gap_s", [0.0, 0.01])
+async def test_of_two_written_questions_the_second_waits_until_it_is_asked_again(
+    gap_s: float,
+) -> None:
     async with client() as (one, _):
         for question in ("Capital", "Sum"):
             one.write(question)
             one.send("response.create", response={"metadata": {"asked": question}})
-            await anyio.sleep(0.01)
+            await anyio.sleep(gap_s)
         await anyio.sleep(10)
-        done = [one["response"] for one in one.told.events if one["type"] == "response.done"]
-        assert [text(response) for response in done] == ["Lisbon.", "Fifty-six."]
-        assert [response["metadata"] for response in done] == [
-            {"asked": "Capital"},
-            {"asked": "Sum"},
+        (first,) = told(one, "response.done")
+        assert (text(first), first["metadata"]) == ("Lisbon.", {"asked": "Capital"})
+        (refused,) = told(one, "error")
+        assert refused["code"] == "conversation_already_has_active_response"
+        assert text(await one.respond()) == "Fifty-six."
+
+
+async def test_a_response_is_in_progress_from_its_request_and_can_be_cancelled() -> None:
+    async with client() as (one, llm):
+        llm.burst_cost = 60.0
+        one.write("Hello")
+        one.send("response.create", response={"metadata": {"asked": "Hello"}})
+        await anyio.sleep(0.1)
+        (created,) = told(one, "response.created")
+        assert (created["status"], created["metadata"]) == ("in_progress", {"asked": "Hello"})
+        one.send("response.cancel", response_id=created["id"])
+        await anyio.sleep(100)
+        (done,) = told(one, "response.done")
+        assert (done["id"], done["status"]) == (created["id"], "cancelled")
+        assert len(told(one, "response.created")) == 1
+
+
+def aside(asked: str, **settings: object) -> dict[str, object]:
+    """Settings of a response out of the conversation."""
+    given = {"input": [written("user", asked)], "metadata": {"asked": asked}}
+    return {"conversation": "none", "instructions": f"Rules of {asked}."} | given | settings
+
+
+@pytest.mark.parametrize("gap_s", [0.0, 0.001, 0.15, 2.0])
+async def test_responses_out_of_the_conversation_have_their_own_input_and_wait_in_order(
+    gap_s: float,
+) -> None:
+    async with client() as (one, llm):
+        llm.burst_cost = 1.0
+        one.write("Hello")
+        one.send("response.create", response={"metadata": {"asked": "Hello"}})
+        asked = ["Capital", "Sum", "Smile"]
+        for question in asked:
+            one.send("response.create", response=aside(question))
+            await anyio.sleep(gap_s)
+        await anyio.sleep(30)
+        created, done = told(one, "response.created"), told(one, "response.done")
+        assert [each["metadata"]["asked"] for each in created] == ["Hello", *asked]
+        replies = ["Hello.", "Lisbon.", "Fifty-six.", "😀"]
+        assert [text(each) for each in done] == replies
+        assert [each["id"] for each in created] == [each["id"] for each in done]
+        systems = [what[0] for name, what in llm.log if name == "rewrite"]  # type: ignore[index]
+        assert [one for one in systems if one.startswith("Rules")] == [
+            f"Rules of {question}." for question in asked
         ]
+        assert not told(one, "error")
+        items = [text_of(item) for item in one.dialogue.ledger.items]
+        assert items == ["Hello", "Hello."]
+
+
+async def test_a_response_that_waits_can_be_cancelled_and_the_others_stay() -> None:
+    async with client() as (one, llm):
+        llm.burst_cost = 1.0
+        for question in ("Capital", "Sum", "Smile"):
+            one.send("response.create", response=aside(question))
+        await anyio.sleep(0.1)
+        second = told(one, "response.created")[1]
+        one.send("response.cancel", response_id=second["id"])
+        await anyio.sleep(30)
+        done = told(one, "response.done")
+        assert [each["metadata"]["asked"] for each in done] == ["Sum", "Capital", "Smile"]
+        statuses = [each["status"] for each in done]
+        assert statuses == ["cancelled", "completed", "completed"]
+        assert not one.visit.in_turn
+
+
+async def test_an_item_that_is_deleted_is_still_read_by_a_response_that_waits_for_it() -> None:
+    async with client() as (one, llm):
+        llm.burst_cost = 1.0
+        one.write("Sum")
+        named = [{"type": "item_reference", "id": one.dialogue.ledger.last_id}]
+        one.send("response.create", response=aside("Capital"))
+        one.send("response.create", response=aside("Sum", input=named))
+        await anyio.sleep(0.1)
+        one.send("conversation.item.delete", item_id=named[0]["id"])
+        await anyio.sleep(30)
+        assert [text(each) for each in told(one, "response.done")] == ["Lisbon.", "Fifty-six."]
 
 
 async def test_the_speed_of_the_voice_is_chosen_and_asking_for_another_is_not_undone() -> None:

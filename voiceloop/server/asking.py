@@ -4,25 +4,34 @@ A response begins once the session has heard all audio that came before its requ
 first of these that exists:
 
 1. the `input` of the request;
-2. the outputs of calls, or else the texts, that the client has created;
-3. the newest turn of the user that has no answer;
-4. the conversation as it is.
+2. the outputs of calls that the client has created;
+3. the texts that the client had created before the request;
+4. the newest turn of the user that has no answer;
+5. the conversation as it is.
+
+One response to the conversation is in progress at a time. Those out of it wait for their turn, in
+the order of their requests.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+
+from msgspec.structs import replace
 
 from voiceloop.errors import ProtocolError
 from voiceloop.server import choices
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.history import history, unanswered
-from voiceloop.server.speaking import Out, Speaking
+from voiceloop.server.speaking import Out, Speaking, SpokenResponse
 from voiceloop.server.unanswered import Unanswered
 from voiceloop.session import Session
 from voiceloop.wire.client_events import ResponseCreate
+from voiceloop.wire.responses import failed
 from voiceloop.wire.settings import ResponseSettings, SessionSettings
 
 logger = logging.getLogger(__name__)
@@ -31,6 +40,23 @@ SILENCE = "…"
 """Text that the language model reads in place of the user's words when there are none."""
 MOST_WAITING = 16
 """Maximum number of requests that may wait until the audio before them is heard."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """A request of the client for a response."""
+
+    settings: ResponseSettings
+    event_id: str | None
+    texts: tuple[str, ...]
+    """Item ids of the texts that were unanswered when the request came."""
+    spoken: SpokenResponse | None = None
+    """The response, if the client was told of it before its turn begins."""
+
+    @property
+    def aside(self) -> bool:
+        """Whether the response is no part of the conversation."""
+        return self.settings.conversation == "none"
 
 
 class Asking:
@@ -43,23 +69,23 @@ class Asking:
         microphone: SocketMicrophone,
         speaking: Speaking,
         out: Out,
+        begin: Callable[[int], None],
     ) -> None:
+        """`begin` begins the response to a turn, whose number it is called with. It calls
+        `take`."""
         self.unanswered = Unanswered()
-        self.answering: int | None = None
-        """Number of the turn that the last requested response answers; None if there is no such
-        response."""
         self._dialogue = dialogue
         self._session = session
         self._microphone = microphone
         self._speaking = speaking
         self._out = out
-        self._requested: ResponseSettings | None = None
-        """Settings of the requested response that is about to begin; None if there is no such
-        response."""
+        self._begins = begin
+        self._requested: _Request | None = None
+        """The request whose response is about to begin; None if there is no such request."""
         self._waiting = 0
         """Number of requests whose responses have not begun."""
-        self._next: list[ResponseCreate] = []
-        """Requests that wait until a turn, or a cancelled or interrupted response, has ended."""
+        self._next: list[_Request] = []
+        """Requests that wait until a turn has ended."""
 
     @property
     def waits(self) -> bool:
@@ -75,7 +101,7 @@ class Asking:
         choices.check_size(requested, dialogue.config.server, "response")
         choices.check_choice(requested, dialogue.conversation, "response")
         dialogue.check_room(requested, "response")
-        choices.with_voice(requested, dialogue.engines.tts, "response")
+        requested = choices.with_voice(requested, dialogue.engines.tts, "response")
         if self._waiting >= MOST_WAITING:
             raise ProtocolError(
                 f"{MOST_WAITING} responses are waiting for the audio before them to be heard",
@@ -84,13 +110,16 @@ class Asking:
             )
         dialogue.typed = True
         self._waiting += 1
-        self._microphone.then(partial(self._begin, event))
+        request = _Request(requested, event.event_id, tuple(self.unanswered.items))
+        self._microphone.then(partial(self._begin, request))
 
-    def take(self) -> ResponseSettings:
-        """Return the settings of the response that begins now: those of its request, or those of
-        the session if no client requested it."""
-        requested, self._requested = self._requested, None
-        return requested or self._dialogue.settings.response()
+    def take(self) -> SpokenResponse:
+        """Return the response that begins now: the one that was requested, or else one with the
+        settings of the session."""
+        request, self._requested = self._requested, None
+        if request is None:
+            return self._speaking.announce(self._dialogue.settings.response())
+        return request.spoken or self._speaking.announce(request.settings)
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
         """Replace the history that the language model reads, and its instructions and functions.
@@ -107,62 +136,92 @@ class Asking:
         self.unanswered.rewritten()
 
     def go_on(self) -> None:
-        """Queue again the requests that have waited for the end of a response."""
+        """Queue again the requests that have waited for the end of a turn."""
         waiting, self._next = self._next, []
-        for event in waiting:
-            self._microphone.then(partial(self._begin, event))
+        for request in waiting:
+            self._microphone.then(partial(self._begin, request))
 
-    def _begin(self, event: ResponseCreate) -> None:
-        """Begin a requested response. Refuse it if another is in progress, or if there is nothing
-        to answer. If the other one is being cut off, wait for its end instead. A text also waits
-        for a turn that is yet to be answered: one reply to both would leave one of them out."""
-        begun = self._speaking.responding
-        texts = self.unanswered.items and not begun and self._session.expected
-        if self._speaking.ending or texts:
-            self._next.append(event)
+    def _begin(self, request: _Request) -> None:
+        """Begin a requested response, or let it wait. Refuse it if another is in progress, or if
+        there is nothing to answer."""
+        if request.spoken and request.spoken.response.over:  # cancelled while it waited
+            self._waiting -= 1
+            return
+        try:
+            self._resolve(request)
+        except ProtocolError as error:
+            self._waiting -= 1
+            self._out.refuse(error, request.event_id)
+            return
+        if self._must_wait(request):
+            if request.aside and request.spoken is None:
+                request.spoken = self._speaking.announce(request.settings)
+            self._next.append(request)
             return
         self._waiting -= 1
         if self._speaking.responding:
-            self._out.refuse(_busy(), event.event_id)
+            self._out.refuse(_busy(), request.event_id)
             return
-        settings = self._dialogue.settings
-        requested = settings.response(event.response)
-        try:
-            requested = choices.with_voice(requested, self._dialogue.engines.tts, "response")
-            self._dialogue.read(requested)
-        except ProtocolError as error:
-            self._out.refuse(error, event.event_id)
-            return
+        dialogue, requested = self._dialogue, request.settings
         differs = requested.input is not None
-        differs = differs or self._dialogue.seen(requested) != self._dialogue.seen(settings)
-        self._requested = requested
+        differs = differs or dialogue.seen(requested) != dialogue.seen(dialogue.settings)
+        self._requested = request
         if differs:
             self.rewrite(requested)
-        self.answering = self._answer(requested)
-        if self.answering is None:
-            self._requested = None
-            if differs:
-                self.rewrite()
-            self._out.refuse(self._refusal(), event.event_id)
+        if (turn := self._answer(request)) is not None:
+            self._begins(turn)
+            return
+        self._requested = None
+        if differs:
+            self.rewrite()
+        refusal = self._refusal()
+        if request.spoken:
+            ending = failed(refusal.message, refusal.code)
+            self._speaking.withdraw(request.spoken.response.id, ending)
+        else:
+            self._out.refuse(refusal, request.event_id)
 
-    def _answer(self, requested: ResponseSettings) -> int | None:
+    def _resolve(self, request: _Request) -> None:
+        """Put items in place of the references in the input of a request, since an item may be
+        deleted while the request waits. Raises ProtocolError for unknown ids."""
+        if request.settings.input is not None:
+            items = tuple(self._dialogue.read(request.settings))
+            request.settings = replace(request.settings, input=items)
+
+    def _must_wait(self, request: _Request) -> bool:
+        """Return whether a response cannot begin before a turn has ended.
+
+        A response out of the conversation waits for every other. One to the conversation waits for
+        one that is being cut off, or that is out of the conversation. Texts also wait for a
+        turn that is yet to be answered: one reply to both would leave one of them out.
+        """
+        if self._speaking.responding:
+            return request.aside or not self._speaking.busy
+        return self._session.expected and bool(request.aside or request.texts)
+
+    def _answer(self, request: _Request) -> int | None:
         """Have the session begin the response. Return the number of the turn that it answers; None
         if the session cannot answer now."""
+        requested = request.settings
         options = self._dialogue.options(requested)
         if requested.input is not None:
             said = unanswered(self._dialogue.read(requested))
             return self._session.write(said or SILENCE, options)
         if results := self.unanswered.take_results():
             return self._session.answer_calls(results, options)
-        if (text := self.unanswered.take_texts()) and not text.isspace():
+        if (text := self.unanswered.take_texts(request.texts)) and not text.isspace():
             logger.info("a message is answered", extra={"text": text})
             return self._session.write(text, options)
         answered = self._session.respond(options)
-        if answered is None and self._session.idle and not self.unanswered.missing():
+        if answered is not None:
+            return answered
+        if self._session.idle and not self.unanswered.missing():
             # No turn is left to answer: reply to the conversation as it is, even an empty one.
             self.rewrite(requested)
-            return self._session.write(unanswered(self._dialogue.ledger.items) or SILENCE, options)
-        return answered
+            waiting, items = self.unanswered.items, self._dialogue.ledger.items
+            said = unanswered([item for item in items if item.id not in waiting])
+            return self._session.write(said or SILENCE, options)
+        return None
 
     def _refusal(self) -> ProtocolError:
         """Return why nothing is answered: an output is missing, or the session is busy."""

@@ -129,7 +129,9 @@ class Speaking:
         self._conversation_id = conversation_id
         self._out = out
         self._open: dict[int, SpokenResponse] = {}
-        """Responses in progress, by turn."""
+        """Responses in progress whose turn has begun, by turn."""
+        self._announced: list[SpokenResponse] = []
+        """Responses in progress whose turn has not begun."""
         self._past: list[SpokenResponse] = []
         """The last `REMEMBERED` responses that have ended."""
         self._sounding: SpokenResponse | None = None
@@ -137,13 +139,13 @@ class Speaking:
 
     @property
     def responding(self) -> bool:
-        """Whether a response is in progress."""
+        """Whether a response is in progress whose turn has begun."""
         return bool(self._open)
 
     @property
-    def ending(self) -> bool:
-        """Whether responses are in progress, and all of them have been cut off."""
-        return bool(self._open) and all(spoken.ending for spoken in self._open.values())
+    def busy(self) -> bool:
+        """Whether a response to the conversation is in progress, and has not been cut off."""
+        return any(not one.ending and one.response.in_conversation for one in self._open.values())
 
     def turn_of(self, id: str) -> int | None:
         """Return the turn of the response in progress that has this id, or whose message has this
@@ -157,12 +159,28 @@ class Speaking:
         """Return whether the response to `turn` is in progress."""
         return turn in self._open
 
-    def begin(self, turn: int, settings: ResponseSettings) -> None:
-        """Begin the response to `turn`, and tell the client."""
+    def announce(self, settings: ResponseSettings) -> SpokenResponse:
+        """Tell the client of a new response, and return it. `begin` must follow, or `withdraw`."""
         cid = self._conversation_id
         response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
-        self._open[turn] = SpokenResponse(response, ResponseEncoder(settings.audio.output.format))
+        spoken = SpokenResponse(response, ResponseEncoder(settings.audio.output.format))
+        self._announced.append(spoken)
         self._put(*response.start())
+        return spoken
+
+    def begin(self, turn: int, spoken: SpokenResponse) -> None:
+        """Begin to answer `turn` with a response that was announced."""
+        self._announced.remove(spoken)
+        self._open[turn] = spoken
+
+    def withdraw(self, response_id: str | None, ending: StatusDetails) -> bool:
+        """End a response whose turn has not begun. Return False if there is none with this id."""
+        for spoken in self._announced:
+            if spoken.response.id == response_id:
+                self._announced.remove(spoken)
+                self._put(*spoken.response.end(ending))
+                return True
+        return False
 
     def burst(self, event: TokenBurst) -> None:
         """Send more text of a response."""
@@ -257,11 +275,12 @@ class Speaking:
     def leave(self, words: int) -> None:
         """End all responses, since the client has gone. Keep the text of the first `words` spoken
         words of the response that sounds, and no text of the others."""
-        for spoken in self._open.values():
+        for spoken in (*self._open.values(), *self._announced):
             heard = spoken.said.first(words) if spoken is self._sounding else ""
             usage = Usage.of(0, 0, spoken.tokens)
             self._put(*spoken.response.end(spoken.ending or CUT_OFF, usage=usage, heard=heard))
         self._open.clear()
+        self._announced.clear()
 
     def _cut(self, turn: int, ending: StatusDetails) -> None:
         """Drop the queued audio of a response, and note that it will end with `ending`."""

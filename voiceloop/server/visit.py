@@ -66,6 +66,7 @@ from voiceloop.wire.extensions import (
     Resume,
     TraceSent,
 )
+from voiceloop.wire.responses import CLIENT_CANCELLED
 from voiceloop.wire.session_events import (
     Error,
     ErrorDetails,
@@ -125,7 +126,9 @@ class ClientSession:
         self._buffer = InputBuffer(
             self.microphone, self.session, dialogue.settings, dialogue.config.turns
         )
-        self._asking = Asking(dialogue, self.session, self.microphone, self._speaking, out)
+        self._asking = Asking(
+            dialogue, self.session, self.microphone, self._speaking, out, self._begin_response
+        )
         self._editing = Editing(dialogue, self.session, self._speaking, self._asking, out)
         self._noticed = ""
         """Text of the session's last notice, which says what went wrong if a turn fails."""
@@ -250,6 +253,8 @@ class ClientSession:
         """Stop a response. Raises ProtocolError if it is not in progress."""
         if event.response_id is None:
             turn = self.session.cancel()
+        elif self._speaking.withdraw(event.response_id, CLIENT_CANCELLED):
+            return
         elif (turn := self._speaking.turn_of(event.response_id)) is not None:
             turn = self.session.cancel(turn)
         if turn is None:
@@ -339,10 +344,7 @@ class ClientSession:
             self._listening.fail(trace.turn, self._noticed, sample, settings)
         item_id = self._listening.forget(trace.turn)
         dialogue.language = self.session.language
-        requested = trace.turn == self._asking.answering
-        if requested or (
-            trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes
-        ):
+        if trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes:
             self._begin_response(trace.turn)  # it may have ended before its first word
         spoken = self._speaking.end(trace, self._noticed)
         if spoken is not None:

@@ -108,9 +108,12 @@ class ItemTruncate(ClientEventBase, frozen=True, tag="conversation.item.truncate
 class ResponseCreate(ClientEventBase, frozen=True, tag="response.create"):
     """Request a response. Answered by `response.created` and the events after it.
 
-    After `response.cancel` the new response waits for the end of the cancelled one. If the last
-    response called functions, first create an item with the output of each call: one response
-    answers all of them.
+    The response is in progress from then on. While it is, another response to the conversation is
+    refused with `conversation_already_has_active_response`. Responses with `conversation: none` are
+    not: they are created at once, each with its own input, and answered one after the other, once
+    nothing else is. After `response.cancel` the new response waits for the end of the cancelled
+    one. If the last response called functions, first create an item with the output of each call:
+    one response answers all of them.
     """
 
     response: ResponseChanges | None = None

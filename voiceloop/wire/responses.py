@@ -117,6 +117,11 @@ class Response:
         """Number of items that have begun."""
 
     @property
+    def in_conversation(self) -> bool:
+        """Whether the items of the response become part of the conversation."""
+        return self._ledger is not None
+
+    @property
     def over(self) -> bool:
         """Whether `response.done` has been returned."""
         return self._over
