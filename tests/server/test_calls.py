@@ -4,7 +4,7 @@ language."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from random import Random
@@ -502,6 +502,88 @@ async def test_an_item_that_is_deleted_is_still_read_by_a_response_that_waits_fo
         one.send("conversation.item.delete", item_id=named[0]["id"])
         await anyio.sleep(30)
         assert [text(each) for each in told(one, "response.done")] == ["Lisbon.", "Fifty-six."]
+
+
+# ---- outputs that come late
+
+
+def read_of_calls(llm: ScriptedLlm) -> list[tuple[str, str]]:
+    """The calls with their outputs in the history that was put in place last."""
+    parts = [part for one in rewritten(llm)[1] for part in one.replied]
+    return [(part[0].name, part[1]) for part in parts if not isinstance(part, str)]
+
+
+async def other_turn(one: Client) -> None:
+    one.write("Hello")
+    assert text(await one.respond()) == "Hello."
+
+
+async def out_of_the_conversation(one: Client) -> None:
+    assert text(await one.respond(**aside("Capital"))) == "Lisbon."
+
+
+async def other_settings(one: Client) -> None:
+    one.send("session.update", session={"instructions": "Be brief."})
+
+
+async def other_calls(one: Client) -> None:
+    one.write("Both")
+    assert len(calls(await one.respond())) == 2
+
+
+BETWEEN = [other_turn, out_of_the_conversation, other_settings, other_calls]
+
+
+@pytest.mark.parametrize("happens", BETWEEN)
+async def test_outputs_that_come_late_are_read_and_answered(
+    happens: Callable[[Client], Awaitable[None]],
+) -> None:
+    async with client() as (one, llm):
+        one.write("Both")
+        up, down = calls(await one.respond())
+        await happens(one)
+        one.returned(up, "sky")
+        refused = await one.respond()
+        assert refused["code"] == "nothing_to_respond_to" and "look" in refused["message"]
+        one.returned(down, "grass")
+        response = await one.respond()
+        assert response["status"] == "completed" and text(response)
+        assert not results(llm), "there is no reply to go on with"
+        assert read_of_calls(llm) == [("look", "sky"), ("look", "grass")]
+
+
+async def test_outputs_of_two_turns_are_answered_together_once() -> None:
+    async with client() as (one, llm):
+        called = list[dict[str, Any]]()
+        for _ in range(2):
+            one.write("Both")
+            called += calls(await one.respond())
+        for call, output in zip(called, "abcd", strict=True):
+            one.returned(call, output)
+        assert text(await one.respond())
+        assert [output for _, output in read_of_calls(llm)] == [*"abcd"]
+        one.write("Hello")
+        assert text(await one.respond()) == "Hello."
+
+
+@pytest.mark.parametrize("spoken", [True, False])
+async def test_the_output_of_a_call_whose_reply_was_cut_off_is_answered(spoken: bool) -> None:
+    async with client() as (one, llm):
+        llm.burst_cost = 1.0
+        modalities = ["audio"] if spoken else ["text"]
+        one.send("session.update", session={"output_modalities": modalities})
+        one.write("Wait")
+        one.send("response.create")
+        await anyio.sleep(2)
+        done = "response.function_call_arguments.done"
+        found = [event for event in one.told.events if event["type"] == done]
+        one.send("response.cancel")
+        await anyio.sleep(10)
+        one.returned(found[0], "sky")
+        one.send("session.update", session={"output_modalities": ["text"]})
+        response = await one.respond()
+        assert response["status"] == "completed" and text(response)
+        assert ("look", "sky") in read_of_calls(llm)
 
 
 async def test_the_speed_of_the_voice_is_chosen_and_asking_for_another_is_not_undone() -> None:

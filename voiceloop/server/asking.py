@@ -4,10 +4,10 @@ A response begins once the session has heard all audio that came before its requ
 first of these that exists:
 
 1. the `input` of the request;
-2. the outputs of calls that the client has created;
+2. the outputs of calls that the newest reply made;
 3. the texts that the client had created before the request;
 4. the newest turn of the user that has no answer;
-5. the conversation as it is.
+5. the conversation as it is, with all outputs of earlier calls.
 
 One response to the conversation is in progress at a time. Those out of it wait for their turn, in
 the order of their requests.
@@ -133,7 +133,7 @@ class Asking:
         instructions, tools, required = self._dialogue.seen(settings)
         system, past = history(instructions, items, () if has_input else self.unanswered.items)
         self._session.rewrite(lambda: conversation.rewrite(system, past, tools, required))
-        self.unanswered.rewritten()
+        self.unanswered.moved_on()
 
     def go_on(self) -> None:
         """Queue again the requests that have waited for the end of a turn."""
@@ -192,12 +192,13 @@ class Asking:
         """Return whether a response cannot begin before a turn has ended.
 
         A response out of the conversation waits for every other. One to the conversation waits for
-        one that is being cut off, or that is out of the conversation. Texts also wait for a
-        turn that is yet to be answered: one reply to both would leave one of them out.
+        one that is being cut off, or that is out of the conversation. Texts and outputs also wait
+        for a turn that is yet to be answered: one reply to both would leave one of them out.
         """
         if self._speaking.responding:
             return request.aside or not self._speaking.busy
-        return self._session.expected and bool(request.aside or request.texts)
+        given = request.texts or self.unanswered.brought
+        return self._session.expected and bool(request.aside or given)
 
     def _answer(self, request: _Request) -> int | None:
         """Have the session begin the response. Return the number of the turn that it answers; None
@@ -207,15 +208,18 @@ class Asking:
         if requested.input is not None:
             said = unanswered(self._dialogue.read(requested))
             return self._session.write(said or SILENCE, options)
-        if results := self.unanswered.take_results():
+        results = self.unanswered.take_results()
+        if results and self.unanswered.continues(results):
             return self._session.answer_calls(results, options)
+        if results:
+            self.rewrite(requested)  # no reply is left to go on, so the model reads of them
         if (text := self.unanswered.take_texts(request.texts)) and not text.isspace():
             logger.info("a message is answered", extra={"text": text})
             return self._session.write(text, options)
         answered = self._session.respond(options)
         if answered is not None:
             return answered
-        if self._session.idle and not self.unanswered.missing():
+        if results or (self._session.idle and not self.unanswered.missing()):
             # No turn is left to answer: reply to the conversation as it is, even an empty one.
             self.rewrite(requested)
             waiting, items = self.unanswered.items, self._dialogue.ledger.items

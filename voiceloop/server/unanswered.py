@@ -17,18 +17,23 @@ class Unanswered:
         """Calls with their outputs, which no response has answered yet."""
         self._texts: dict[str, str] = {}
         """Texts of the user, by item id."""
-        self._stale = False
-        """Whether the history was rewritten since the model called a function last. Then the reply
-        that made the call is gone."""
+        self._newest: int | None = None
+        """Number of the turn whose reply can go on with the outputs of its calls; None if no reply
+        can."""
 
     @property
     def items(self) -> Collection[str]:
         """Item ids of the texts."""
         return self._texts.keys()
 
+    @property
+    def brought(self) -> bool:
+        """Whether outputs of calls have not been answered."""
+        return bool(self._results)
+
     def call(self, call_id: str, call: ToolCall) -> None:
         """Add a call that was sent to the client."""
-        self._calls[call_id], self._stale = call, False
+        self._calls[call_id], self._newest = call, call.turn
 
     def bring(self, call_id: str, output: str) -> bool:
         """Add the output of a call. Return False if there is no such call."""
@@ -45,30 +50,35 @@ class Unanswered:
         """Remove the text of an item, if there is one."""
         self._texts.pop(item_id, None)
 
-    def rewritten(self) -> None:
-        """Note that the history was rewritten. No reply is left that outputs of calls could
-        continue."""
-        self._stale = True
+    def begin(self, turn: int) -> None:
+        """Note that the response to a turn begins."""
+        if turn != self._newest:
+            self.moved_on()
+
+    def moved_on(self) -> None:
+        """Note that no reply is left that outputs of calls could continue: another turn has begun,
+        the reply was cut, or the history was rewritten."""
+        self._newest = None
+
+    def continues(self, results: Iterable[tuple[ToolCall, str]]) -> bool:
+        """Return whether the reply that made all these calls can go on with their outputs."""
+        return {call.turn for call, _ in results} == {self._newest}
 
     def missing(self) -> list[str]:
         """Return the names of the called functions that still lack an output, although another call
         of the same turn has one."""
-        turn = self._results[-1][0].turn if self._results else None
-        return [call.name for call in self._calls.values() if call.turn == turn]
+        turns = {call.turn for call, _ in self._results}
+        return [call.name for call in self._calls.values() if call.turn in turns]
 
     def take_results(self) -> list[tuple[ToolCall, str]]:
-        """Remove and return the calls of the newest turn with their outputs. While an output is
-        missing, return no calls and remove nothing.
-
-        Outputs are dropped if the reply that made the calls is gone: those of older turns, and all
-        if the history was rewritten.
-        """
-        if self.missing():
-            return []
-        results, self._results = self._results, []
-        if self._stale:
-            return []
-        return [(call, text) for call, text in results if call.turn == results[-1][0].turn]
+        """Remove and return the calls with their outputs, of all turns in which no output is
+        missing."""
+        lacking = {call.turn for call in self._calls.values()}
+        found, self._results = self._results, []
+        for call, output in found:
+            if call.turn in lacking:
+                self._results.append((call, output))
+        return [(call, output) for call, output in found if call.turn not in lacking]
 
     def take_texts(self, items: Iterable[str] | None = None) -> str:
         """Remove and return the user's texts, one per line: all of them, or those of `items`."""

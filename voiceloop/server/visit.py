@@ -273,6 +273,7 @@ class ClientSession:
         """Send the client the events that follow from an event of the session."""
         match event:
             case TurnHeard():
+                self._asking.unanswered.moved_on()
                 self._listening.turn(event, self._dialogue.settings)
             case FloorChange():
                 self._note_floor(event)
@@ -334,6 +335,7 @@ class ClientSession:
         if not self._speaking.begun(turn):
             self._dialogue.typed = True
             self._listening.silent_since = None
+            self._asking.unanswered.begin(turn)
             self._speaking.begin(turn, self._asking.take())
 
     def _note_end(self, trace: TurnTrace) -> None:
@@ -346,6 +348,8 @@ class ClientSession:
         dialogue.language = self.session.language
         if trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes:
             self._begin_response(trace.turn)  # it may have ended before its first word
+        if trace.outcome not in ("done", "silent"):
+            self._asking.unanswered.moved_on()
         spoken = self._speaking.end(trace, self._noticed)
         if spoken is not None:
             self._listening.silent_since = self.microphone.position
