@@ -235,9 +235,14 @@ class Session:
         self._listener.forget()
         self._send(inputs.Forget())
 
+    @property
+    def hears(self) -> bool:
+        """Return whether a turn is being heard."""
+        return self._listener.work is not None
+
     def end_turn(self, ended: TurnEnded) -> bool:
         """End the turn that is being heard, as `ended` says. Returns False if there is none."""
-        if self._listener.work is None:
+        if not self.hears:
             return False
         self._send(self._listener.note(ended, anyio.current_time()))
         return True

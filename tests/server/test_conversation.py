@@ -210,12 +210,24 @@ def test_a_response_that_would_be_too_long_is_spoken_as_far_as_it_is_written(
     assert "Paris" in whole["output"][0]["content"][0]["transcript"]
 
 
-def test_who_lets_the_server_find_the_turns_commits_none(client: Client) -> None:
+def test_silence_is_not_committed_where_the_server_finds_the_turns(client: Client) -> None:
     client.append(bytes(9600))
     client.send("input_audio_buffer.commit", event_id="mine")
     error = client.wait("error")["error"]
-    assert (error["event_id"], error["code"]) == ("mine", "unsupported_event")
-    assert "turn_detection" in error["message"]
+    assert (error["event_id"], error["code"]) == ("mine", "input_audio_buffer_commit_empty")
+
+
+def test_words_without_silence_behind_them_are_committed_where_the_server_finds_the_turns(
+    client: Client, speech: dict[str, bytes]
+) -> None:
+    client.update(**TRANSCRIBED)
+    client.append(speech[CAPITAL])
+    client.send("input_audio_buffer.commit")
+    client.wait("input_audio_buffer.committed")
+    said = client.wait("conversation.item.input_audio_transcription.completed")
+    assert said["transcript"] == CAPITAL
+    assert "Paris" in json.dumps(client.wait("response.done")["response"])
+    assert not client.all("error")
 
 
 def test_a_client_that_ends_its_turns_itself_is_answered_when_it_asks(

@@ -3,6 +3,9 @@ the client says where they end."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from msgspec.structs import replace
 
 from voiceloop.asr.turns import Commitment, Detector, SpeechDetector
@@ -33,8 +36,11 @@ class InputBuffer:
         session: Session,
         settings: SessionSettings,
         turns: TurnConfig,
+        refuse: Callable[[ProtocolError, str | None], None],
     ) -> None:
-        """`turns` are the server's turn settings. The client's `settings` replace some of them."""
+        """`turns` are the server's turn settings. The client's `settings` replace some of them.
+        `refuse` sends an error about an event of the client, with the event's id."""
+        self._refuse = refuse
         self._microphone = microphone
         self._session = session
         self._turns = turns
@@ -67,24 +73,13 @@ class InputBuffer:
         self._uncommitted += length(audio, self._format)
         self._microphone.feed(audio)
 
-    def commit(self) -> None:
+    def commit(self, event_id: str | None) -> None:
         """End the turn after the audio so far, as the client requests. Raises ProtocolError if the
-        server finds turns, or if the turn is too short."""
-        if not isinstance(self._detector, Commitment):
-            raise ProtocolError(
-                "the server finds where turns end, and commits them itself",
-                "to commit them yourself set audio.input.turn_detection to null",
-                code="unsupported_event",
-                param="type",
-            )
-        if self._uncommitted * 1000 < LEAST_MS * RATE:
-            raise ProtocolError(
-                f"less than {LEAST_MS} ms of audio have come since the last turn",
-                "append audio first",
-                code="input_audio_buffer_commit_empty",
-            )
+        client ends all turns itself, and this one is too short."""
+        if self._committed and self._uncommitted * 1000 < LEAST_MS * RATE:
+            raise _empty(f"less than {LEAST_MS} ms of audio have come since the last turn")
         self._uncommitted = 0
-        self._microphone.then(self._end_turn, over=True)
+        self._microphone.then(partial(self._end_turn, event_id), over=True)
 
     def clear(self) -> None:
         """Forget the audio since the last turn."""
@@ -92,10 +87,22 @@ class InputBuffer:
         self._microphone.clear()
         self._session.forget()
 
-    def _end_turn(self) -> None:
-        """End the turn now that all audio of it is heard."""
-        if isinstance(self._detector, Commitment):  # turn detection may be on by now
+    @property
+    def _committed(self) -> bool:
+        """Whether the client says where turns end."""
+        return isinstance(self._detector, Commitment)
+
+    def _end_turn(self, event_id: str | None) -> None:
+        """End the turn now that all audio of it is heard. With turn detection there may be none: a
+        silence may have ended it before."""
+        if self._session.hears:
             self._session.end_turn(self._detector.end())
+        elif not self._committed:
+            self._refuse(_empty("the user has said nothing since the last turn"), event_id)
+
+
+def _empty(message: str) -> ProtocolError:
+    return ProtocolError(message, "append audio first", code="input_audio_buffer_commit_empty")
 
 
 def _found_by(settings: SessionSettings, turns: TurnConfig) -> tuple[Detector, TurnConfig]:

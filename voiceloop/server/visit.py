@@ -124,7 +124,7 @@ class ClientSession:
             kept=dialogue.kept.note if dialogue.kept else None,
         )
         self._buffer = InputBuffer(
-            self.microphone, self.session, dialogue.settings, dialogue.config.turns
+            self.microphone, self.session, dialogue.settings, dialogue.config.turns, out.refuse
         )
         self._asking = Asking(
             dialogue, self.session, self.microphone, self._speaking, out, self._begin_response
@@ -206,7 +206,7 @@ class ClientSession:
             case SessionUpdate():
                 self._update(event)
             case InputAudioCommit():
-                self._buffer.commit()
+                self._buffer.commit(event.event_id)
             case InputAudioClear():
                 self._buffer.clear()
                 self._out.put(InputCleared())

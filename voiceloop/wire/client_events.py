@@ -59,7 +59,8 @@ class InputAudioAppend(ClientEventBase, frozen=True, tag="input_audio_buffer.app
 
 class InputAudioCommit(ClientEventBase, frozen=True, tag="input_audio_buffer.commit"):
     """End the user's turn: the audio so far becomes a message. Answered by
-    `input_audio_buffer.committed`; refused in a session with turn detection."""
+    `input_audio_buffer.committed`, or by the error `input_audio_buffer_commit_empty` if there is
+    less than 100 ms of audio, or, with turn detection, no speech since the last turn."""
 
 
 class InputAudioClear(ClientEventBase, frozen=True, tag="input_audio_buffer.clear"):
