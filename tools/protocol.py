@@ -53,9 +53,9 @@ item's id, {ids.LENGTH} characters of ASCII, and
   follows. (Every id that the server makes has {ids.LENGTH} characters.)
 - Milliseconds count audio: {ledger.PER_MS} samples of PCM16 each, or 8 of G.711.
 - A request that cannot be fulfilled is refused by an `error` that names the parameter, and the
-  session continues. The other changes of a `session.update` are made, and `session.updated` has the
-  result; any other event is refused as a whole. Unknown keys are refused too. Some keys that only
-  tune are accepted without effect: each object lists them.
+  session continues. The other changes of a `session.update` are made, also the other entries of
+  `tools`, and `session.updated` has the result; any other event is refused as a whole. Unknown keys
+  are refused too. Some keys that only tune are accepted without effect: each object lists them.
 - If a key may be absent but not null, null means the same as no key.
 - `response.create` answers the conversation as it stands: the user's words that have no answer
   yet, and the outputs of calls. If there is neither, it answers notes of the system, or nothing, as

@@ -522,6 +522,35 @@ def test_of_an_update_what_can_be_is_done_and_the_rest_is_told(
     assert SessionSettings().updated(found.session) == SessionSettings().updated(rest.session)
 
 
+BAD_TOOLS: dict[str, object] = {
+    ".type": {"type": "mcp", "server_label": "d", "server_url": "https://x.example"},
+    ".name": {"type": "function"},
+    ".parameters": {"name": "a", "parameters": []},
+    ".colour": {"name": "a", "colour": "red"},
+    "": "a",
+}
+
+
+@given(st.lists(st.sampled_from(["good", *BAD_TOOLS]), max_size=128))
+def test_an_invalid_tool_costs_no_other(kinds: list[str]) -> None:
+    given = [
+        {"name": f"tool_{at}"} if kind == "good" else BAD_TOOLS[kind]
+        for at, kind in enumerate(kinds)
+    ]
+    told: list[ProtocolError] = []
+    found = parse(json.dumps(session(tools=given, instructions="Be brief.")), told.append)
+    bad = {at: kind for at, kind in enumerate(kinds) if kind != "good"}
+    assert [error.param for error in told] == [
+        f"session.tools[{at}]{kind}" for at, kind in bad.items()
+    ]
+    former = SessionSettings(tools=(FunctionTool("former"),))
+    assert isinstance(found, SessionUpdate)
+    updated = former.updated(found.session)
+    names = [f"tool_{at}" for at in range(len(kinds)) if at not in bad]
+    assert [tool.name for tool in updated.tools] == (names or ["former"] * bool(kinds))
+    assert updated.instructions == "Be brief."
+
+
 def test_a_key_of_the_peer_cannot_break_the_line() -> None:
     error = refusal({"type": "response.cancel", "a\nERROR: b": 1})
     assert error.message == "a\\nERROR: b is not a parameter"

@@ -34,7 +34,7 @@ from voiceloop.wire.extensions import (
 )
 from voiceloop.wire.items import PARTS, ClientEventBase, Item, ItemId, ItemReference, Message
 from voiceloop.wire.jsontext import MAX_CHARACTERS, parse_object
-from voiceloop.wire.settings import ResponseChanges, SessionChanges
+from voiceloop.wire.settings import MOST_TOOLS, FunctionTool, ResponseChanges, SessionChanges
 from voiceloop.wire.sound import AudioBytes
 
 MAX_BYTES = MAX_CHARACTERS // 4 * 3
@@ -147,6 +147,8 @@ ClientEvent = (
 )
 CLIENT_EVENTS: dict[str, Any] = {tag_of(kind): kind for kind in get_args(ClientEvent)}
 """The struct of each event that a client can send, by the event's type."""
+TOOLS: Path = ("session", "tools")
+"""The path of the only setting of which single entries are left out."""
 UNSUPPORTED = {
     "output_audio_buffer.clear": "it is for WebRTC; send response.cancel, and drop what you hold",
     "transcription_session.update": "send session.update with a session of type `transcription`",
@@ -163,7 +165,8 @@ def parse(text: str, refuse: Callable[[ProtocolError], None] = _raised) -> Clien
 
     Raises ProtocolError for a message that is no valid event. The error has the client's id of the
     event, if the message has a valid id. For each invalid setting in a `session.update`, `refuse`
-    is called with the error. If `refuse` returns, the setting is left out, and the rest is parsed.
+    is called with the error. If `refuse` returns, the setting is left out, and the rest is parsed;
+    of `tools` only the invalid entries are left out.
     By default `refuse` raises the error.
     """
     message = parse_object(text)
@@ -184,8 +187,12 @@ def parse(text: str, refuse: Callable[[ProtocolError], None] = _raised) -> Clien
                 setting = _setting(message, mistake.path)
                 if kind is not SessionUpdate or setting[:1] != ("session",) or len(setting) < 2:
                     raise
-                refuse(refused(_refusal(mistake)))
-                message = _without(message, setting)
+                in_tool = setting == TOOLS and len(mistake.path) > len(TOOLS)
+                if in_tool and len(message["session"]["tools"]) <= MOST_TOOLS:
+                    message = _with_good_tools(message, lambda one: refuse(refused(_refusal(one))))
+                else:
+                    refuse(refused(_refusal(mistake)))
+                    message = _without(message, setting)
     except Mistake as mistake:
         raise refused(_refusal(mistake)) from None
     except ProtocolError as error:
@@ -214,6 +221,21 @@ def _setting(message: dict[str, Any], path: Path) -> Path:
         keys.append(step)
         value = cast("dict[str | int, object]", value)[step]
     return tuple(keys)
+
+
+def _with_good_tools(message: dict[str, Any], refuse: Callable[[Mistake], None]) -> dict[str, Any]:
+    """Return a copy of `message` without the tools that are invalid. If none is left, the setting
+    is left out too, so that the session keeps its tools. `refuse` is called with each mistake."""
+    good = list[object]()
+    for index, tool in enumerate(cast("list[object]", message["session"]["tools"])):
+        try:
+            read(FunctionTool, tool, JSON)
+            good.append(tool)
+        except Mistake as mistake:
+            mistake.path = (*TOOLS, index, *mistake.path)
+            refuse(mistake)
+    kept = _without(message, TOOLS)
+    return {**kept, "session": {**kept["session"], "tools": good}} if good else kept
 
 
 def _without(value: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -173,7 +173,9 @@ class FunctionTool(Object, frozen=True):
     """JSON schema of its arguments."""
 
 
-Tools = Annotated[tuple[FunctionTool, ...], Meta(max_length=128)]
+MOST_TOOLS = 128
+"""Maximum number of functions that the model may call."""
+Tools = Annotated[tuple[FunctionTool, ...], Meta(max_length=MOST_TOOLS)]
 
 
 class NamedFunction(Object, frozen=True, tag="function"):
