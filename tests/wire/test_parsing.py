@@ -443,6 +443,19 @@ TUNING: list[dict[str, Any]] = [
 """What only tunes, and nothing comes of here."""
 
 
+@pytest.mark.parametrize("phase", ["commentary", "final_answer", None])
+def test_the_phase_of_a_message_is_taken_and_left_out(phase: str | None) -> None:
+    part = {"type": "output_text", "text": "Let me check."}
+    item: dict[str, Any] = {"type": "message", "role": "assistant", "content": [part]}
+    created = {"type": "conversation.item.create", "item": item}
+    asked = {"type": "response.create", "response": {"input": [item]}}
+    for message in (created, asked):
+        plain = parse(json.dumps(message))
+        item["phase"] = phase
+        assert parse(json.dumps(message)) == plain
+        del item["phase"]
+
+
 @pytest.mark.parametrize("message", TUNING, ids=str)
 def test_what_only_tunes_is_taken_and_changes_nothing(message: dict[str, Any]) -> None:
     event = parse(json.dumps(message))

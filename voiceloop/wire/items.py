@@ -74,6 +74,8 @@ PARTS: Mapping[Role, tuple[type[Part], ...]] = {
 class Message(Object, frozen=True, tag="message"):
     """Words that were said or written, or a note for the model."""
 
+    tunes: ClassVar = {"phase": "commentary is not told from the final answer"}
+
     role: Role
     """The author. `assistant` is the model; a client can create its written messages, but no spoken
     ones. Messages of `system` are instructions or notes for the model."""
