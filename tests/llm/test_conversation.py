@@ -193,6 +193,15 @@ def test_a_reply_is_cut_after_what_was_heard_of_it(workshop):
         assert written(workshop, conversation) == in_reply(rendered(workshop, *dialogue))
 
 
+@pytest.mark.parametrize("drafted", [False, True])
+def test_a_reply_that_is_drawn_again_leaves_nothing_of_the_first(workshop, drafted):
+    said = "Close the blinds in the hall."
+    model = workshop.scripted(said)
+    conversation = workshop.conversation(model, model if drafted else None)
+    items = exhaust(conversation.reply(said, 1))
+    assert spoken(items) == said[1:], "all but the first token, which may not come again"
+
+
 @pytest.mark.parametrize("prefilled", ["", "What", "What time is it?"])
 def test_what_is_recited_stands_as_if_the_model_had_said_it(workshop, prefilled):
     model = workshop.scripted("It is nine in the evening.", "Good.")

@@ -433,7 +433,9 @@ class SpeculativeConversation:
             return
         echo, held = Echo(self._request.said), list[TokenBurst]()
         for item in self._answer(reply):
-            if isinstance(item, TokenBurst) and echo.push(item.text):
+            if item is None:
+                yield None  # only lets other work go on, so what is held stays held
+            elif isinstance(item, TokenBurst) and echo.push(item.text):
                 held.append(item)
                 yield None
             else:
@@ -456,15 +458,22 @@ class SpeculativeConversation:
         yield from self._answer(reply)
 
     def _call_by(self, reply: _ReplyState) -> Steps[TokenBurst | ToolCall]:
-        """Let the target call a tool. If it calls a tool that is not required, the required tool
-        with the most similar name is called instead."""
-        answer = self._answer(reply)
+        """Let the target call a tool. If it calls a tool that is not required first, the required
+        tool with the most similar name is called instead, and nothing of the first reply stays."""
+        answer, held = self._answer(reply), list[TokenBurst]()
         for item in answer:
-            if isinstance(item, ToolCall) and item.name not in self._required:
-                answer.close()
-                break
-            yield item
+            if isinstance(item, ToolCall):
+                if item.name not in self._required:
+                    answer.close()
+                    break
+                yield from held
+                yield item
+                yield from answer
+                return
+            held += [] if item is None else [item]
+            yield None
         else:
+            yield from held
             return
         name = nearest(item.name, self._required) or self._required[0]
         call = self._template.call_of([name])
