@@ -173,7 +173,8 @@ def answering(routes: Routes, port: int) -> Iterator[int]:
             headers = [
                 (name, value.replace(actual, str(port))) for name, value in self.headers.items()
             ]
-            answer = anyio.run(routes.answer, HttpRequest("GET", self.path, headers))
+            peer = self.client_address[0]
+            answer = anyio.run(routes.answer, HttpRequest("GET", self.path, headers, peer))
             assert answer is not None
             self.send_response(answer.status)
             self.end_headers()
@@ -261,7 +262,7 @@ def test_prometheus_may_read_the_figures() -> None:
     ((target,),) = (one["targets"] for one in job["static_configs"])
     assert target.partition(":")[0] in SERVICES
     headers = [("Host", target), ("Authorization", f"Bearer {KEY}")]
-    assert isinstance(access_of(COMPOSED, KEYS).judge(METRICS, headers), Allowed)
+    assert isinstance(access_of(COMPOSED, KEYS).judge(METRICS, headers, "172.18.0.3"), Allowed)
 
 
 def test_the_documented_commands_are_understood() -> None:

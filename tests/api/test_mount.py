@@ -28,11 +28,15 @@ def site() -> Starlette:
     return Starlette(routes=[Route("/", lambda request: PlainTextResponse("home"))])
 
 
-async def statuses(app: Starlette, *paths: str, host: str = "localhost:8000") -> list[int]:
-    """The status of the answer at each path."""
+async def statuses(
+    app: Starlette, *paths: str, host: str = "localhost:8000", peer: str = "127.0.0.1"
+) -> list[int]:
+    """Return the status of the answer at each path to a client at the address `peer`."""
 
     def ask() -> list[int]:
-        client = TestClient(app, base_url=f"http://{host}", follow_redirects=False)
+        client = TestClient(
+            app, base_url=f"http://{host}", follow_redirects=False, client=(peer, 50_000)
+        )
         return [client.get(path).status_code for path in paths]
 
     return await anyio.to_thread.run_sync(ask)
@@ -55,8 +59,13 @@ async def test_it_has_the_access_rules_of_the_server(tmp_path: Path) -> None:
     keys.chmod(0o600)
     app = site()
     async with opened() as (loop, _):
+        loop.mount(app, "/local")
+        pages = ("/local/", "/local/metrics", "/local/v1/realtime")
+        assert await statuses(app, *pages) == [200, 200, 426]
+        assert await statuses(app, *pages, peer="192.0.2.7") == [403, 403, 403]
         loop.mount(app, "/a", port=9000, allow_host=["voice.example"], api_key_file=keys)
         assert await statuses(app, "/a/v1/realtime", host="voice.example:9000") == [401]
+        assert await statuses(app, "/a/", host="localhost:9000", peer="192.0.2.7") == [200]
         assert await statuses(app, "/a/", host="localhost:8000") == [421]
 
 

@@ -50,6 +50,8 @@ REQUESTS: list[tuple[str, str, dict[str, str]]] = [
     ("GET", "/", {"Host": "evil.example"}),
     ("GET", "/v1/realtime", {"Origin": "https://evil.example"}),
     ("GET", "/metrics", {"X-Forwarded-For": "192.0.2.1"}),
+    ("GET", "/metrics", {"Sec-Fetch-Site": "cross-site"}),
+    ("GET", "/v1/voices/en", {"Sec-Fetch-Site": "same-site"}),
 ]
 
 
@@ -180,7 +182,17 @@ async def scripted() -> AsyncGenerator[Application]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("extension", [False, True])
-async def test_a_server_without_the_extension_closes_the_socket(extension: bool) -> None:
+@pytest.mark.parametrize(
+    ("host", "client", "status"),
+    [
+        ("evil.example", ("127.0.0.1", 50_000), 421),
+        ("localhost:8765", ("192.0.2.7", 50_000), 403),
+        ("localhost:8765", None, 403),  # a Unix socket
+    ],
+)
+async def test_a_server_without_the_extension_closes_the_socket_of_who_is_refused(
+    host: str, client: tuple[str, int] | None, status: int, extension: bool
+) -> None:
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -193,7 +205,8 @@ async def test_a_server_without_the_extension_closes_the_socket(extension: bool)
         "type": "websocket",
         "path": "/v1/realtime",
         "query_string": b"",
-        "headers": [(b"host", b"evil.example"), (b"upgrade", b"websocket")],
+        "headers": [(b"host", host.encode()), (b"upgrade", b"websocket")],
+        "client": client,
     }
     if extension:
         scope["extensions"] = {"websocket.http.response": {}}
@@ -204,7 +217,7 @@ async def test_a_server_without_the_extension_closes_the_socket(extension: bool)
             "websocket.http.response.start",
             "websocket.http.response.body",
         ]
-        assert sent[0]["status"] == 421
+        assert sent[0]["status"] == status
     else:
         assert [(one["type"], one["code"]) for one in sent] == [("websocket.close", 1008)]
 

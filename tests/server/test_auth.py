@@ -30,6 +30,8 @@ URL = "/v1/realtime"
 HOST = ("Host", "localhost:8765")
 BEARER = ("Authorization", f"Bearer {KEY}")
 OWN = ("Origin", "http://localhost:8765")
+HERE, THERE = "127.0.0.1", "192.0.2.7"
+"""Addresses of this machine and of another one."""
 
 LOCAL = Access(Binding())
 KEYED = Access(Binding(), KEYS)
@@ -47,19 +49,23 @@ def offering(*protocols: str) -> tuple[str, str]:
 
 
 def verdict(
-    access: Access, *headers: tuple[str, str], target: str = URL
+    access: Access, *headers: tuple[str, str], target: str = URL, peer: str = HERE
 ) -> Allowed | AccessRefused:
-    return access.judge(target, headers)
+    return access.judge(target, headers, peer)
 
 
-def allowed(access: Access, *headers: tuple[str, str], target: str = URL) -> Allowed:
-    judged = verdict(access, *headers, target=target)
+def allowed(
+    access: Access, *headers: tuple[str, str], target: str = URL, peer: str = HERE
+) -> Allowed:
+    judged = verdict(access, *headers, target=target, peer=peer)
     assert isinstance(judged, Allowed), judged
     return judged
 
 
-def refused(access: Access, *headers: tuple[str, str], target: str = URL) -> RefusalReason:
-    judged = verdict(access, *headers, target=target)
+def refused(
+    access: Access, *headers: tuple[str, str], target: str = URL, peer: str = HERE
+) -> RefusalReason:
+    judged = verdict(access, *headers, target=target, peer=peer)
     assert isinstance(judged, AccessRefused), judged
     return judged.reason
 
@@ -162,7 +168,7 @@ def test_a_host_that_is_none_is_refused_at_the_start(host: str) -> None:
     ],
 )  # fmt: skip
 def test_the_server_answers_to_its_names(access: Access, host: str, called: str) -> None:
-    assert access.host([("hOsT", host)]) == called
+    assert access.host([("hOsT", host)], HERE) == called
     assert called in access.hosts
 
 
@@ -182,13 +188,13 @@ HOSTILE_HOSTS = [
 @pytest.mark.parametrize("host", HOSTILE_HOSTS)
 @pytest.mark.parametrize("access", [LOCAL, KEYED])
 def test_the_server_answers_to_no_other_name(access: Access, host: str) -> None:
-    assert access.host([("Host", host)]) == AccessRefused(RefusalReason.HOST)
+    assert access.host([("Host", host)], HERE) == AccessRefused(RefusalReason.HOST)
     assert refused(access, ("Host", host), BEARER) is RefusalReason.HOST
 
 
 @pytest.mark.parametrize("host", ["voice.example.com", "voice.example.com:443", "localhost"])
 def test_a_name_goes_with_its_port(host: str) -> None:
-    assert PUBLIC.host([("Host", host)]) == AccessRefused(RefusalReason.HOST)
+    assert PUBLIC.host([("Host", host)], HERE) == AccessRefused(RefusalReason.HOST)
     assert refused(PUBLIC, ("Host", "localhost:8443"), ("Origin", f"https://{host}"), BEARER)
 
 
@@ -201,8 +207,9 @@ def test_a_header_that_decides_is_there_once(name: str) -> None:
     headers = [HOST, OWN, BEARER]
     twice = next(header for header in headers if header[0] == name)
     for access in (LOCAL, KEYED):
-        assert refused(access, *headers, (name.upper(), twice[1])) is RefusalReason.DUPLICATE_HEADER
-        assert access.host([*headers, twice]) == AccessRefused(RefusalReason.DUPLICATE_HEADER)
+        doubled = [*headers, (name.upper(), twice[1])]
+        assert refused(access, *doubled) is RefusalReason.DUPLICATE_HEADER
+        assert access.host(doubled, HERE) == AccessRefused(RefusalReason.DUPLICATE_HEADER)
 
 
 # --- Origin -------------------------------------------------------------------------------------
@@ -263,6 +270,41 @@ def test_a_program_sends_no_origin() -> None:
     assert refused(KEYED, HOST) is RefusalReason.NO_KEY
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("target", [URL, "/metrics", "/v1/voices/en"])
+def test_images_and_scripts_of_other_pages_get_nothing(site: str, target: str) -> None:
+    """Browsers send no Origin for them."""
+    other = ("Sec-Fetch-Site", site)
+    for access in (LOCAL, KEYED):
+        assert refused(access, HOST, BEARER, other, target=target) is RefusalReason.ORIGIN
+        assert allowed(access, HOST, BEARER, OWN, other, target=target)
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_the_servers_own_page_and_its_address_typed_in_a_browser_are_answered(site: str) -> None:
+    assert allowed(LOCAL, HOST, ("Sec-Fetch-Site", site), target="/v1/voices/en")
+
+
+# --- the peer -----------------------------------------------------------------------------------
+
+LOOPBACK = ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1"]
+
+
+@pytest.mark.parametrize("peer", LOOPBACK)
+def test_without_keys_this_machine_may_connect(peer: str) -> None:
+    assert allowed(LOCAL, HOST, OWN, peer=peer)
+
+
+@pytest.mark.parametrize(
+    "peer", [THERE, "10.0.0.5", "172.17.0.1", "fe80::1", "::ffff:192.0.2.7", "localhost", ""]
+)
+def test_without_keys_nobody_else_may_connect_whatever_they_call_the_server(peer: str) -> None:
+    for host in sorted(LOCAL.hosts):
+        assert refused(LOCAL, ("Host", host), peer=peer) is RefusalReason.PEER
+        assert LOCAL.host([("Host", host)], peer) == AccessRefused(RefusalReason.PEER)
+    assert allowed(KEYED, HOST, BEARER, peer=peer)
+
+
 # --- proxies ------------------------------------------------------------------------------------
 
 FORWARDED = ["Forwarded", "Via", "X-Forwarded-For", "X-FORWARDED-PROTO", "x-real-ip"]
@@ -271,7 +313,8 @@ FORWARDED = ["Forwarded", "Via", "X-Forwarded-For", "X-FORWARDED-PROTO", "x-real
 @pytest.mark.parametrize("name", [*FORWARDED, "X-Forwarded-Host"])
 def test_what_a_proxy_forwards_is_not_this_machine(name: str) -> None:
     assert refused(LOCAL, HOST, (name, "127.0.0.1")) is RefusalReason.PROXY
-    assert LOCAL.host([HOST, (name, "")]) == AccessRefused(RefusalReason.PROXY)
+    assert refused(LOCAL, HOST, (name, "127.0.0.1"), peer=THERE) is RefusalReason.PROXY
+    assert LOCAL.host([HOST, (name, "")], HERE) == AccessRefused(RefusalReason.PROXY)
     assert allowed(PROXIED, HOST, BEARER, (name, "192.0.2.7"))
     assert allowed(KEYED, HOST, BEARER, (name, "192.0.2.7"))
 
@@ -427,6 +470,7 @@ likely = st.one_of(
     st.tuples(st.sampled_from(["Authorization", "authorization"]), bearers),
     st.tuples(st.just("Sec-WebSocket-Protocol"), protocols),
     st.tuples(st.sampled_from(FORWARDED), st.just("192.0.2.7")),
+    st.tuples(st.just("Sec-Fetch-Site"), st.sampled_from(["same-origin", "cross-site"])),
     st.tuples(st.text(max_size=5), st.text(max_size=5)),
 )
 requests = st.builds(
@@ -443,22 +487,27 @@ def values(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
     return [value for given, value in headers if given.lower() == name]
 
 
-@given(st.sampled_from([LOCAL, KEYED, PUBLIC, PROXIED]), targets, requests)
+peers = st.sampled_from([*LOOPBACK, THERE, ""])
+
+
+@given(st.sampled_from([LOCAL, KEYED, PUBLIC, PROXIED]), targets, requests, peers)
 def test_whoever_is_allowed_has_kept_every_rule(
-    access: Access, target: str, headers: list[tuple[str, str]]
+    access: Access, target: str, headers: list[tuple[str, str]], peer: str
 ) -> None:
-    judged = access.judge(target, headers)
+    judged = access.judge(target, headers, peer)
     if isinstance(judged, AccessRefused):
         return
     [host] = values(headers, "host")
     assert host.lower() in access.hosts
     assert set(values(headers, "origin")) <= access.origins
+    assert values(headers, "origin") or values(headers, "sec-fetch-site")[:1] != ["cross-site"]
     assert target in (URL, f"{URL}?model=x")
     offered = [token.strip() for each in values(headers, "sec-websocket-protocol")
                for token in each.split(",")]  # fmt: skip
     assert not offered or PROTOCOL in offered
     if access is LOCAL:
         assert judged.key is None
+        assert peer in LOOPBACK
         assert not {name.lower() for name, _ in headers} & {name.lower() for name in FORWARDED}
         return
     sent = [value.removeprefix("Bearer ") for value in values(headers, "authorization")
@@ -475,16 +524,15 @@ def test_no_request_is_too_strange_to_be_judged(
     target: str, headers: list[tuple[str, str]]
 ) -> None:
     for access in (LOCAL, KEYED):
-        assert isinstance(access.judge(target, [HOST, *headers]), Allowed | AccessRefused)
-        access.judge(f"{URL}?{target}", [HOST, *headers])
-        access.host(headers)
+        assert isinstance(access.judge(target, [HOST, *headers], HERE), Allowed | AccessRefused)
+        access.judge(f"{URL}?{target}", [HOST, *headers], target)
+        access.host(headers, HERE)
 
 
 # --- the server's own page, on this machine -------------------------------------------------------
 
 TLS = Access(Binding(tls=True))
 EVERYWHERE = Access(Binding("0.0.0.0", 8443, tls=True), KEYS, hosts=["voice.example.com"])
-LOOPBACK = ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1"]
 
 
 @pytest.mark.parametrize("peer", LOOPBACK)

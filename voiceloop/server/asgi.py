@@ -4,8 +4,8 @@
 
 The options are those of `voiceloop serve`, in the environment variable VOICELOOP_OPTIONS. The
 server that runs the application handles the port, TLS, signals, and the pings by which it notices
-that a client has gone. In an application of your own, `Application.of` takes the options, and
-`open` keeps the models loaded:
+that a client has gone. Wherever it listens, without keys only this machine may connect. In an
+application of your own, `Application.of` takes the options, and `open` keeps the models loaded:
 
     voice = Application.of("--preset", "cpu", "--port", "8000")
     site = FastAPI(lifespan=lambda _: voice.open())

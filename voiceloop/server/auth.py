@@ -1,10 +1,13 @@
 """Access control: who may connect, decided from the request and its headers before all else.
 
-Four things are checked. *Host*: the server answers only to its own names. So a page cannot reach it
+Five things are checked. *Host*: the server answers only to its own names. So a page cannot reach it
 under a name that the page's owner has pointed here (DNS rebinding). *Origin*: a browser lets any
-page open a socket to any server, but sends the page's origin, which must be on a list. *Key*: if
-other machines can connect, a client must show an API key. *Proxies*: a forwarded request comes from
-elsewhere, even if its last hop is on this machine. So a server without keys refuses it.
+page open a socket to any server, but sends the page's origin, which must be on a list. Requests of
+other pages that have no origin, for images and scripts, are known by `Sec-Fetch-Site`. *Key*: if
+other machines can connect, a client must show an API key. *Peer*: a server without keys answers
+only to connections from a loopback address, whatever program listens for it. *Proxies*: a forwarded
+request comes from elsewhere, even if its last hop is on this machine. So a server without keys
+refuses it.
 
 Headers are kept as pairs in the order in which they came, so that duplicates can be seen and
 refused: if a header has two values, a proxy and this server might each use a different value. This
@@ -41,6 +44,7 @@ class RefusalReason(StrEnum):
     DUPLICATE_HEADER = "duplicate_header"
     HOST = "host"
     PROXY = "undeclared_proxy"
+    PEER = "peer"
     KEY_IN_URL = "key_in_url"
     QUERY = "query"
     ORIGIN = "origin"
@@ -54,6 +58,10 @@ _SAID: dict[RefusalReason, tuple[int, str]] = {
     RefusalReason.DUPLICATE_HEADER: (400, "send Host, Origin and Authorization once each"),
     RefusalReason.HOST: (421, "this server does not answer to that name; --allow-host adds one"),
     RefusalReason.PROXY: (403, "this request was forwarded; start the server with --behind-proxy"),
+    RefusalReason.PEER: (
+        403,
+        "this server has no API key, so only its own machine may connect; --api-key-file adds keys",
+    ),
     RefusalReason.KEY_IN_URL: (
         400,
         "a key in a URL ends up in logs: replace it, and send Authorization: Bearer KEY",
@@ -136,9 +144,14 @@ class Access:
         for text in origins:
             self._add(*_origin(text))
 
-    def host(self, headers: HeaderList) -> str | AccessRefused:
+    def host(self, headers: HeaderList, peer: str) -> str | AccessRefused:
         """Return the name by which a request calls the server, as `_normal` writes it, or a
-        refusal."""
+        refusal.
+
+        `peer` is the address that the connection comes from, empty if it is unknown. It is unknown
+        for a Unix socket. A server without keys refuses that too, because what connects there is as
+        a rule a proxy, which need not say for whom it asks.
+        """
         names = [name.lower() for name, _ in headers]
         if any(names.count(name) > 1 for name in ("host", "origin", "authorization")):
             return AccessRefused(RefusalReason.DUPLICATE_HEADER)
@@ -147,22 +160,26 @@ class Access:
             return AccessRefused(RefusalReason.HOST)
         if self._keys is None and not _FORWARDED.isdisjoint(names):
             return AccessRefused(RefusalReason.PROXY)
+        if self._keys is None and not is_loopback(peer):
+            return AccessRefused(RefusalReason.PEER)
         return called
 
-    def judge(self, target: str, headers: HeaderList) -> Allowed | AccessRefused:
-        """Decide whether a client may connect to `target`, a path with its query.
+    def judge(self, target: str, headers: HeaderList, peer: str) -> Allowed | AccessRefused:
+        """Decide whether a client at the address `peer` may connect to `target`, a path with its
+        query.
 
-        A missing Origin is allowed: only browsers send one, and they always do. On a server without
-        keys, `check_binding` and the rule for proxies ensure that the client is on this machine.
+        A missing Origin is allowed, because programs send none. Browsers leave it out of requests
+        for images, scripts and links, and then `Sec-Fetch-Site` says whether another page asks.
         """
-        called = self.host(headers)
+        called = self.host(headers, peer)
         if isinstance(called, AccessRefused):
             return called
         query = target.partition("?")[2]
         if reason := self._query(query):
             return AccessRefused(reason)
         origin = _value(headers, "origin")
-        if origin is not None and origin not in self.origins:
+        site = _value(headers, "sec-fetch-site")
+        if site in _OTHER_PAGES if origin is None else origin not in self.origins:
             return AccessRefused(RefusalReason.ORIGIN)
         offered = list(_tokens(headers))
         if offered and (PROTOCOL not in offered or not all(map(_TOKEN.fullmatch, offered))):
@@ -179,7 +196,7 @@ class Access:
         since it may come from elsewhere. The page's origin must be this server, under one of the
         names in `_HERE`.
         """
-        called = self.host(headers)
+        called = self.host(headers, peer)
         if isinstance(called, AccessRefused) or self._behind_proxy:
             return False
         if not _FORWARDED.isdisjoint(name.lower() for name, _ in headers):
@@ -230,6 +247,8 @@ class Access:
 
 _HERE = ("localhost", "127.0.0.1", "[::1]")
 """Names by which programs on this machine reach the server."""
+_OTHER_PAGES = ("cross-site", "same-site")
+"""Values of `Sec-Fetch-Site` for requests by pages of other origins."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([!-~]+)")
 _SECRET = re.compile(r"key|token|secret|auth|bearer|pass", re.IGNORECASE)

@@ -47,8 +47,8 @@ class HttpRequest:
     target: str
     """Path and query, as they were sent."""
     headers: HeaderList
-    peer: str = ""
-    """Address of the client."""
+    peer: str
+    """Address that the connection comes from; empty if it is unknown."""
 
     @property
     def browser(self) -> bool:
@@ -85,7 +85,7 @@ class Routes:
             return line(200, "alive")
         if request.path == "/readyz":
             return line(503, self.unready) if self.unready else line(200, "ready")
-        called = self._access.host(request.headers)
+        called = self._access.host(request.headers, request.peer)
         if isinstance(called, AccessRefused):
             return self._refused(called)
         match request.path:
@@ -96,7 +96,7 @@ class Routes:
 
     async def _protected(self, request: HttpRequest, path: str) -> HttpResponse | None:
         """Return the response for a path that `Access.judge` protects; None for a websocket."""
-        verdict = self._access.judge(request.target, request.headers)
+        verdict = self._access.judge(request.target, request.headers, request.peer)
         if isinstance(verdict, AccessRefused):
             return self._refused(verdict)
         if path == METRICS:

@@ -224,7 +224,7 @@ class Service:
     async def serve(self, socket: Socket, request: HttpRequest) -> None:
         """Serve the websocket of a client until either side closes it. `request` is the one that
         opened it, for which `answer` returned None."""
-        verdict = self._access.judge(request.target, request.headers)
+        verdict = self._access.judge(request.target, request.headers, request.peer)
         registry, limits = self._registry, self._config.server
         assert registry is not None and isinstance(verdict, Allowed), "nobody else gets a socket"
         beside = self._access.beside(request.headers, request.peer)
