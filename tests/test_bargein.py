@@ -58,7 +58,9 @@ def test_two_words_leave_no_doubt_and_one_might_become_another(final: bool) -> N
 
 
 known = ENGLISH.backchannels | {normalise(word) for word in REPLY}
-others = st.text(max_size=5).filter(lambda word: normalise(word) not in known)
+others = st.text(max_size=5).filter(
+    lambda word: not (normalise(word) in known or ENGLISH.is_backchannel(normalise(word)))
+)
 
 
 @given(st.lists(others, max_size=5), st.booleans(), st.floats(DECIDE_MS, 9000))
@@ -92,6 +94,24 @@ def test_each_language_has_its_own_politeness_and_coughs(code: str, word: str) -
 
     assert verdict(code) is Verdict.RESUME
     assert verdict("en") is verdict("xx") is Verdict.INTERRUPT
+
+
+hums = st.one_of(
+    st.text("mhn", min_size=2, max_size=8),
+    st.sampled_from(["uh-huh", "Mm-hmm.", "MMMM", "Ahh.", "ooh", "haha", "Ha-ha-ha", "hehe!"]),
+)
+
+
+@given(hums, st.sampled_from(["en", "de", "es", "xx"]))
+def test_hums_and_laughs_let_the_reply_go_on_in_every_language(hum: str, code: str) -> None:
+    found = judge([hum], language(code), speaking=False, final=True, waited_ms=200, spoken=())
+    assert found is Verdict.RESUME
+
+
+@pytest.mark.parametrize(("code", "word"), [("en", "he"), ("de", "hohe"), ("de", "Ehe")])
+def test_words_that_are_like_hums_interrupt(code: str, word: str) -> None:
+    found = judge([word], language(code), speaking=False, final=True, waited_ms=200, spoken=())
+    assert found is Verdict.INTERRUPT
 
 
 @pytest.mark.parametrize("code", ["en", "de", "es", "xx"])

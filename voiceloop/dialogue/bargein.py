@@ -57,7 +57,7 @@ def judge(
     `spoken` are the words of the reply that sounded before it paused.
     """
     said = _normal(words)
-    meant = [word for word in said if word not in language.backchannels]
+    meant = [word for word in said if not language.is_backchannel(word)]
     if _echo(said, _normal(spoken), ECHO):
         meant = []
     if len(meant) >= CLEAR:

@@ -25,6 +25,8 @@ MOST_AGREEING = 8
 
 INTERNATIONAL = frozenset("ah aha hm hmm mhm mm mmm oh ok okay".split())
 """Backchannels that listeners use in many languages."""
+_HUM = re.compile(r"[hmn]{2,}|(?:h?[aeouäö]{1,3}h+)+|(h[aeiou])\1+h?")
+"""How recognisers write hums and laughs: "mmmm", "nmm", "uhhuh", "ahh", "haha"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +75,11 @@ class Language:
     """Words for the values false and true of an argument."""
     spoken: SpeakingRules | None = None
     """Rules for saying written text. None leaves that to the synthesizer."""
+
+    def is_backchannel(self, word: str) -> bool:
+        """Return whether `word`, in the spelling of `asr.agreement.normalise`, is a backchannel, a
+        hum or a laugh."""
+        return word in self.backchannels or _HUM.fullmatch(word) is not None
 
     def asks_for_more(self, text: str) -> bool:
         """Return whether the user is likely to say more after `text`. The longest known ending of
