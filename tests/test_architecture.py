@@ -197,6 +197,7 @@ PURE = (
     "llm/text/leaks.py",
     "llm/remote/manners.py",
     "llm/remote/toolcrumbs.py",
+    "llm/remote/toolnames.py",
     "llm/rules/draftpolicy.py",
     "llm/remote/localservers.py",
     "llm/text/messages.py",

@@ -163,12 +163,10 @@ def test_thoughts_whose_beginning_is_not_marked_are_said_once_at_most(
 ) -> None:
     thought = saying("They want a fact.", " So.", "\n</think>\n\n", "Paris.")
     server = serve(thought, thought, saying("Rome", ", yes."), thought)
-    llm = openai(settings(server))
-    conversation = llm.conversation()
+    conversation = talk(server)
     assert "They want" in spoken(all_of(conversation.reply("France?", 1)))
     for turn, said in ((2, "Paris."), (3, "Rome, yes."), (4, "Paris.")):
         assert spoken(all_of(conversation.reply("And?", turn))).strip() == said
-    assert spoken(all_of(llm.conversation().reply("France?", 1))).strip() == "Paris."
     assert sum("begins to think" in one.getMessage() for one in caplog.records) == 1
 
 
@@ -268,6 +266,57 @@ def test_tools_that_are_refused_are_not_offered(serve: Callable[..., Scripted]) 
     conversation = talk(server)
     conversation.rewrite("", (), (CLOCK,))
     assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
+
+
+def test_what_one_conversation_is_refused_takes_nothing_from_others(
+    serve: Callable[..., Scripted],
+) -> None:
+    def refuses(asked: dict[str, Any]) -> str:
+        odd = any(one["function"]["description"] == "odd" for one in asked.get("tools", ()))
+        return "Invalid 'tools[0].function.parameters'" if odd else ""
+
+    server = serve(choosy(refuses, saying("Yes.")))
+    llm = openai(settings(server))
+    odd, other = llm.conversation(), llm.conversation()
+    odd.rewrite("", (), (Tool("odd", "odd", {}),))
+    other.rewrite("", (), (CLOCK,))
+    for turn in (1, 2):
+        assert spoken(all_of(odd.reply("Hello", turn))) == "Yes."
+        assert "tools" not in server.asked[-1]
+        later = llm.conversation()
+        later.rewrite("", (), (CLOCK,))
+        for conversation in (other, later):
+            all_of(conversation.reply("Hello", turn))
+            assert "tools" in server.asked[-1]
+    odd.rewrite("", (), (CLOCK,))
+    all_of(odd.reply("Hello", 3))
+    assert "tools" in server.asked[-1], "its new tools are no longer the refused ones"
+
+
+@pytest.mark.parametrize("in_text", [False, True])
+def test_a_tool_with_a_name_that_servers_refuse_is_called_by_another(
+    serve: Callable[..., Scripted], in_text: bool
+) -> None:
+    tools = [Tool(name, "", {}) for name in ("get.weather", "get_weather", "größe")]
+
+    def play(request: Request) -> None:
+        name = server.asked[-1]["tools"][0]["function"]["name"]
+        call = {"index": 0, "id": "abc", "function": {"name": name, "arguments": "{}"}}
+        written = f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>'
+        ends = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+        sending(delta(written) if in_text else ends, DONE)(request)
+
+    server = serve(play, saying("Sunny."))
+    conversation = talk(server)
+    conversation.rewrite("", (), tools, ("get.weather",))
+    (call,) = all_of(conversation.reply("How is the weather?", 1))
+    assert call.name == "get.weather"
+    assert spoken(all_of(conversation.tool_results([(call, "sunny")], 1))) == "Sunny."
+    asked = server.asked[-1]
+    sent = [one["function"]["name"] for one in asked["tools"]]
+    assert sent == ["get_weather_2", "get_weather", "gr_e"]
+    assert asked["messages"][1]["tool_calls"][0]["function"]["name"] == sent[0]
+    assert asked["tool_choice"]["function"]["name"] == sent[0]
 
 
 @pytest.mark.parametrize(

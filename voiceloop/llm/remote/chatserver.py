@@ -65,6 +65,7 @@ class ChatServer:
         self.models: list[str] = []
         """Names of the server's models; empty before `look_up` has requested them."""
         self.manners = Manners()
+        """What the server refuses of requests that no client has a part in, such as `begin`'s."""
         self._timeout_s = timeout_s
         self._watched = False
         """Whether a task waits for the return of the server, because it may have gone."""
@@ -94,13 +95,14 @@ class ChatServer:
 
     def begin(self, body: Mapping[str, Any]) -> None:
         """Request a reply, wait for its first data, and end the request. Raises Trouble."""
-        self._portal.call(self._run, body, None)
+        self._portal.call(self._run, body, self.manners, None)
 
-    def ask(self, body: Mapping[str, Any]) -> PendingReply:
-        """Request a reply without waiting for it. The caller must close the result."""
+    def ask(self, body: Mapping[str, Any], manners: Manners) -> PendingReply:
+        """Request a reply without waiting for it. `manners` learns what the server refuses of it.
+        The caller must close the result."""
 
         def start(post: Callable[[Piece], None]) -> Future[None]:
-            return self._portal.start_task_soon(self._run, body, post)
+            return self._portal.start_task_soon(self._run, body, manners, post)
 
         return PendingReply(self._arrived, start)
 
@@ -122,11 +124,13 @@ class ChatServer:
         if scope.cancelled_caught:
             raise troubles.silent(self.where, CONNECT_S)
 
-    async def _run(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
+    async def _run(
+        self, body: Mapping[str, Any], manners: Manners, post: Callable[[Piece], None] | None
+    ) -> None:
         """Pass the pieces of a reply to `post`. If `post` is None, request only the first data. If
         a local server may have gone, start to watch for its return."""
         try:
-            await self._persist(body, post)
+            await self._persist(body, manners, post)
         except Trouble as trouble:
             if trouble.lost and self.where.loopback and not self._watched:
                 self._watched = True
@@ -149,7 +153,9 @@ class ChatServer:
         if (there := server()) is not None:
             there._watched = False
 
-    async def _persist(self, body: Mapping[str, Any], post: Callable[[Piece], None] | None) -> None:
+    async def _persist(
+        self, body: Mapping[str, Any], manners: Manners, post: Callable[[Piece], None] | None
+    ) -> None:
         """Pass the pieces of a reply to `post`, and repeat the request after some failures.
 
         A request is repeated only if no text and no call has come yet. It is repeated once if that
@@ -165,23 +171,23 @@ class ChatServer:
                 post(piece)
 
         while True:
-            request = self.manners.fitted(dict(body))
+            request = manners.fitted(dict(body))
             try:
                 return await self._attempt(request, note, whole=post is not None)
             except Trouble as trouble:
                 if begun:
                     raise
                 if trouble.complaint:
-                    self._learn(trouble.complaint, request)
-                    if self.manners.fitted(dict(body)) != request:
+                    self._learn(trouble.complaint, request, manners)
+                    if manners.fitted(dict(body)) != request:
                         continue
                 if asked_again or trouble.again_s is None:
                     raise
                 asked_again = True
                 await anyio.sleep(trouble.again_s)
 
-    def _learn(self, complaint: Complaint, request: dict[str, Any]) -> None:
-        for name in self.manners.learn(complaint, request):
+    def _learn(self, complaint: Complaint, request: dict[str, Any], manners: Manners) -> None:
+        for name in manners.learn(complaint, request):
             said = troubles.quoted(self.where, complaint.said)
             presence.logger.warning(
                 "%s takes no %s, so none is sent: %s", self.where.told, name, said

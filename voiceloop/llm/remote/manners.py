@@ -1,13 +1,15 @@
 """Keep the known limits of one server of chat completions, and adapt requests to them.
 
 All servers share a protocol, but some refuse parameters that others require. So every server gets
-the usual request at first. After a refusal, requests are adapted. This module sends nothing.
+the usual request at first. After a refusal, requests are adapted. A client's words and tools may
+cause a refusal, so each conversation learns for itself. This module sends nothing.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from voiceloop.llm.remote.complaints import Complaint
 from voiceloop.llm.text.messages import Message, alternating, without_system
@@ -54,7 +56,7 @@ parameter."""
 
 @dataclass(slots=True)
 class Manners:
-    """The known limits of one server and its model."""
+    """The known limits of one server and its model, as far as one conversation knows them."""
 
     left_out: set[str] = field(default_factory=set[str])
     """Parameters that the server refuses."""
@@ -71,6 +73,14 @@ class Manners:
     thoughts."""
     opens_in_thought: bool = False
     """Whether the server's replies begin inside a thought without a start mark."""
+
+    def copied(self) -> Manners:
+        """Return a copy, which learns for itself."""
+        return replace(self, left_out=set(self.left_out))
+
+    def forgive(self, parameters: Collection[str]) -> None:
+        """Forget that the server has refused `parameters`."""
+        self.left_out.difference_update(parameters)
 
     def fitted(self, request: Message) -> Message:
         """Return `request` adapted to the server."""

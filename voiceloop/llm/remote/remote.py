@@ -7,8 +7,9 @@ does not know how requests are sent.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from random import SystemRandom
 
 from voiceloop.config import LlmConfig
@@ -22,12 +23,13 @@ from voiceloop.llm.remote.chatstream import PromptUsage
 from voiceloop.llm.remote.incoming import Incoming
 from voiceloop.llm.remote.presence import logger
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
+from voiceloop.llm.remote.toolnames import accepted, called, renamed
 from voiceloop.llm.remote.troubles import Trouble, cut_off
 from voiceloop.llm.text.calls import written
 from voiceloop.llm.text.messages import Message
 from voiceloop.llm.text.parts import ReplyPart
 from voiceloop.llm.text.wording import SPOKEN
-from voiceloop.types import Calibration, TokenBurst, Tool, ToolCall
+from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
 """Maximum number of stop strings that are sent to the server. All stop strings are also searched
@@ -43,17 +45,31 @@ class RemoteConversation(ChatConversation):
         self._config = config
         self.seed = seed if config.temperature else None
         """Seed of the sampling; None at temperature 0. The server may ignore it."""
+        self._manners = server.manners.copied()
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         """Return True: the server takes care of tool calls."""
         return True
+
+    def rewrite(
+        self,
+        system: str,
+        past: Sequence[Past],
+        tools: Sequence[Tool] = (),
+        required: Collection[str] = (),
+    ) -> None:
+        """Replace the system prompt, the history and the tools. The server may take the new tools
+        even if it has refused the old ones."""
+        if tools != self._tools:
+            self._manners.forgive({"tools", "tool_choice"} - self._server.manners.left_out)
+        super().rewrite(system, past, tools, required)
 
     def warm(self) -> None:
         """Let the server begin a reply of one token. Raises Trouble, but not if the model spends
         that token on thinking."""
         self._set_request("Hello there.", 0)
         try:
-            self._server.begin(self._request(most=1))
+            self._server.begin(self._request(self._names(), most=1))
         except Trouble as trouble:
             if not trouble.spent:
                 raise
@@ -80,19 +96,21 @@ class RemoteConversation(ChatConversation):
     @property
     def _thinks(self) -> bool:
         """Whether requests allow additional tokens for thoughts."""
-        return self._config.thinking == "on" or self._server.manners.thinks
+        return self._config.thinking == "on" or self._manners.thinks
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         known = len(reply.parts)
-        incoming = Incoming(self._config.stop, thinking=self._server.manners.opens_in_thought)
+        incoming = Incoming(self._config.stop, thinking=self._manners.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
-        with closing(self._server.ask(self._request())) as answer:
+        names = self._names()
+        own = {sent: name for name, sent in names.items()}
+        with closing(self._server.ask(self._request(names), self._manners)) as answer:
             while (pieces := answer.next()) is not None:
                 yield None  # lets other work go on, also while the model thinks
                 for piece in pieces:
                     if isinstance(piece, PromptUsage):
                         self.tokens_read += piece.tokens
-                    yield from _outputs(incoming.push(piece), reply)
+                    yield from _outputs(incoming.push(piece), reply, own)
                     self._note(incoming)
                     if incoming.over or reply.words >= most:
                         reply.finished = True  # even if the server would send more
@@ -100,16 +118,16 @@ class RemoteConversation(ChatConversation):
                         return
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
-        yield from _outputs(incoming.finish(), reply)
+        yield from _outputs(incoming.finish(), reply, own)
         if incoming.cut and len(reply.parts) == known:
-            self._server.manners.thinks = True
+            self._manners.thinks = True
             raise cut_off(incoming.thought, spent=True)
         reply.finished, reply.limited = True, incoming.cut
 
     def _note(self, incoming: Incoming) -> None:
         """Store whether the server's model thinks, and whether its replies begin inside a
         thought."""
-        manners = self._server.manners
+        manners = self._manners
         manners.thinks = manners.thinks or incoming.thought > 0
         if incoming.lone and not manners.opens_in_thought:
             manners.opens_in_thought = True
@@ -119,9 +137,14 @@ class RemoteConversation(ChatConversation):
                 self._server.where.told,
             )
 
-    def _request(self, most: int | None = None) -> Message:
-        """Return the request for the next reply. `most` is the maximum number of its tokens, which
-        replaces the configured limit if given.
+    def _names(self) -> dict[str, str]:
+        """Return the name under which the server knows each tool that is offered or was called."""
+        offered = [tool.name for tool in self._tools]
+        return accepted([*offered, *self._required, *called(self.messages())])
+
+    def _request(self, names: Mapping[str, str], most: int | None = None) -> Message:
+        """Return the request for the next reply, with the tools under their `names`. `most` is the
+        maximum number of its tokens, which replaces the configured limit if given.
 
         Optional parameters with default values are left out, because some servers refuse parameters
         that they do not know.
@@ -133,7 +156,7 @@ class RemoteConversation(ChatConversation):
         most = config.max_new_tokens + room if most is None else most
         request: Message = {
             "model": config.target,
-            "messages": self.messages(),
+            "messages": [renamed(message, names) for message in self.messages()],
             "stream": True,
             "stream_options": {"include_usage": True},
             limit: most,
@@ -159,7 +182,7 @@ class RemoteConversation(ChatConversation):
                 {
                     "type": "function",
                     "function": {
-                        "name": tool.name,
+                        "name": names[tool.name],
                         "description": tool.description,
                         "parameters": dict(tool.parameters),
                     },
@@ -167,21 +190,26 @@ class RemoteConversation(ChatConversation):
                 for tool in self._tools
             ]
         if self._required:
-            one = [{"type": "function", "function": {"name": name}} for name in self._required]
+            one = [
+                {"type": "function", "function": {"name": names[name]}} for name in self._required
+            ]
             request["tool_choice"] = one[0] if len(one) == 1 else "required"
         return request
 
 
 def _outputs(
-    parts: Sequence[ReplyPart | StreamedCall], reply: ChatReply
+    parts: Sequence[ReplyPart | StreamedCall], reply: ChatReply, own: Mapping[str, str]
 ) -> Iterator[TokenBurst | ToolCall]:
-    """Yield the text and the tool calls in `parts`. Calls in the text count too."""
+    """Yield the text and the tool calls in `parts`. Calls in the text count too. `own` maps the
+    names of tools in requests to the tools' own names."""
     for part in parts:
         if isinstance(part, StreamedCall):
             read = written(part.name, part.arguments)
-            yield reply.call(part.name, read.arguments, read.problem, part.id)
+            name = own.get(part.name, part.name)
+            yield reply.call(name, read.arguments, read.problem, part.id)
         else:
-            yield from reply.take(part)
+            calls = tuple(call._replace(name=own.get(call.name, call.name)) for call in part.calls)
+            yield from reply.take(replace(part, calls=calls))
 
 
 class RemoteLlm:
