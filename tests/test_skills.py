@@ -83,7 +83,7 @@ CANNOT = "I can't do that. I only talk, and set timers, alarms and reminders."
     [
         (("Sure, ", "I opened ", "the garage ", "door. ", "Anything else?"), CANNOT),
         (("Gladly so. ", "I opened ", "the garage ", "door."), f"Gladly so. {CANNOT}"),
-        (("As you said ", "I opened ", "the garage ", "door."), f"As you said – {CANNOT}"),
+        (("As you said ", "I opened ", "the garage ", "door."), f"As you said – {CANNOT}"),  # noqa: RUF001
         (("I opened ", "my mind."), "I opened my mind."),
     ],
 )

@@ -22,6 +22,7 @@ CLAIMS = {
         "Okay, let's play some jazz.",
         "I\u2019ve sent him the message.",
         "Calling Anna now.",
+        "Setting a timer for ten minutes.",
         "The kitchen lights are now off.",
         "Your alarm is set for 7:00 AM.",
         "The timer has been paused.",
@@ -59,6 +60,9 @@ HONEST = {
         "You could write: \"I've called your mom. I'll remind you tomorrow.\" That is short.",
         "The first email was sent in 1971.",
         "You can't set a timer on your oven by talking to me.",
+        "Setting an alarm can make you sleep lightly before it rings.",
+        "Turning off the lights at night saves money.",
+        "Calling your mom is a kind thing to do!",
     ),
     "de": (
         "Ich kann das Licht nicht einschalten, denn ich rede nur.",

@@ -21,7 +21,8 @@ from voiceloop.skills.phrases import PHRASES
 from voiceloop.types import TokenBurst
 
 LONGEST = 240
-"""Maximum number of characters of a sentence that are looked at."""
+"""Maximum number of characters that are looked at together. A longer sentence is looked at in
+parts that overlap by half."""
 _QUOTE = regex.compile(r"[\"“”„«»]")
 _END = regex.compile(r"[.!?…\n][\"'”)\]]*\s")
 
@@ -137,6 +138,7 @@ class ClaimGuard:
             lead = known.lead.match(sentence)
             begin = lead.end() if lead else 0
             end = _END.search(sentence, begin)
+            stop = end.end() if end else LONGEST // 2 if len(sentence) >= LONGEST else 0
             rest = sentence[begin : end.end() if end else LONGEST]
             # A word boundary of a pattern needs a word before it, even where the text goes on.
             found = known.claim.search(rest.rstrip(), partial=end is None)
@@ -144,11 +146,10 @@ class ClaimGuard:
                 found = None
             if found and not found.partial:
                 self.claimed = True
-            elif end:
+            elif stop:
                 if self._quoted is not None:
-                    quotes = len(_QUOTE.findall(self._sentence[: end.end()]))
-                    self._quoted ^= quotes % 2 == 1
-                self._sentence = self._sentence[end.end() :]
+                    self._quoted ^= len(_QUOTE.findall(self._sentence[:stop])) % 2 == 1
+                self._sentence = self._sentence[stop:]
                 continue
             may_lead = not rest or known.lead.fullmatch(rest, partial=True)
             if may_lead or (found and not found.start()):

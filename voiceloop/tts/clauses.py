@@ -37,6 +37,9 @@ LONG_CHARS, LONGEST_CHARS = 200, 300
 """Lengths in characters from which a clause after the first ends within a sentence. From
 `LONG_CHARS` on, it ends at the next mark such as a comma. From `LONGEST_CHARS` on, it ends after
 the next word."""
+MOST_CHARS = 600
+"""Length in characters from which a clause ends before any space, unless it ends with an open block
+of code. So the work for one more token is bounded."""
 YOUNG_CHARS, YOUNGEST = 50, 0.25
 """While all earlier clauses together have fewer than `YOUNG_CHARS` characters, `LONG_CHARS` and
 `LONGEST_CHARS` shrink in proportion, but not below the share `YOUNGEST`. Otherwise a first clause
@@ -130,6 +133,9 @@ class ClauseCutter:
             self._undecided = None
             if self._splits(end, char):
                 yield self._cut(end, ends_sentence=True)
+        if len(self._piece) >= MOST_CHARS and char.isspace():
+            if behind_blocks(self._piece) is not None:
+                yield self._cut(len(self._piece), ends_sentence=False)
         spaced = self._piece[-1:].isspace()
         if char == "\n":
             self._piece += char

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import NamedTuple
 
-from voiceloop.brackets import JSON, JSON_MAYBE, json_end
+from voiceloop.brackets import JSON, JSON_MAYBE, OpenJson
 from voiceloop.languages.spoken import CODE
 
 Filler = str | Callable[[re.Match[str]], str]
@@ -191,7 +191,7 @@ def blocks(written: str) -> Iterator[SkippedText]:
         start, mark = opening.span()[0], opening[0]
         end: int | None
         if opening["json"]:
-            end, empty = json_end(written, start), False
+            end, empty = OpenJson(start).end(written), False
         else:
             closing = {"<!--": "-->"}.get(mark) or (f"</{opening[1]}>" if opening[1] else mark)
             close = written.find(closing, opening.end())

@@ -192,7 +192,7 @@ class Thinking:
         self._guard.release()
         said = self.said.rstrip()
         if said[-1:].isalnum():
-            instead = f"– {instead}"
+            instead = f"– {instead}"  # noqa: RUF001
         added = f" {instead}" if said == self.said != "" else instead
         whole = f"{self.said}{added}".lstrip()
         conversation, turn = self._resources.conversation, self._recorder.turn

@@ -45,6 +45,9 @@ _OPEN = re.compile(
 )
 """A pattern of a reply's text so far that consists only of tokens and names of speakers. The last
 token or name may be incomplete."""
+_LONGEST_OPENING = 1000
+"""Maximum number of characters of such a text. A longer one is no longer looked at as a whole with
+each piece that comes."""
 _HELD = re.compile(rf"(?:{_PART})\Z")
 _BROKEN = re.compile(r"[<\[][|｜]")  # noqa: RUF001
 """A pattern of text that can only be the beginning of a token. Such text is removed if the reply
@@ -68,7 +71,7 @@ class Leaks:
             return ""
         self._text += text
         if not self._begun:
-            if _OPEN.fullmatch(self._text):
+            if len(self._text) <= _LONGEST_OPENING and _OPEN.fullmatch(self._text):
                 return ""
             self._begin()
         return self._settle()

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from voiceloop.brackets import JSON, JSON_MAYBE, json_end
+from voiceloop.brackets import JSON, JSON_MAYBE, OpenJson
 from voiceloop.llm.text.calls import CALLS, CUT_OFF, NO_JSON, ParsedCall, is_call, read
 
 THOUGHTS = {
@@ -40,6 +40,8 @@ _ALONE = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(),
 """All end marks. An end mark is silent even if its beginning mark is missing."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks, of any model."""
+_AT_ONCE = 1000
+"""Number of characters that are parsed at once."""
 _FENCE = "```"
 _FENCED = re.compile(r"```\w*\s*$")
 """Matches the beginning of a code fence at the end of a text. It is used on the text before
@@ -81,7 +83,6 @@ class Parts:
         self._stops = tuple(stop)
         self._calls = {**CALLS, **({begin: end} if begin else {})}
         self._marks = tuple({*MARKS, *self._stops, *filter(None, call)})
-        self._longest = max(map(len, self._marks))
         self._first = frozenset(mark[0] for mark in self._marks) | {"{", "`"}
         self._text = ""
         """Text that is not certain yet. A call includes its opening mark."""
@@ -90,6 +91,8 @@ class Parts:
         outside of spans."""
         self._ends: tuple[str, ...] = tuple(THOUGHTS.values()) if thinking else ()
         """Marks that end the current span."""
+        self._json = OpenJson(0)
+        """JSON of the current span of this kind. A code fence may stand before it."""
         self._header = ""
         """Header of the current message so far."""
         self._listed = False
@@ -105,8 +108,11 @@ class Parts:
 
     def push(self, text: str) -> list[ReplyPart]:
         """Add `text` and return the parts that have become certain, in order."""
-        self._text += text
-        return [part for part in self._settle() if part.text]
+        parts = list[ReplyPart]()
+        for at in range(0, len(text), _AT_ONCE):  # what each mark costs is linear in what is left
+            self._text += text[at : at + _AT_ONCE]
+            parts += [part for part in self._settle() if part.text]
+        return parts
 
     def finish(self) -> list[ReplyPart]:
         """Return the remaining parts at the end of the reply."""
@@ -201,16 +207,15 @@ class Parts:
             self._begin("header", _MESSAGE)
             self._header = ""
         elif not mark:
-            self._kind = "json"
+            begin = JSON.search(self._text)
+            self._kind, self._json = "json", OpenJson(begin.start() if begin else 0)
         return self._kind is not None
 
     def _begin(self, kind: _Kind, *ends: str) -> None:
         self._kind, self._ends = kind, tuple(filter(None, ends))
 
     def _data(self) -> list[ReplyPart]:
-        begin = JSON.search(self._text)
-        start = begin.start() if begin else 0
-        end = json_end(self._text, start)
+        start, end = self._json.start, self._json.end(self._text)
         if end is None:
             return []
         self._kind = None
@@ -276,7 +281,8 @@ class Parts:
         if not marks and (fence := _FENCED_MAYBE.search(text)):
             data = fence
         least = len(text) - data.start() if data else 0
-        for n in range(min(len(text), self._longest), least, -1):
+        longest = max(map(len, marks or self._marks))
+        for n in range(min(len(text), longest), least, -1):
             if any(mark.startswith(text[-n:]) for mark in marks or self._marks):
                 return n
         return least
