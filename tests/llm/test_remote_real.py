@@ -117,7 +117,7 @@ def test_a_server_that_is_killed_in_a_reply_and_started_again_is_taken_up(server
     assert conversation.heard(0) == ""
     server.start()
     assert spoken(all_of(conversation.reply("What is the capital of France?", 4)))
-    messages = [one["content"] for one in conversation._request()["messages"]]
+    messages = [one["content"] for one in conversation._request({})["messages"]]
     assert messages[:5] == [
         "What is the capital of France?",
         spoken(first),

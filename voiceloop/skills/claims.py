@@ -138,7 +138,7 @@ class ClaimGuard:
             lead = known.lead.match(sentence)
             begin = lead.end() if lead else 0
             end = _END.search(sentence, begin)
-            stop = end.end() if end else LONGEST // 2 if len(sentence) >= LONGEST else 0
+            stop: int = end.end() if end else LONGEST // 2 if len(sentence) >= LONGEST else 0
             rest = sentence[begin : end.end() if end else LONGEST]
             # A word boundary of a pattern needs a word before it, even where the text goes on.
             found = known.claim.search(rest.rstrip(), partial=end is None)
