@@ -93,7 +93,7 @@ class ClaimGuard:
         self._quoted: bool | None = False
         """Whether the last sentence begins within a quotation, in which nothing is a claim. None if
         the reply begins with a quotation mark: some models quote all that they say."""
-        self._sentence = ""
+        self._sentence: str = ""
         """The last sentence so far."""
         self._said = False
         self._held = deque[TokenBurst]()
