@@ -26,6 +26,7 @@ from voiceloop.types import ToolCall
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("mcp_package")]
 
 HOUSE = str(Path(__file__).with_name("house.py"))
+UNTIDY = str(Path(__file__).with_name("untidy.py"))
 STDIO = McpServer(
     command=sys.executable,
     args=(HOUSE,),
@@ -198,3 +199,13 @@ async def test_a_server_that_never_answers_is_given_up_with_its_call() -> None:
         with anyio.move_on_after(0.2):
             await talk.call("wait", seconds=600)
         assert await talk.call("say", text="x") == "said x", "the server lives"
+
+
+async def test_invalid_tools_cost_only_themselves() -> None:
+    untidy = McpServer(command=sys.executable, args=(UNTIDY,), timeout_s=20)
+    async with talking(untidy=untidy) as talk:
+        assert [one.name for one in talk.toolbox.offered] == ["good", "link"]
+        (note,) = talk.notes
+        assert note.startswith("tools of 'untidy' are left out, since they are not valid: ")
+        assert note.endswith("(without a name), either, empty")
+        assert await talk.call("link") == "(resource_link the plan file:///plan.txt)"

@@ -20,6 +20,7 @@ import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import Tool
 
 from voiceloop.config import McpServer
 from voiceloop.errors import first_cause
@@ -75,6 +76,8 @@ class McpConnection:
         self._open: tuple[Client, anyio.Event] | None = None
         """The open client, and the event that is set once the server has gone. None while the
         server is not open."""
+        self._invalid = set[str]()
+        """Names of tools that the server lists in an invalid way."""
         self._problem = ""
         """The reason why the server could not be opened the last time."""
         self._wanted = anyio.Event()
@@ -107,7 +110,7 @@ class McpConnection:
         """Hold the server open until `gone` is set."""
         with anyio.CancelScope(deadline=anyio.current_time() + START_S) as opening:
             async with AsyncExitStack() as stack:
-                transport = _noticed(await self._transport(stack), gone)
+                transport = _noticed(await self._transport(stack), gone, self._invalid)
                 client = await stack.enter_async_context(Client(transport))
                 opening.deadline = math.inf
                 self._open = client, gone
@@ -152,17 +155,22 @@ class McpConnection:
         """Return the tools that the server lists, at most `MOST_TOOLS`. Tools with a schema longer
         than `MOST_SCHEMA` are left out. `note` gets a line if any tools are left out. Raises
         ToolError if the server does not start."""
-        (client, _), found, cursor = await self._opened(), list[McpTool](), None
+        (client, _), found, cursor = await self._opened(), list[Any](), None
         for _ in range(MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
-            found += [McpTool(self, listed) for listed in page.tools]
+            found += page.tools
             cursor = page.next_cursor
             if cursor is None or len(found) > MOST_TOOLS:
                 break
-        fitting = [tool for tool in found if len(json.dumps(tool.parameters)) <= MOST_SCHEMA]
+        fitting = [
+            listed for listed in found if len(json.dumps(listed.input_schema)) <= MOST_SCHEMA
+        ]
         if left_out := len(found) - len(fitting[:MOST_TOOLS]):
             note(f"{left_out} tool(s) of '{self.name}' are left out: too long, or too many")
-        return fitting[:MOST_TOOLS]
+        if self._invalid:
+            named = shortened(", ".join(sorted(self._invalid)), MOST_DESCRIPTION)
+            note(f"tools of '{self.name}' are left out, since they are not valid: {named}")
+        return [McpTool(self, listed) for listed in fitting[:MOST_TOOLS]]
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> str:
         """Call a tool, and return the text of its result. Raises ToolError if it fails."""
@@ -221,18 +229,20 @@ async def running(
 
 
 @asynccontextmanager
-async def _noticed(transport: Any, gone: anyio.Event) -> AsyncGenerator[Any]:
-    """Yield the two streams of `transport`. Set `gone` when the server has closed the
-    connection."""
+async def _noticed(transport: Any, gone: anyio.Event, invalid: set[str]) -> AsyncGenerator[Any]:
+    """Yield the two streams of `transport`. Set `gone` when the server has closed the connection.
+    Add the names of tools that are not valid to `invalid`, and take these tools out of the lists:
+    the official package refuses a whole list for one of them."""
     async with transport as (read, write):
-        yield _Noticing(read, gone), write
+        yield _Noticing(read, gone, invalid), write
 
 
 class _Noticing:
-    """A stream of messages from a server. At the end of the stream it sets the event `gone`."""
+    """A stream of messages from a server, without invalid tools. At the end of the stream it sets
+    the event `gone`."""
 
-    def __init__(self, stream: Any, gone: anyio.Event) -> None:
-        self._stream, self._gone = stream, gone
+    def __init__(self, stream: Any, gone: anyio.Event, invalid: set[str]) -> None:
+        self._stream, self._gone, self._invalid = stream, gone, invalid
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -249,10 +259,16 @@ class _Noticing:
     async def receive(self) -> Any:
         """Return the next message. Raises anyio.EndOfStream at the end."""
         try:
-            return await self._stream.receive()
+            received = await self._stream.receive()
         except anyio.EndOfStream:
             self._gone.set()
             raise
+        result = getattr(getattr(received, "message", None), "result", None)
+        if isinstance(result, dict) and isinstance(result.get("tools"), list):
+            listed = result["tools"]
+            result["tools"] = [one for one in listed if _is_tool(one)]
+            self._invalid |= {_name(one) for one in listed if not _is_tool(one)}
+        return received
 
     async def __aenter__(self) -> _Noticing:
         await self._stream.__aenter__()
@@ -260,6 +276,21 @@ class _Noticing:
 
     async def __aexit__(self, *error: Any) -> Any:
         return await self._stream.__aexit__(*error)
+
+
+def _is_tool(listed: Any) -> bool:
+    """Return whether an entry of a list is a tool with a schema of an object, as the protocol
+    demands."""
+    try:
+        schema = Tool.model_validate(listed).input_schema
+    except ValueError:
+        return False
+    return schema.get("type") == "object"
+
+
+def _name(listed: Any) -> str:
+    name = listed.get("name") if isinstance(listed, dict) else None
+    return name if isinstance(name, str) and name else "(without a name)"
 
 
 def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
@@ -271,9 +302,10 @@ def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
 
 def _text(part: Any) -> str:
     """Return the text of one part of a result. For a part without text, return its type in
-    brackets."""
+    brackets, with the name and the address of a link."""
     if (text := getattr(part, "text", None)) is not None:
         return str(text)
     if (text := getattr(getattr(part, "resource", None), "text", None)) is not None:
         return str(text)
-    return f"({part.type})"
+    link = (str(getattr(part, key, None) or "") for key in ("name", "uri"))
+    return f"({' '.join(filter(None, (part.type, *link)))})"
