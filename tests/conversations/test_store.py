@@ -157,9 +157,20 @@ def test_a_damaged_file_is_set_aside_and_told(path: Path, kind: str, told: list[
 def test_files_set_aside_at_the_same_second_do_not_replace_each_other(path: Path) -> None:
     path.parent.mkdir()
     for number in range(3):
-        path.write_bytes(f"damaged {number} ".encode() * 100)
+        path.write_bytes(f"damaged {number} \0".encode() * 100)
         ConversationStore(path, print).close()
     assert len({file.read_bytes() for file in path.parent.glob("*.damaged-*/*.sqlite3")}) == 3
+
+
+def test_a_text_is_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("my notes\n" * 1000)
+    path.chmod(0o644)
+    with pytest.raises(VoiceloopError, match="is no database"):
+        ConversationStore(path, pytest.fail)
+    assert path.read_text() == "my notes\n" * 1000
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert [*path.parent.iterdir()] == [path]
 
 
 def test_an_empty_file_is_a_new_store(path: Path, told: list[str]) -> None:

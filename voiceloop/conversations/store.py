@@ -195,6 +195,8 @@ class ConversationStore:
 
     def _opened(self, tell: Callable[[str], None]) -> sqlite3.Connection:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_text(self.path):
+            raise VoiceloopError(f"{self.path} is no database", f"name another in {VARIABLE}")
         for _ in range(2):
             database, file = None, _file(self.path)
             try:
@@ -342,6 +344,15 @@ class ConversationStore:
 def _file(path: Path) -> int | None:
     """Return the inode number of the file at `path`; None if there is no file."""
     return path.stat().st_ino if path.exists() else None
+
+
+def _is_text(path: Path) -> bool:
+    """Return whether a file holds text, which no database becomes, however damaged."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(4096)
+    return head != b"" and b"\0" not in head
 
 
 def row_of(turn: KeptTurn, chars: int) -> tuple[object, ...]:
