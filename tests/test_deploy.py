@@ -320,3 +320,21 @@ def test_the_unit_gives_its_server_the_time_to_end() -> None:
     command = serve_of(words)
     assert (command.port, command.behind_proxy) == (8765, True)
     assert int(stop) > ServerConfig().drain_s + CLOSING_S
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "several.yaml"])
+def test_every_container_has_limits_and_no_capabilities(file: str) -> None:
+    for name, service in read(file)["services"].items():
+        whole = SERVICES.get(name, {}) | service
+        assert whole["cap_drop"] == ["ALL"] and whole["read_only"] is True
+        assert whole["security_opt"] == ["no-new-privileges:true"]
+        assert re.fullmatch(r"\d+[mg]|\$\{VOICELOOP_MEMORY:-\d+g\}", whole["mem_limit"])
+
+
+def test_what_was_said_is_in_a_network_of_the_servers() -> None:
+    whole = read("several.yaml")
+    joined = {name: one.get("networks", ["default"]) for name, one in whole["services"].items()}
+    assert joined["redis"] == ["store"] and whole["networks"]["store"] == {"internal": True}
+    assert {name for name, names in joined.items() if "store" in names} == {
+        *("voiceloop", "second", "redis"),
+    }
