@@ -136,7 +136,7 @@ def test_the_files_that_apply_are_the_users_then_the_folders_then_the_named_one(
     assert config_files(environ=environ, folder=tmp_path) == [user]
 
 
-HARMLESS = {"asr.language", "llm.stop", "llm.system", "place", "timezone"}
+HARMLESS = {"asr.language", "llm.stop", "place", "timezone"}
 """Free text that names neither code nor a file, and opens nothing."""
 
 
@@ -152,13 +152,17 @@ def test_a_file_that_is_found_may_not_set_what_is_guarded_unless_it_is_named(
 ) -> None:
     section, _, name = key.partition(".")
     value, read = "'mine'", "mine"
-    if (section == "server" and name != "store") or key == "wake.open_s":
+    numbers = {"wake.open_s", "llm.best_of", "llm.max_thought_tokens", "turns.max_guesses"}
+    if (section == "server" and name != "store") or key in numbers:
         value, read = 7, 7
+    elif key in ("preset", "llm.skills"):
+        value, read = {"preset": ("'cpu'", "cpu"), "llm.skills": ("'none'", "none")}[key]
     elif key == "mcp.serve":
         value, read = "['mine']", ("mine",)
     elif key == "mcp.servers":
         value, read = "{mine = {command = 'run'}}", {"mine": McpServer(command="run")}
-    here = write(tmp_path / "voiceloop.toml", f"threads = 3\n[{section}]\n{name} = {value}\n")
+    line = f"[{section}]\n{name} = {value}\n" if name else f"{key} = {value}\n"
+    here = write(tmp_path / "voiceloop.toml", f"threads = 3\n{line}")
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "nothing")}
     with pytest.raises(ConfigError, match=rf"voiceloop\.toml sets {key}, which") as caught:
         config_files(environ=environ, folder=tmp_path)
@@ -173,7 +177,7 @@ def test_a_file_that_is_found_may_not_set_what_is_guarded_unless_it_is_named(
 
 
 def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:
-    text = 'preset = "small"\n[asr]\nlanguage = "de"\n[turns]\nhangover_ms = 400\n'
+    text = 'place = "Lisbon"\n[asr]\nlanguage = "de"\n[turns]\nhangover_ms = 400\n'
     here = write(tmp_path / "voiceloop.toml", text)
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "nothing")}
     assert config_files(environ=environ, folder=tmp_path) == [here]

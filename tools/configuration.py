@@ -75,10 +75,11 @@ FOUND = """
 
 `voiceloop.toml` applies to everybody who starts voiceloop in its folder, and somebody else may have
 made that folder. So the file may not choose code to load, programs to run, weights or recordings to
-read or download, or the limits of a server. If it does, nothing is started, and one line names the
-keys. If you trust the file, name it, and it may set everything: `--config voiceloop.toml`. The
-address of a server, its keys and certificates, and the files that commands read and write are not
-settings: only flags set them.
+read or download, or the limits of a server, nor tell the language model what to do, nor let one
+question cost many replies. If it does, nothing is started, and one line names the keys. If you
+trust the file, name it, and it may set everything: `--config voiceloop.toml`. The address of a
+server, its keys and certificates, and the files that commands read and write are not settings: only
+flags set them.
 
 It may set neither """
 

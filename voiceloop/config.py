@@ -451,7 +451,7 @@ OPTIONS = tuple(
     f"{section}.options" for section in SECTIONS if "options" in hints_of(hints_of(Config)[section])
 )
 """The tables for engines' own settings: `asr.options`, `llm.options` and `tts.options`."""
-GUARDED = frozenset(
+CHOOSING = frozenset(
     {key for key in KEYS if key.endswith(".engine") or key.startswith(("server.", "mcp.", "wake."))}
     | {
         "asr.model",
@@ -465,12 +465,19 @@ GUARDED = frozenset(
         "turns.sound",
     }
 )
-"""The settings that ./voiceloop.toml may not set.
-
-They choose code that is loaded, programs that are run, weights and recordings that are read or
-fetched, the servers that get conversations and calls of tools, the wake word, and the limits that
-protect a server. An engine's own settings may do any of this, so they are refused there too.
-"""
+"""The settings that choose code that is loaded, programs that are run, weights and recordings that
+are read or fetched, the servers that get conversations and calls of tools, the wake word, and the
+limits that protect a server. An engine's own settings may do any of this."""
+GUARDED = CHOOSING | {
+    "preset",
+    "llm.system",
+    "llm.skills",
+    "llm.best_of",
+    "llm.max_thought_tokens",
+    "turns.max_guesses",
+}
+"""The settings that ./voiceloop.toml may not set, besides engines' own: those in `CHOOSING`, those
+that tell the language model what to do, and those that let one question cost many replies."""
 MAX_BYTES = 1 << 20
 """Largest size of a file of settings or of a scenario, in bytes."""
 DEFAULT = "default"

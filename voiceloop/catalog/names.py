@@ -1,7 +1,8 @@
 """Finds the folder of a model by its name. Only this module knows what a name may be.
 
-A name is looked up in this order: a model that has been pulled, a folder, a GGUF or ONNX file, a
-card (which says how to pull the model), a repository of the hub.
+A name is looked up in this order: a model that has been pulled, a card (which says how to pull the
+model), a folder, a GGUF or ONNX file, a repository of the hub. A folder that is called like a card
+is named by its path: `./tiny.en`.
 """
 
 from __future__ import annotations
@@ -73,12 +74,12 @@ def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool =
     if (of_kind or "/" in name) and (model := store.find(name)):
         return model.folder
     path = Path(name).expanduser()
-    if path.is_dir():
+    if path.is_dir() and not of_kind:  # else whose folder it is would choose the weights
         return path
     of_file = FILES.get(path.suffix)
     if path.is_file() and of_file and of_file[0] == kind:
         return _converted(path.resolve(), of_file[1], store, make)
-    if path.exists():
+    if path.exists() and not of_kind:
         raise ModelNotFound(f"{name} is a file, not the folder of a model", FOLDERS[kind])
     # A name that is written like a path is never looked up elsewhere.
     written = name.startswith((".", "~")) or name.endswith("/") or "\\" in name
@@ -141,7 +142,7 @@ def prepare(config: Config, store: ModelStore | None = None) -> None:
     others: list[tuple[str, Kind]] = []
     for key, (kind, name) in named(config).items():
         cards_of = variants(cards(), name, kind)
-        if cards_of and not store.find(name) and not Path(name).is_dir():
+        if cards_of and not store.find(name):
             absent[key] = cards_of[0]
         elif not cards_of and name not in NO_MODEL:
             others.append((name, kind))

@@ -16,7 +16,7 @@ import anyio
 from voiceloop.asr.turns import SpeechDetector
 from voiceloop.audio.devices import FileMicrophone, NullSpeaker
 from voiceloop.config import (
-    GUARDED,
+    CHOOSING,
     Config,
     Given,
     TurnConfig,
@@ -63,7 +63,7 @@ def settings_for(folder: Path, command: Command) -> Config:
 
 
 def _chooses(key: str) -> bool:
-    return key in GUARDED or of_engine(key)
+    return key in CHOOSING or of_engine(key)
 
 
 def expectation(result: ReplayResult) -> Expect:
