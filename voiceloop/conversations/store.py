@@ -195,8 +195,6 @@ class ConversationStore:
 
     def _opened(self, tell: Callable[[str], None]) -> sqlite3.Connection:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _is_text(self.path):
-            raise VoiceloopError(f"{self.path} is no database", f"name another in {VARIABLE}")
         for _ in range(2):
             database, file = None, _file(self.path)
             try:
@@ -209,6 +207,10 @@ class ConversationStore:
                     database.close()
                 if isinstance(error, sqlite3.OperationalError):
                     raise
+                if _is_text(self.path):
+                    raise VoiceloopError(
+                        f"{self.path} is no database", f"name another in {VARIABLE}"
+                    ) from error
                 if _file(self.path) == file:  # no other process has replaced the file meanwhile
                     aside = set_aside(self.path, datetime.now())
                     tell(f"{self.path} is damaged, and was moved to {aside}; a new one is begun")
@@ -347,7 +349,8 @@ def _file(path: Path) -> int | None:
 
 
 def _is_text(path: Path) -> bool:
-    """Return whether a file holds text, which no database becomes, however damaged."""
+    """Return whether a file holds text, which no database becomes, however damaged. No connection
+    of this process may have it open: SQLite's locks would be lost."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
