@@ -39,10 +39,11 @@ def config(preset: str = "starter", **flags: str) -> Config:
     return load_config((), given)[0]
 
 
-def test_a_model_that_was_pulled_comes_before_a_folder(store: ModelStore, tmp_path: Path) -> None:
+def test_the_name_of_a_card_is_no_folder(store: ModelStore, tmp_path: Path) -> None:
     (tmp_path / "tiny.en").mkdir()
     with chdir(tmp_path):
-        assert find("tiny.en", "asr", store) == Path("tiny.en")
+        with pytest.raises(ModelNotFound, match=r"Whisper tiny\.en is not on this machine"):
+            find("tiny.en", "asr", store)
         model = put(store, "tiny.en")
         assert find("tiny.en", "asr", store) == model.folder
         assert find("./tiny.en", "asr", store) == Path("./tiny.en")
