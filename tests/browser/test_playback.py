@@ -28,18 +28,23 @@ def sounding(opened: Visit) -> tuple[np.ndarray, np.ndarray]:
     return np.round(pcm[audible] * 32768).astype(int), frames[audible]
 
 
-def reply_whole(client: Client, item: str, text: str, pcm: Pcm16) -> None:
-    """A reply of which nothing sounds before all is there: on a busy machine it cannot run dry."""
+def say_whole(client: Client, item: str, pcm: Pcm16) -> None:
+    """Sound of which nothing is heard before all is there: on a busy machine it cannot run dry."""
     few = RATE // 50  # not enough to begin with
-    client.send("response.created", response={"id": "resp_1"})
-    client.text(item, text)
     client.say(item, pcm[:few])
     client.send("voiceloop.output.paused", item_id=item)
     client.say(item, pcm[few:], few)
+    client.send("voiceloop.output.resumed", item_id=item)
+
+
+def reply_whole(client: Client, item: str, text: str, pcm: Pcm16) -> None:
+    """A reply whose sound cannot run dry."""
+    client.send("response.created", response={"id": "resp_1"})
+    client.text(item, text)
+    say_whole(client, item, pcm)
     client.send("response.output_audio.done", item_id=item)
     client.send("response.output_audio_transcript.done", item_id=item, transcript=text)
     client.send("response.done", response={"id": "resp_1", "status": "completed", "output": []})
-    client.send("voiceloop.output.resumed", item_id=item)
 
 
 def silent(opened: Visit) -> None:
@@ -113,7 +118,7 @@ def test_an_interruption_silences_it_within_100_ms_and_for_good(
     opened, client = talking
     client.send("response.created", response={"id": "resp_1"})
     client.text(ITEM, "This is a long reply that nobody wants to hear.")
-    client.say(ITEM, noise(4.0))
+    say_whole(client, ITEM, noise(4.0))
     opened.sounds(0.5)
     opened.phase("Speaking")
     client.send("input_audio_buffer.speech_started", item_id="user", audio_start_ms=0)
@@ -160,7 +165,7 @@ def test_pause_and_resume_lose_no_sample(talking: tuple[Visit, Client]) -> None:
 
 def test_a_pause_is_reported_at_once_and_to_the_sample(talking: tuple[Visit, Client]) -> None:
     opened, client = talking
-    client.say(ITEM, noise(3.0))
+    say_whole(client, ITEM, noise(3.0))
     opened.sounds(0.3)
     client.send("voiceloop.output.paused", item_id=ITEM)
     opened.phase("Waiting for you")
@@ -220,7 +225,7 @@ def test_escape_stops_the_reply_and_tells_the_server_where(talking: tuple[Visit,
     opened, client = talking
     client.send("response.created", response={"id": "resp_1"})
     client.text(ITEM, "On and on and on.")
-    client.say(ITEM, noise(4.0))
+    say_whole(client, ITEM, noise(4.0))
     opened.sounds(0.3)
     opened.page.keyboard.press("Escape")
     client.wait("response.cancel")
