@@ -373,7 +373,10 @@ def test_conversations_go_on_side_by_side(serve: Callable[..., Scripted]) -> Non
 PLAIN: dict[str, tuple[Play, str]] = {
     "401": (refusing(401, {"error": {"message": f"bad key {KEY}"}}), "wants a key (401)"),
     "403": (refusing(403, b"no", "text/plain"), "wants a key (403)"),
-    "404": (refusing(404, {"error": {"message": "model 'smal' not found"}}), "no model called"),
+    "404": (
+        refusing(404, {"error": {"message": "No models loaded. Load a model."}}),
+        "no model called 'smal' (404): No models loaded. Load a model.",
+    ),
     "no such path": (refusing(404, b"<html>Not here</html>", "text/html"), "no such address"),
     "400": (refusing(400, {"detail": "top_k is no field"}), "answers 400: top_k is no field"),
     "500": (refusing(500, b"it broke\nbadly", "text/plain"), "answers 500: it broke badly"),
@@ -488,6 +491,25 @@ def test_a_busy_server_is_asked_again_when_it_says_so(serve: Callable[..., Scrip
     begun = time.monotonic()
     assert spoken(all_of(talk(server).reply("Hello", 1))) == "Now."
     assert time.monotonic() - begun >= 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_is_asked_again_after_a_while(
+    serve: Callable[..., Scripted], status: int
+) -> None:
+    told = {"error": {"message": "Rate limit reached, try again in 1s"}}
+    after = {} if status == 429 else {"Retry_After": "0"}
+    server = serve(refusing(status, told, **after), saying("Now."))
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Now."
+
+
+def test_a_server_is_asked_until_it_has_loaded_its_model(serve: Callable[..., Scripted]) -> None:
+    loading = refusing(503, {"error": {"code": 503, "message": "Loading model"}})
+    server = serve(loading, loading, loading, saying("Now."))
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Now."
+    server.plays = [loading] * 9
+    error = failing(talk(server, timeout_s=1.5).reply("Hello", 2))
+    assert error.message.endswith("still loads its model: Loading model")
 
 
 TOO_LONG = (

@@ -159,10 +159,11 @@ class ChatServer:
         """Pass the pieces of a reply to `post`, and repeat the request after some failures.
 
         A request is repeated only if no text and no call has come yet. It is repeated once if that
-        may help. It is adapted and repeated after each refusal from which `manners` learns
-        something.
+        may help, and for `llm.timeout_s` while the server loads its model. It is adapted and
+        repeated after each refusal from which `manners` learns something.
         """
         begun = asked_again = False
+        patient_until = anyio.current_time() + self._timeout_s
 
         def note(piece: Piece) -> None:
             nonlocal begun
@@ -181,9 +182,10 @@ class ChatServer:
                     self._learn(trouble.complaint, request, manners)
                     if manners.fitted(dict(body)) != request:
                         continue
-                if asked_again or trouble.again_s is None:
+                waits = trouble.loads and anyio.current_time() < patient_until
+                if trouble.again_s is None or (asked_again and not waits):
                     raise
-                asked_again = True
+                asked_again = asked_again or not waits
                 await anyio.sleep(trouble.again_s)
 
     def _learn(self, complaint: Complaint, request: dict[str, Any], manners: Manners) -> None:
@@ -281,10 +283,16 @@ class ChatServer:
             plain = content.decode("utf-8", "replace").strip()
             why, names = "" if plain.startswith("<") else plain, ""
         status, host = answer.status_code, self.where.told
-        if status == 429:
-            return troubles.busy(self.where, answer.headers.get("Retry-After", ""), why)
+        after = answer.headers.get("Retry-After", "")
+        if status == 503 and "loading" in why.lower():
+            return troubles.loading(self.where, why)
+        if status == 429 or (status == 503 and after):
+            return troubles.busy(self.where, status, after, why)
         if status == 404 and model and "model" in why.lower():
-            return Trouble(f"{host} has no model called '{model}' (404)", self.instead_of(model))
+            told = f": {troubles.quoted(self.where, why)}"
+            return Trouble(
+                f"{host} has no model called '{model}' (404){told}", self.instead_of(model)
+            )
         return troubles.refused(self.where, status, Complaint(why, names))
 
 

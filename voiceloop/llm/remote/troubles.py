@@ -18,6 +18,8 @@ from voiceloop.llm.remote.complaints import Complaint
 
 AGAIN_S = 0.5
 """Seconds until a failed request is repeated, unless the server tells another time."""
+BUSY_S = 1.0
+"""Seconds until a busy or loading server is asked again, unless it tells another time."""
 PATIENCE_S = 3.0
 """Longest wait that a busy server may ask for, in seconds. If it asks for more, the request
 fails."""
@@ -50,6 +52,7 @@ class Trouble(EngineError):
         too_long: bool = False,
         lost: bool = False,
         spent: bool = False,
+        loads: bool = False,
         status: int | None = None,
         complaint: Complaint | None = None,
     ) -> None:
@@ -62,6 +65,8 @@ class Trouble(EngineError):
         """Whether the server may have gone."""
         self.spent = spent
         """Whether the reply used up its tokens before any text came."""
+        self.loads = loads
+        """Whether the server still loads its model, so that it is worth asking until it has."""
         self.complaint = complaint
         """The server's error, if an adapted request may help; otherwise None."""
         self.status = status
@@ -169,15 +174,26 @@ def cut_off(tokens: int, *, spent: bool) -> Trouble:
     )
 
 
-def busy(where: Address, after: str, why: str) -> Trouble:
+def busy(where: Address, status: int, after: str, why: str) -> Trouble:
     """Return the error for a busy server. `after` is the value of its header Retry-After, in
     seconds; it may be empty. `why` is the server's message."""
     seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else None
     wait = "" if seconds is None else f", and wants to be left alone for {seconds:g} s"
+    again_s = BUSY_S if seconds is None else seconds
     return Trouble(
-        f"{where.told} has too much to do (429){wait}{_because(where, why)}",
+        f"{where.told} has too much to do ({status}){wait}{_because(where, why)}",
         "wait a little, or see what your plan allows",
-        again_s=seconds if seconds is not None and seconds <= PATIENCE_S else None,
+        again_s=again_s if again_s <= PATIENCE_S else None,
+    )
+
+
+def loading(where: Address, why: str) -> Trouble:
+    """Return the error for a server that still loads its model. `why` is the server's message."""
+    return Trouble(
+        f"{where.told} still loads its model{_because(where, why)}",
+        "ask again in a moment; llm.timeout_s is how long to wait for it",
+        again_s=BUSY_S,
+        loads=True,
     )
 
 
