@@ -261,6 +261,8 @@ WRONG: list[tuple[bytes, str]] = [
     (wire({"choices": [{"delta": {}, "error": {"message": "it broke"}}]}), "it broke"),
     (wire({"error": {"code": 5}}), ""),
     (wire(chunk("error")), ""),
+    (wire(chunk("abort")), "the reply was ended early (abort)"),
+    (wire(chunk("content_filter")), "the reply was ended early (content_filter)"),
 ]
 
 

@@ -71,6 +71,10 @@ class End:
 Piece = Text | Thought | Calling | StreamedCall | PromptUsage | End
 
 
+_FAILED = ("abort", "content_filter", "network_error")
+"""Reasons for the end of a reply that mean that the rest of it is missing."""
+
+
 class ChatStream:
     """A parser of one reply.
 
@@ -130,6 +134,8 @@ class ChatStream:
         if wrong := complained(chunk, name):
             raise wrong
         if choice is not None and not self.finished and (reason := choice.get("finish_reason")):
+            if reason in _FAILED:
+                raise Complaint(f"the reply was ended early ({reason})")
             yield from self._ended(cut=reason in ("length", "max_tokens", "model_length"))
         if usage := _mapping(chunk.get("usage")):
             cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
