@@ -137,19 +137,22 @@ class ClaimGuard:
                 sentence = _unquoted(sentence, self._quoted)
             lead = known.lead.match(sentence)
             begin = lead.end() if lead else 0
-            end = _END.search(sentence, begin)
-            stop: int = end.end() if end else LONGEST // 2 if len(sentence) >= LONGEST else 0
-            rest = sentence[begin : end.end() if end else LONGEST]
+            if end := _END.search(sentence, begin):
+                rest = sentence[begin : end.end()]
+                done: int = end.end()
+            else:
+                rest = sentence[begin:LONGEST]
+                done = LONGEST // 2 if len(sentence) >= LONGEST else 0
             # A word boundary of a pattern needs a word before it, even where the text goes on.
             found = known.claim.search(rest.rstrip(), partial=end is None)
             if found and not found[0]:  # a claim may begin anywhere
                 found = None
             if found and not found.partial:
                 self.claimed = True
-            elif stop:
+            elif done:
                 if self._quoted is not None:
-                    self._quoted ^= len(_QUOTE.findall(self._sentence[:stop])) % 2 == 1
-                self._sentence = self._sentence[stop:]
+                    self._quoted ^= len(_QUOTE.findall(self._sentence[:done])) % 2 == 1
+                self._sentence = self._sentence[done:]
                 continue
             may_lead = not rest or known.lead.fullmatch(rest, partial=True)
             if may_lead or (found and not found.start()):

@@ -265,9 +265,12 @@ class _Noticing:
             raise
         result = getattr(getattr(received, "message", None), "result", None)
         if isinstance(result, dict) and isinstance(result.get("tools"), list):
-            listed = result["tools"]
-            result["tools"] = [one for one in listed if _is_tool(one)]
-            self._invalid |= {_name(one) for one in listed if not _is_tool(one)}
+            listed, result["tools"] = result["tools"], []
+            for one in listed:
+                if _is_tool(one):
+                    result["tools"].append(one)
+                else:
+                    self._invalid.add(_name(one))
         return received
 
     async def __aenter__(self) -> _Noticing:

@@ -76,9 +76,8 @@ class Leaks:
             return ""
         self._text += text
         if not self._begun:
-            if len(self._text) <= _LONGEST_OPENING and _OPEN.fullmatch(self._text):
-                return ""
-            if self._thinks():
+            opens = len(self._text) <= _LONGEST_OPENING and _OPEN.fullmatch(self._text)
+            if opens or self._thinks():
                 return ""
             self._begin()
         return self._settle()
