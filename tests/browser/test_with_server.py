@@ -132,7 +132,7 @@ def test_a_question_is_answered_interrupted_and_asked_again_after_a_restart(
         page.goto(f"http://localhost:{port}/")
         page.get_by_role("button", name="Start talking").click()
         expect(transcript).to_contain_text(QUESTION)
-        expect(transcript).to_contain_text("not heard from")
+        expect(transcript).to_contain_text("not heard from", timeout=PATIENCE_MS)
         expect(transcript.locator(".unheard").first).to_be_visible()
         for _ in range(150):
             page.wait_for_timeout(200)

@@ -220,7 +220,7 @@ def test_a_store_that_cannot_be_used_is_told(server: Serving, store: Path) -> No
     with opened(server, "before") as client:
         client.write("Who is speaking?")
     free(store, "before")
-    store.write_bytes(b"no database" * 1000)
+    store.write_bytes(b"\x00no database" * 1000)
     with opened(server, "new") as client:
         error = client.wait("error")["error"]
         assert error["type"] == "server_error" and "is damaged, and was moved" in str(error)
