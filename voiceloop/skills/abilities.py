@@ -48,7 +48,11 @@ def limits(tools: Sequence[str]) -> str:
     )
     said = f"You have no {_either(lacks)}." if lacks else ""
     said += f" You {' and '.join(controls)}." if controls else ""
-    return f"{said} If the user wants that, say that you cannot do it.".strip() if said else ""
+    if not said:
+        return ""
+    # Without the last sentence, a small model answers "I can't help with that" to what is only told.
+    asked = "If asked to do one of these, say that you cannot."
+    return f"{said.strip()} {asked} To anything else, reply like a friend."
 
 
 def _either(things: Sequence[str]) -> str:
