@@ -30,6 +30,8 @@ CLAIMS = {
         "I've added milk to your shopping list.",
         "Let me check the weather for you.",
         "Yes, I can see you.",
+        "Sure, I can turn the lights on.",
+        "I can call your mom.",
     ),
     "de": (
         "Klar, ich schalte das Licht ein.",
@@ -38,6 +40,7 @@ CLAIMS = {
         "Dein Wecker ist auf sieben Uhr gestellt.",
         "Ich erinnere dich morgen daran.",
         "Ich habe einen Tisch für zwei reserviert.",
+        "Klar, ich kann das Licht einschalten.",
     ),
     "es": (
         "Claro, he encendido la luz del salón.",
@@ -45,6 +48,7 @@ CLAIMS = {
         "Tu alarma está puesta para las siete.",
         "Te recordaré mañana que saques la basura.",
         "He añadido leche a tu lista.",
+        "Claro, puedo encender las luces.",
     ),
 }
 HONEST = {
@@ -63,6 +67,7 @@ HONEST = {
         "Setting an alarm can make you sleep lightly before it rings.",
         "Turning off the lights at night saves money.",
         "Calling your mom is a kind thing to do!",
+        "I can lower the volume, and I can play chess with you.",
     ),
     "de": (
         "Ich kann das Licht nicht einschalten, denn ich rede nur.",
