@@ -432,7 +432,8 @@ _SPOKEN = SpeakingRules(
         "∈": "Element von", "∉": "nicht Element von", "∪": "vereinigt mit", "∩": "geschnitten mit",
         "⊂": "Teilmenge von", "∀": "für alle", "∃": "es gibt", "∝": "ist proportional zu",
         "≡": "ist äquivalent zu", "¬": "nicht", "∧": "und", "∨": "oder", "∠": "Winkel",
-        "™": "Warenzeichen", "©": "Copyright", "®": "eingetragen",
+        "™": "Warenzeichen", "©": "Copyright", "®": "eingetragen", "∣": "der Betrag von",
+        "ꜝ": "Fakultät", "†": "gestorben", "✶": "geboren", "¶": "Absatz",
     },
     address_signs={
         ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich", "_": "Unterstrich", "@": "ät",
@@ -515,7 +516,30 @@ _SPOKEN = SpeakingRules(
         "timotheus titus hebräer jakobus petrus offenbarung koran sure vers",
         "about": "etwa ungefähr circa ca. rund fast knapp",
         "date": "am vom",
+        "ratio": "verhältnis verhältnis: verhältnis_von verhältnis_ist maßstab maßstab: steht endstand "
+        "endstand: stand spielstand ergebnis ergebnis: ergebnis_ist ergebnis_war gewann gewannen "
+        "verlor verloren siegte siegten unterlag endete mit",
+        "version": "version python node php java ubuntu ios macos android chrome firefox debian v",
     },
+    after={
+        "ratio": "Sieg Niederlage Führung Mehrheit Vorsprung Verhältnis Mischung Maßstab Erfolg",
+        "hours": "Stunden Stunde Std h",
+        "rated": "Sternen Sterne Punkten Punkte Zahnärzten Ärzten Personen Menschen Befragten",
+        "each": "Tag Woche Monat Jahr Stunde Minute Sekunde Nacht Person Kopf",
+    },
+    books={
+        "Gen": "Genesis", "Ex": "Exodus", "Lev": "Levitikus", "Num": "Numeri", "Mo": "Mose",
+        "Dtn": "Deuteronomium", "Jos": "Josua", "Ri": "Richter", "Sam": "Samuel", "Kön": "Könige",
+        "Chr": "Chronik", "Ps": "Psalm", "Spr": "Sprüche", "Pred": "Prediger", "Koh": "Kohelet",
+        "Jes": "Jesaja", "Jer": "Jeremia", "Hes": "Hesekiel", "Ez": "Ezechiel", "Dan": "Daniel",
+        "Hos": "Hosea", "Mi": "Micha", "Sach": "Sacharja", "Mal": "Maleachi", "Mt": "Matthäus",
+        "Mk": "Markus", "Lk": "Lukas", "Joh": "Johannes", "Apg": "Apostelgeschichte",
+        "Röm": "Römer", "Kor": "Korinther", "Gal": "Galater", "Eph": "Epheser", "Phil": "Philipper",
+        "Kol": "Kolosser", "Thess": "Thessalonicher", "Tim": "Timotheus", "Hebr": "Hebräer",
+        "Jak": "Jakobus", "Petr": "Petrus", "Offb": "Offenbarung",
+        "1": "erster", "2": "zweiter", "3": "dritter",
+    },
+    dated={"c": "circa", "v": "von", "reg": "regierte"},
     dials=(
         "(?i:ruf|rufe|rufen|anrufen|wähl|wähle|wählen|telefon|telefonnummer|tel|telefonnr|fax|"
         "handy|handynummer|mobil|rufnummer|nummer|notruf|notrufnummer|hotline|sms|erreichen|erreichst)"
@@ -546,6 +570,7 @@ _SPOKEN = SpeakingRules(
     per="pro",
     to="bis",
     of="von",
+    out_of="von",
     ratio="zu",
     equals="gleich",
     minus="minus",

@@ -387,7 +387,8 @@ _SPOKEN = SpeakingRules(
         "∂": "partial", "∇": "nabla", "∈": "in", "∉": "not in", "∪": "union", "∩": "intersection",
         "⊂": "subset of", "∀": "for all", "∃": "there exists", "∝": "is proportional to",
         "≡": "is equivalent to", "¬": "not", "∧": "and", "∨": "or", "∠": "angle", "™": "trademark",
-        "©": "copyright", "®": "registered",
+        "©": "copyright", "®": "registered", "∣": "the absolute value of", "ꜝ": "factorial",
+        "†": "died", "✶": "born", "¶": "paragraph",
     },
     address_signs={
         ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "@": "at", "+": "plus",
@@ -464,7 +465,31 @@ _SPOKEN = SpeakingRules(
         "colossians thessalonians timothy titus hebrews james peter revelation quran surah verse",
         "about": "about around roughly approximately nearly almost",
         "date": "on due dated",
+        "ratio": "ratio ratio: ratio_is ratio_was ratio_of score score: score_is score_was score_of "
+        "won lost beat odds odds_are odds_of odds_were scale scale_of scale: drew won_by lost_by",
+        "version": "version python node ruby php rust go java kernel ubuntu ios macos android "
+        "release chrome firefox debian postgres cuda django numpy pytorch v",
     },
+    after={
+        "ratio": "scale ratio odds mix mixture majority victory win lead defeat loss draw dilution",
+        "hours": "hours hour hrs",
+        "rated": "stars points dentists doctors people students customers users experts",
+        "each": "day week month year hour minute second night person head",
+    },
+    books={
+        "Gen": "Genesis", "Exod": "Exodus", "Lev": "Leviticus", "Num": "Numbers",
+        "Deut": "Deuteronomy", "Josh": "Joshua", "Judg": "Judges", "Neh": "Nehemiah",
+        "Ps": "Psalm", "Pss": "Psalms", "Prov": "Proverbs", "Eccl": "Ecclesiastes",
+        "Isa": "Isaiah", "Jer": "Jeremiah", "Lam": "Lamentations", "Ezek": "Ezekiel",
+        "Dan": "Daniel", "Hos": "Hosea", "Mic": "Micah", "Hab": "Habakkuk", "Zech": "Zechariah",
+        "Mal": "Malachi", "Matt": "Matthew", "Mt": "Matthew", "Mk": "Mark", "Lk": "Luke",
+        "Jn": "John", "Rom": "Romans", "Cor": "Corinthians", "Gal": "Galatians",
+        "Eph": "Ephesians", "Phil": "Philippians", "Col": "Colossians", "Thess": "Thessalonians",
+        "Tim": "Timothy", "Heb": "Hebrews", "Jas": "James", "Pet": "Peter", "Rev": "Revelation",
+        "Sam": "Samuel", "Kgs": "Kings", "Chr": "Chronicles", "Chron": "Chronicles",
+        "1": "First", "2": "Second", "3": "Third",
+    },
+    dated={"c": "circa", "b": "born", "d": "died", "fl": "flourished", "r": "reigned"},
     dials=(
         "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"
         "sms|whatsapp|mobile|cell|hotline|helpline|reach|(?:my|your|our|his|her|their|phone|mobile|"
@@ -498,6 +523,7 @@ _SPOKEN = SpeakingRules(
     per="per",
     to="to",
     of="of",
+    out_of="out of",
     ratio="to",
     equals="equals",
     minus="minus",

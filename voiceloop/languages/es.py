@@ -393,7 +393,8 @@ _SPOKEN = SpeakingRules(
         "∇": "nabla", "∈": "pertenece a", "∉": "no pertenece a", "∪": "unión", "∩": "intersección",
         "⊂": "subconjunto de", "∀": "para todo", "∃": "existe", "∝": "es proporcional a",
         "≡": "es equivalente a", "¬": "no", "∧": "y", "∨": "o", "∠": "ángulo",
-        "™": "marca registrada", "©": "copyright", "®": "registrado",
+        "™": "marca registrada", "©": "copyright", "®": "registrado", "∣": "el valor absoluto de",
+        "ꜝ": "factorial", "†": "fallecido", "✶": "nacido", "¶": "párrafo",
     },
     address_signs={
         ".": "punto", "/": "barra", "-": "guion", "_": "guion bajo", "@": "arroba", "+": "más",
@@ -466,8 +467,33 @@ _SPOKEN = SpeakingRules(
         "marcos lucas juan hechos romanos corintios gálatas efesios filipenses colosenses "
         "tesalonicenses timoteo tito hebreos santiago pedro apocalipsis corán sura versículo",
         "about": "unos unas aproximadamente casi alrededor_de cerca_de",
-        "date": "el del",
+        "date": "el del al día lunes martes miércoles jueves viernes sábado domingo hasta_el",
+        "ratio": "proporción proporción: proporción_de proporción_es relación_de escala escala: "
+        "marcador marcador: marcador_es marcador_fue marcador_de resultado resultado: resultado_fue "
+        "resultado_de ganó ganaron perdió perdieron empataron por",
+        "version": "versión python node php java ubuntu ios macos android chrome firefox debian v",
     },
+    after={
+        "ratio": "victoria derrota ventaja mayoría",
+        "hours": "(?!)",
+        "rated": "estrellas puntos dentistas médicos personas usuarios",
+        "each": "día semana mes año hora minuto segundo noche persona",
+    },
+    books={
+        "Gn": "Génesis", "Gén": "Génesis", "Ex": "Éxodo", "Éx": "Éxodo", "Lv": "Levítico",
+        "Nm": "Números", "Dt": "Deuteronomio", "Jos": "Josué", "Jue": "Jueces", "Sam": "Samuel",
+        "Re": "Reyes", "Cr": "Crónicas", "Sal": "Salmo", "Prov": "Proverbios", "Pr": "Proverbios",
+        "Ecl": "Eclesiastés", "Is": "Isaías", "Jr": "Jeremías", "Jer": "Jeremías",
+        "Ez": "Ezequiel", "Dn": "Daniel", "Os": "Oseas", "Mi": "Miqueas", "Zac": "Zacarías",
+        "Mal": "Malaquías", "Mt": "Mateo", "Mc": "Marcos", "Mr": "Marcos", "Lc": "Lucas",
+        "Jn": "Juan", "Hch": "Hechos", "Rom": "Romanos", "Rm": "Romanos", "Ro": "Romanos",
+        "Cor": "Corintios", "Co": "Corintios", "Gál": "Gálatas", "Ga": "Gálatas", "Ef": "Efesios",
+        "Flp": "Filipenses", "Fil": "Filipenses", "Col": "Colosenses", "Tes": "Tesalonicenses",
+        "Ts": "Tesalonicenses", "Tim": "Timoteo", "Tm": "Timoteo", "Heb": "Hebreos",
+        "Hb": "Hebreos", "Sant": "Santiago", "Stg": "Santiago", "Pe": "Pedro", "Ap": "Apocalipsis",
+        "1": "primera", "2": "segunda", "3": "tercera",
+    },
+    dated={"c": "circa", "ca": "circa", "h": "hacia", "n": "nacido en", "m": "muerto en"},
     dials=(
         "(?i:llama|llame|llamar|llámame|llámanos|llamando|marca|marque|marcar|teléfono|tel|móvil|"
         "celular|fax|whatsapp|emergencias|(?:mi|tu|su|nuestro) número|número de)"
@@ -497,6 +523,7 @@ _SPOKEN = SpeakingRules(
     per="por",
     to="a",
     of="de",
+    out_of="de",
     ratio="a",
     equals="igual a",
     minus="menos",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from voiceloop.languages.numbers import YEAR
+from voiceloop.languages.numbers import YEAR, roman
 from voiceloop.languages.spoken import Match, SpeakingRules, final, written
 from voiceloop.tts.shared import Shared
 
@@ -32,10 +32,55 @@ _FALLING = "|".join(f"{share}-{100 - share}" for share in range(50, 91))
 
 @PAIRS.add(
     rf"(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
-    r"(?![\d/%]|-\d|[.,:]\d)|{DATE}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/])|(?=\d{1,3}:){VERSE}\d{1,3}:\d{1,3}(?![\d:])"
+    r"(?![\d/%]|-\d|[.,:]\d)|{DATE}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/])|"
+    r"(?=\d{1,3}[:{DECIMAL}]){VERSE}\d{1,3}[:{DECIMAL}](?:(?<=,) )?[1-9]\d{0,2}"
+    r"(?![\d:]|\s?(?:{UNIT}|{CURRENCY}|%){APART})"
 )
 def _pair(spoken: SpeakingRules, match: Match) -> str:
     return " ".join(spoken.numbers.words(int(part)) for part in re.findall(r"\d+", match[0]))
+
+
+@PAIRS.add(
+    r"(?=\d+:){RATIO}({NUMBER})\s?:\s?({NUMBER})(?!:)"
+    r"|(?<![\d:.,])(\d{1,3}):(\d{1,3})(?=[ -](?:{RATIO_NEXT}){APART})"
+)
+def _against(spoken: SpeakingRules, match: Match) -> str:
+    """Put a ratio or a score into words that could be a time: `a score of 21:14`."""
+    numbers = [spoken.numbers.cardinal(part) for part in match.groups() if part]
+    return f" {spoken.ratio} ".join(numbers)
+
+
+@PAIRS.add(
+    r"(?<![\d/.,-])(?:({NUMBER})/(5|10|100)(?=\s(?:{RATED_NEXT}){APART})"
+    r"|(?<!= )([2-9]|[2-9]\d)/(10{1,2})(?=[.,;:!?)]*(?:\s|$))(?!\s[a-zà-ÿ\d]|[^\n]{0,40}=))"
+)
+def _rated(spoken: SpeakingRules, match: Match) -> str:
+    above, below = (spoken.numbers.cardinal(part) for part in match.groups() if part)
+    return f"{above} {spoken.out_of} {below}"
+
+
+@PAIRS.add(r"(?<![\w.])(?:([123])\.?\s)?({BOOK})\.?\s(?=\d{1,3}[:{DECIMAL}](?:(?<=,) )?\d)")
+def _book(spoken: SpeakingRules, match: Match) -> str:
+    name = spoken.books.get(match[2], match[2])
+    return f"{spoken.books[match[1]]} {name}" if match[1] else name
+
+
+@PAIRS.add(r"(?<![\w.])(?<!\d )({DATED})\.\s?(?=[12]?\d{3}(?!\d))")
+def _dated(spoken: SpeakingRules, match: Match) -> str:
+    return spoken.dated[written(match[1])]
+
+
+@PAIRS.add(r"(?:{VERSION}|(?<=\b[vV]))\d+\.[1-9]\d(?![\w.%]*\d)")
+def _version(spoken: SpeakingRules, match: Match) -> str:
+    return f" {spoken.point} ".join(map(spoken.numbers.integer, match[0].split(".")))
+
+
+@PAIRS.add(r"(?<!\w)(?:(?=[IVX]+\s?[-–])({ROMAN}|[IVX])\s?[-–]\s?({ROMAN})|({ROMAN_YEAR})){APART}")
+def _romans(spoken: SpeakingRules, match: Match) -> str:
+    """Put a range of Roman numbers or a year in Roman numbers into words."""
+    if match[3]:
+        return spoken.numbers.year(roman(match[3]))
+    return f" {spoken.to} ".join(spoken.numbers.cardinal(roman(part)) for part in match.group(1, 2))
 
 
 @PAIRS.add(r"(?=\d){PART}(\d{1,4})\s?/\s?(\d{1,4})(?![\d/%])")
@@ -46,8 +91,9 @@ def _part(spoken: SpeakingRules, match: Match) -> str:
 @PAIRS.add(
     r"(?=\d\d?:\d)(?:(?:(?<![\d:.,/-])(?!{CLOCK})(\d)|{LASTING}(\d\d?)):([0-5]\d):([0-5]\d)"
     r"(?![\d:]|\s?(?:Uhr|[ap]\.?\s?m|[AP]M)\b)(?:\s?(?:{HOUR}){APART})?"
-    r"|{LASTING}(\d\d?):([0-5]\d)\s?(?:{HOUR}){APART}"
-    r"|(?<![\d:.,/-])(\d\d?):([0-5]\d)\s?(?:{MINUTE}){APART})"
+    r"|(?:{LASTING}(?=[\d:]+\s?(?:{HOUR}|{HOURS})\b)|(?=[\d:]+ (?:{HOURS_NEXT})\b)(?<![\d:.,/-])(?!{CLOCK}))"
+    r"(\d\d?):([0-5]\d)\s?(?:{HOUR}|{HOURS}){APART}"
+    r"|(?<![\d:.,/-])(\d\d?):([0-5]\d)\s?(?:{MINUTE}|{MINUTES}){APART})"
 )
 def _elapsed(spoken: SpeakingRules, match: Match) -> str:
     """Put a duration with colons into words: `2:30:00`."""
