@@ -205,7 +205,8 @@ def _units() -> dict[str, Noun]:
         "oz": "ounce ounces", "tsp": "teaspoon teaspoons", "tbsp": "tablespoon tablespoons",
         "h hr hrs": "hour hours", "min mins": "minute minutes", "sec secs": "second seconds",
         "mph": "mile_per_hour miles_per_hour", "kph": "kilometer_per_hour kilometers_per_hour",
-        "cal": "calorie calories", "kcal": "kilocalorie kilocalories",
+        "cal": "calorie calories", "kcal": "kilocalorie kilocalories", "yr yrs": "year years",
+        "wk wks": "week weeks", "mos": "month months", "doz doz.": "dozen", "pkg pkgs": "package packages",
     }  # fmt: skip
     found = units(prefixed, [(symbols, forms, "n") for symbols, forms in others.items()])
     for symbol in ("m", "km", "cm", "dm", "mm", "mi", "ft", "yd"):
@@ -231,7 +232,7 @@ def _local_phone(match: Match) -> str:
     return ", ".join(map(NUMBERS.digits, match[0].split("-")))
 
 
-@_OWN.add(r"(?<=, [A-Z]{2} )\d{5}(?:-\d{4})?(?![\w-])")
+@_OWN.add(r"(?<=, [A-Z]{2} )\d{5}(?:-\d{4})?(?![\w-])|(?<![\w.,/-])\d{5}-\d{4}(?![\w-])")
 def _zip(match: Match) -> str:
     return ", ".join(map(NUMBERS.digits, match[0].split("-")))
 
@@ -274,7 +275,7 @@ def _month(name: str) -> str:
     return next(month for month in _MONTHS if month.startswith(name[:3]))
 
 
-@_OWN.add(rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:]){_HALF}?")
+@_OWN.add(rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:{_HALF}|\s?h\b)?")
 def _clock(match: Match) -> str:
     hour, minute, second = (part and str(int(part)) for part in match.groups()[:3])
     half = match[4]
@@ -290,6 +291,11 @@ def _clock(match: Match) -> str:
     return said + _half(match, half) if half else said
 
 
+@_OWN.add(r"(?<![\w.,])(\d\d?)p\b(?!\.)")
+def _pence(match: Match) -> str:
+    return NUMBERS.count(match[1], noun("penny pence"))
+
+
 @_OWN.add(rf"(?<![\w.])(\d{{1,2}}){_HALF}")
 def _hour(match: Match) -> str:
     return NUMBERS.cardinal(match[1]) + _half(match, match[2])
@@ -299,7 +305,8 @@ def _half(match: Match, letter: str) -> str:
     return f" {letter.upper()} M{final(match)}"
 
 
-@_OWN.add(r"(?:'(\d0)|\b((?:1[1-9]|20)\d0))'?s\b")
+@_OWN.add(r"(?:(?:'|(?i:(?<=\bthe )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\byour )|(?<=\btheir )"
+    r"|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b")
 def _decade(match: Match) -> str:
     words = NUMBERS.year(match[2]) if match[2] else NUMBERS.cardinal(match[1])
     return f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
@@ -324,7 +331,8 @@ def _fraction(match: Match) -> str:
     else:
         said = NUMBERS.fraction(above, below)
         if whole:
-            said = f"and {said.replace('one', 'a', 1) if above == '1' else said}"
+            one = "an" if below == "8" else "a"
+            said = f"and {said.replace('one', one, 1) if above == '1' else said}"
     said = f"{NUMBERS.cardinal(whole)} {said}" if whole else said
     if not unit:
         return said
@@ -332,7 +340,9 @@ def _fraction(match: Match) -> str:
 
 
 @_OWN.add(
-    rf"(?<=[a-z] )({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|ruled)\b))"
+    rf"(?:(?<=[a-z] )|(?<=[A-Z]{{2}} )(?=[IVX]{{2}}))"
+    rf"(?!IV (?:line|drip|fluid|therap|antibiotic|bag|access|catheter|infusion))({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|"
+    r"ruled|errors?|trials?|diabetes|collagen|cancer|study|studies|clinical)\b))"
     rf"{APART}(?:('s)\b|(?!'))"
 )
 def _roman(match: Match) -> str:
@@ -342,7 +352,7 @@ def _roman(match: Match) -> str:
         return NUMBERS.ordinal(number)
     if re.search(rf"\b(?:{_COUNTED}) (?:[IVX]+ (?:and|or|to) )?$", before):
         return NUMBERS.cardinal(number) + owner
-    ruler, name = (re.search(rf"\b(?:{names}) $", before) for names in (_RULERS, "[A-Z][a-z]+"))
+    ruler, name = (re.search(rf"\b(?:{names}) $", before) for names in (_RULERS, "[A-Z][A-Za-z]+"))
     if ruler or (name and int(number) < 5 and len(match[1]) > 1):
         return f"the {NUMBERS.ordinal(number)}{owner}"
     return (NUMBERS.cardinal(number) if name and len(match[1]) > 1 else match[1]) + owner
@@ -435,7 +445,14 @@ _SPOKEN = SpeakingRules(
         "Hon": "Honorable", "Pres": "President", "Assn": "Association", "Bros": "Brothers",
         "Ln": "Lane", "Ct": "Court", "Pkwy": "Parkway", "Sq": "Square", "Univ": "University",
         "misc": "miscellaneous", "incl": "including", "excl": "excluding", "avg": "average",
-        "et al": "and others", "cf": "compare", "viz": "namely",
+        "et al": "and others", "cf": "compare", "viz": "namely", "Figs": "Figures", "figs": "figures",
+        "govt": "government", "Govt": "Government", "Tues": "Tuesday", "Wed": "Wednesday",
+        "Thurs": "Thursday", "Jan": "January", "Feb": "February", "Aug": "August",
+        "Sept": "September", "Oct": "October", "Nov": "November", "Dec": "December",
+        "assoc": "association", "Assoc": "Association", "asst": "assistant",
+        "Asst": "Assistant", "mgr": "manager", "Mgr": "Manager", "esp": "especially",
+        "orig": "originally", "qty": "quantity", "intl": "international", "natl": "national",
+        "Intl": "International", "Natl": "National", "Cmdr": "Commander", "Supt": "Superintendent",
     },
     undotted={
         "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
@@ -443,6 +460,7 @@ _SPOKEN = SpeakingRules(
         "approx": "approximately", "Ph.D": "P H D", "PhD": "P H D", "Blvd": "Boulevard",
         "w/o": "without", "w/": "with", "b/c": "because", "c/o": "care of", "WWI": "World War one",
         "WWII": "World War two", "WW1": "World War one", "WW2": "World War two",
+        "WW I": "World War one", "WW II": "World War two",
     },
     asides={"e.g": "for example", "i.e": "that is"},
     number_signs=("No.", "Nos.", "no."),
@@ -452,13 +470,17 @@ _SPOKEN = SpeakingRules(
         "p.": "page", "pp.": "pages", "Eq.": "equation", "Ch.": "chapter", "ch.": "chapter",
         "Vol.": "volume", "vol.": "volume", "Apt.": "apartment", "ext.": "extension",
         "Ext.": "extension", "Sec.": "section", "Tel.": "telephone", "tel.": "telephone",
-        "Hwy": "highway", "Rte.": "route", "est.": "established", "max.": "maximum",
+        "Hwy": "highway", "Rte.": "route", "est.": "established", "max.": "maximum", "pg.": "page",
+        "pgs.": "pages", "para.": "paragraph", "paras.": "paragraphs", "sec.": "section",
+        "art.": "article", "Art.": "article", "temp.": "temperature", "pop.": "population",
+        "qty.": "quantity", "Bldg.": "building", "Ste.": "suite", "Rm.": "room", "tbl.": "table",
         "min.": "minimum", "ca.": "circa", "Est.": "established",
     },
     near={
         "clock": "at by until till since from to before after it_is",
         "lasting": "took takes take lasted lasts last for in duration duration: runtime runtime:",
-        "part": "page slide step question chapter part level day week round lap task rated scored",
+        "part": "page slide step question chapter part level day week round lap task",
+        "rated": "rated scored rating rating: score score: it_a it_an",
         "verse": "genesis exodus leviticus numbers deuteronomy joshua judges samuel kings "
         "chronicles job psalm psalms proverbs ecclesiastes isaiah jeremiah ezekiel daniel micah "
         "matthew mark luke john acts romans corinthians galatians ephesians philippians "
@@ -506,7 +528,8 @@ _SPOKEN = SpeakingRules(
         "(?i:codes?|pins?|pin number|zip|passcodes?|passwords?|postcodes?|otp|extension|"
         "(?:account|order|confirmation|reference|serial|tracking|ticket|routing|policy|customer|"
         "invoice|booking|model|card|phone|case|claim|id|member|membership) (?:number|no\\.|id)|"
-        "PO box)|ID|SKU|ISBN|IBAN"
+        "PO box|(?:order|ticket|invoice|case|claim|reservation|booking) #|"
+        "(?:card|account|number) ending (?:in|with))|ID|SKU|ISBN|IBAN"
     ),
     tells="is|are|was|be|of|as|to",
     joins="and|or",

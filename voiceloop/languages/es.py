@@ -466,6 +466,7 @@ _SPOKEN = SpeakingRules(
         "job salmo salmos proverbios eclesiastés isaías jeremías ezequiel daniel miqueas mateo "
         "marcos lucas juan hechos romanos corintios gálatas efesios filipenses colosenses "
         "tesalonicenses timoteo tito hebreos santiago pedro apocalipsis corán sura versículo",
+        "rated": "nota nota: puntuación puntuación: calificación calificación:",
         "about": "unos unas aproximadamente casi alrededor_de cerca_de",
         "date": "el del al día lunes martes miércoles jueves viernes sábado domingo hasta_el",
         "ratio": "proporción proporción: proporción_de proporción_es relación_de escala escala: "
@@ -524,6 +525,7 @@ _SPOKEN = SpeakingRules(
     to="a",
     of="de",
     out_of="de",
+    months=tuple(_MONTHS),
     ratio="a",
     equals="igual a",
     minus="menos",

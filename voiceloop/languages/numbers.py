@@ -25,7 +25,7 @@ _SPACED = r"(?:\d{1,3}(?:[ \u202f]\d{3}){2,}|\d{1,3}\u202f\d{3}|\d{2,3} \d00|\d 
 ordinary space must be round, because otherwise it may be two numbers."""
 
 ISO = (
-    r"(?<![\w/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
+    r"(?<![^\W_])(?<![/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
     r"(?:(?=T\d\d:)|(?![\w/-]|\.\d))"
 )
 """Pattern of a date that begins with its year: `2024-03-05`, `2024/3/5`."""

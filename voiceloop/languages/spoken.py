@@ -83,7 +83,7 @@ class SpeakingRules:
     near: Mapping[str, str]
     """Words right before a number that tell what it is, with `_` for spaces within: `clock`
     for a time of day, `lasting` for a duration, `part` for one of several, `verse` for a chapter
-    and verse, `about` for an estimate, `date` for day and month, `ratio` for a ratio or a score,
+    and verse, `about` for an estimate, `date` for day and month, `rated` for points, `ratio` for a ratio or a score,
     `version` for a version."""
     after: Mapping[str, str]
     """Words right after a number or a slash, by what they show: `ratio` and `hours` as in `near`,
@@ -156,6 +156,8 @@ class SpeakingRules:
     """The sentence that is said in place of code."""
     code_within: str
     """The words that are said in place of code within a sentence."""
+    months: tuple[str, ...] = ()
+    """Names of the months, in a language in which the 12 of `24/12` is said as one."""
     runs_on: str = r"(?!)"
     """Pattern of text that does not end a clause, although there is a mark at its end or after it,
     e.g. the German ordinal `3.`."""

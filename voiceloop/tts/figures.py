@@ -31,13 +31,16 @@ _FALLING = "|".join(f"{share}-{100 - share}" for share in range(50, 91))
 
 
 @PAIRS.add(
-    rf"(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
-    r"(?![\d/%]|-\d|[.,:]\d)|{DATE}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/])|"
+    rf"({{DATE}}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/]))|(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
+    r"(?![\d/%]|-\d|[.,:]\d)|"
     r"(?=\d{1,3}[:{DECIMAL}]){VERSE}\d{1,3}[:{DECIMAL}](?:(?<=,) )?[1-9]\d{0,2}"
     r"(?![\d:]|\s?(?:{UNIT}|{CURRENCY}|%){APART})"
 )
 def _pair(spoken: SpeakingRules, match: Match) -> str:
-    return " ".join(spoken.numbers.words(int(part)) for part in re.findall(r"\d+", match[0]))
+    first, last = map(int, re.findall(r"\d+", match[0]))
+    if match[1] and first < 32 and last in range(1, len(spoken.months) + 1):
+        return f"{spoken.numbers.words(first)} {spoken.of} {spoken.months[last - 1]}"
+    return f"{spoken.numbers.words(first)} {spoken.numbers.words(last)}"
 
 
 @PAIRS.add(
@@ -51,7 +54,8 @@ def _against(spoken: SpeakingRules, match: Match) -> str:
 
 
 @PAIRS.add(
-    r"(?<![\d/.,-])(?:({NUMBER})/(5|10|100)(?=\s(?:{RATED_NEXT}){APART})"
+    r"(?<![\d/.,-])(?:(?=\d){RATED}({NUMBER})/(\d{1,3})(?!\d)"
+    r"|({NUMBER})/(5|10|100)(?=\s(?:{RATED_NEXT}){APART})"
     r"|(?<!= )([2-9]|[2-9]\d)/(10{1,2})(?=[.,;:!?)]*(?:\s|$))(?!\s[a-zà-ÿ\d]|[^\n]{0,40}=))"
 )
 def _rated(spoken: SpeakingRules, match: Match) -> str:
@@ -89,7 +93,7 @@ def _part(spoken: SpeakingRules, match: Match) -> str:
 
 
 @PAIRS.add(
-    r"(?=\d\d?:\d)(?:(?:(?<![\d:.,/-])(?!{CLOCK})(\d)|{LASTING}(\d\d?)):([0-5]\d):([0-5]\d)"
+    r"(?=\d\d?:\d)(?:(?:(?<![\d:.,/-])(?!{CLOCK})(\d)|{LASTING}(\d\d?)):([0-5]\d):([0-5]\d(?:[.,]\d{1,3})?)"
     r"(?![\d:]|\s?(?:Uhr|[ap]\.?\s?m|[AP]M)\b)(?:\s?(?:{HOUR}){APART})?"
     r"|(?:{LASTING}(?=[\d:]+\s?(?:{HOUR}|{HOURS})\b)|(?=[\d:]+ (?:{HOURS_NEXT})\b)(?<![\d:.,/-])(?!{CLOCK}))"
     r"(\d\d?):([0-5]\d)\s?(?:{HOUR}|{HOURS}){APART}"
@@ -99,14 +103,14 @@ def _elapsed(spoken: SpeakingRules, match: Match) -> str:
     """Put a duration with colons into words: `2:30:00`."""
     one, two, minutes, seconds, hours, rest, alone, last = match.groups()
     parts = (one or two or hours, minutes or rest or alone, seconds or last)
-    return _lasting(spoken, *(part if part and int(part) else None for part in parts))
+    return _lasting(spoken, *(part if part and part.strip("0") else None for part in parts))
 
 
 def _lasting(spoken: SpeakingRules, *parts: str | None) -> str:
     """Put hours, minutes and seconds into words, those that are there."""
     nouns = [spoken.units[unit] for unit in ("h", "min", "s")]
     said = [
-        spoken.numbers.count(str(int(number)), noun)
+        spoken.numbers.count(re.sub(r"\D", spoken.numbers.decimal, number.lstrip("0") or "0"), noun)
         for number, noun in zip(parts, nouns, strict=True)
         if number
     ]
@@ -216,6 +220,10 @@ def _amount(spoken: SpeakingRules, number: str, magnitude: str, sign: str, adjec
     numbers = spoken.numbers
     if number[0] in ".,":
         number = f"0{numbers.decimal}{number[1:]}"
+    if re.search(r"[.,]\d\d$", number):  # whatever the country, these are cents
+        number = re.sub(r"\D", "", number[:-3]) + numbers.decimal + number[-2:]
+    elif re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", number):
+        number = re.sub(r"\D", "", number)
     number = numbers.ungrouped(number)
     name, coin = spoken.currencies[sign]
     if magnitude:
@@ -276,6 +284,11 @@ def _angle(spoken: SpeakingRules, match: Match) -> str:
         if number
     ]
     return " ".join([*said, *([spoken.compass[match[4]]] if match[4] else [])])
+
+
+@FIGURES.add(r"(?<=\d)\s?°\s?([NSEWO]){APART}")
+def _bearing(spoken: SpeakingRules, match: Match) -> str:
+    return f"{spoken.degree.many} {spoken.compass[match[1]]}"
 
 
 @FIGURES.add(
@@ -341,7 +354,10 @@ def _measure(spoken: SpeakingRules, match: Match) -> str:
     return said + (final(match) if unit.endswith(".") else "")
 
 
-@FIGURES.add(r"{PER}({UNIT}){APART}|(?<=\d)/({HOUR}|{MINUTE}|{SECOND}){APART}|(?=/\d){MEASURED}/")
+@FIGURES.add(
+    r"{PER}({UNIT}){APART}|(?<=\d)/({HOUR}|{MINUTE}|{SECOND}){APART}|(?=/\d){MEASURED}/"
+    r"|(?:(?<=\d)|(?<=\dx)|(?<=[^\W\d_]{2}s))/(?=(?:{EACH_NEXT}){APART})"
+)
 def _per(spoken: SpeakingRules, match: Match) -> str:
     if match[1]:
         return spoken.units[match[1]].one
@@ -392,7 +408,7 @@ def _worth(number: str) -> int:
 
 @FIGURES.add(
     r"(?<=[\d%])\s*=\s*-?(?=\d)|(?<=\d)-(?=[\d.,]+\s*=)|(?<=[\d)])\s+-\s+(?=[\d(])"
-    r"|(?<=\b[a-z])\s+-\s+(?=\d|[a-z](?:\b|[²³]))"
+    r"|(?:(?<=\b[a-z])|(?<=\d[a-z]))\s+-\s+(?=\d|[a-z](?:\b|[²³]))|(?<=\b[kmnxyz])-(?=\d\b)"
     r"|(?<=[²³])\s+-\s+(?=[\d(]|[a-z](?:\b|[²³]))"
 )
 def _arithmetic(spoken: SpeakingRules, match: Match) -> str:
@@ -402,7 +418,10 @@ def _arithmetic(spoken: SpeakingRules, match: Match) -> str:
 
 @FIGURES.add(r"(?<=[\d%])(?:\s?–\s?|-)(?={CURRENCY}?\d)")
 def _range(spoken: SpeakingRules, match: Match) -> str:
-    return "," if _coded(spoken, "12345", match.string[: match.start()], "") else spoken.to
+    before = match.string[: match.start()]
+    if re.search(r"(?:^|[\s(])[A-Z][^\W\d_]*-[\d.]+(?:-\d+)*$", before[-NEAR:]):
+        return ""  # a code such as INV-2024-001
+    return "," if _coded(spoken, "12345", before, "") else spoken.to
 
 
 @FIGURES.add(
@@ -413,25 +432,27 @@ def _negative(spoken: SpeakingRules, match: Match) -> str:
 
 
 @FIGURES.add(
-    r"(?<=\d)(\s?)[x*](\s?)(?=-?\d)|(?<=['\"])\s?x\s?(?=\d)|(?=\s?x\s?\d){MEASURED}\s?x\s?"
+    r"(?<=\d)\s?[x×]\s?(?=[\d.]+\s?(?:[ck]?m|ft|px)\b)|(?<=\d{3})×(?=\d{3})"
+    r"|(?<=\d)(\s?)[x*](\s?)(?=-?\d)|(?<=['\"])\s?x\s?(?=\d)|(?=\s?x\s?\d){MEASURED}\s?x\s?"
     r"|(?<=[\w)])\s\*\s(?=[\w(])"
 )
 def _times(spoken: SpeakingRules, match: Match) -> str:
     return spoken.times if match[0].strip() == "*" or match[1] else spoken.by
 
 
-@FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*/^×÷(]|\s-)")
+@FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*^×÷(]|\s-|\s?/(?![^\W\d_]{3}))")
 def _fold(spoken: SpeakingRules, match: Match) -> str:
     """Put the x of `10x faster` into words. In an equation the x stays a letter."""
     return "x" if "=" in match.string[: match.start()] else spoken.fold
 
 
-@FIGURES.add(r"(?<=\d):(?=\d)")
+@FIGURES.add(r"(?<=\d)(?: : |:)(?=\d)")
 def _ratio(spoken: SpeakingRules, match: Match) -> str:
-    return spoken.ratio
+    shared = " " in match[0] and re.match(r"[\d.,]+\s?=", match.string[match.end() :])
+    return spoken.divided_by if shared else spoken.ratio
 
 
-@FIGURES.add(r"(?<=\d)\s?/\s?(?=\d)")
+@FIGURES.add(r"(?<=\d)\s?/\s?(?=\d)|(?<=\))/(?=[a-z\d(]\b)|(?<=\b[a-z])/(?=\d\b)")
 def _divided(spoken: SpeakingRules, match: Match) -> str:
     return spoken.divided_by if " " in match[0] else spoken.over
 
@@ -467,9 +488,14 @@ def _number_sign(spoken: SpeakingRules, match: Match) -> str:
     return spoken.number
 
 
-@FIGURES.add(r"\b(?=\w\w)({CALENDAR})\.?(?=\s\d\d?(?:[:.]\d\d|\s?[-–]|\s?(?:[ap]m|Uhr|h)\b))")
+@FIGURES.add(
+    r"\b(?=\w\w)({CALENDAR})\.?(?=\s\d\d?(?:[:.]\d\d|\s?[-–]|\s?(?:[ap]m|Uhr|h)\b))"
+    r"|\b(?=\w\w)(?:{CALENDAR})\.?(?:,?\s(?:(?:{JOINS})\s)?(?=\w\w)(?:{CALENDAR})\b\.?)+(?!\s?\d)"
+    r"|\b(?=\w\w)({CALENDAR})\.?(?=,\s(?:{CALENDAR})?\.?\s?\d\d?(?:\.|\b))"
+)
 def _day(spoken: SpeakingRules, match: Match) -> str:
-    return spoken.calendar[match[1]]
+    name = re.compile(rf"\b({'|'.join(spoken.calendar)})\b\.?")
+    return name.sub(lambda day: spoken.calendar[day[1]], match[0])
 
 
 @FIGURES.add(r"\b({NUMBERED})\s?(?=\d)")

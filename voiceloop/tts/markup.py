@@ -63,12 +63,24 @@ _LINK = (
 )
 _STAGED = (
     "(?:sigh|laugh|chuckle|giggle|smile|grin|wink|nod|shrug|cough|gasp|yawn|sniff|sniffle|groan|"
-    "whisper|clap|cheer|wave|bow|blush|smirk|snort|frown)(?:s|es|ing)?|laughter|applause|music|"
-    "pauses|silence|inaudible|clear(?:s|ing) throat|räuspert|lacht|lachen|seufzt|seufzen|kichert|"
-    "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|gelächter|applaus|musik|suspira|suspiro|"
-    "se ríe|ríe|risas?|sonríe|guiña|asiente|tose|bosteza|susurra|aplausos|música|pausa"
+    "whisper|clap|cheer|wave|bow|blush|smirk|snort|frown|sob|sneeze|hiccup|murmur|mumble|shiver|"
+    "gulp|blink|exhale|inhale|squeal|growl|purr|hum|whistle)(?:s|es|ing)?|laughter|applause|music|"
+    "pauses?|beat|beeps?|static|crickets|silence|inaudible|clear(?:s|ing) throat|"
+    "räuspert|lacht|lachen|seufzt|seufzen|kichert|schmunzelt|schnieft|weint|schluchzt|stöhnt|"
+    "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|gelächter|applaus|musik|pause|stille|"
+    "winkt|klatscht|zuckt|atmet|summt|pfeift|murmelt|niest|hält inne|denkt nach|lehnt sich|"
+    "suspira|suspiro|se ríe|ríe|risas?|sonríe|guiña|asiente|tose|bosteza|susurra|aplausos|música|"
+    "pausa|carraspea|llora|solloza|se encoge|aplaude|gime|silba|murmura|estornuda|tararea|"
+    "respira|silencio|piensa"
 )
 _STAGE = rf"(?i:(?:[^\W\d_]{{1,20}} )?(?:{_STAGED})(?: [^*_\[\]()\n]{{1,40}})?)"
+_ACTED = (
+    "(?:leans|adjusts|tilts|looks|turns|raises|rolls|scratches|takes|thinks|stares|pats|stretches|"
+    "points|puts|holds|walks|sits|stands|steps|rubs|crosses|strokes|pulls|sips|lehnt|hebt|"
+    "schaut|blickt|dreht|setzt|steht|kratzt|nimmt|mira|levanta|se inclina|se acerca|toma|"
+    "se sienta|hace) [^*_\\[\\]()\\n]{2,40}"
+)
+"""Acts in the manner of a play: `leans in`. In stars they are not said."""
 """Stage directions such as `sighs deeply`, in all languages. In brackets or stars they are not
 said."""
 MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
@@ -83,7 +95,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"!?\[(?P<keep>[^\[\]\n]+)\]\[[^\[\]\n]*\]", ""),
         (
             rf"\[{_STAGE}\](?!\()|(?<![^\W_] )\({_STAGE}\)"
-            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}}){_STAGE}\1(?![\w*])",
+            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}})(?:{_STAGE}|{_ACTED}|thinks|thinking)\1(?![\w*])",
             " ",
         ),
         (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
@@ -91,6 +103,12 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (rf"<\|[^<>|\n]{{1,40}}\|?>|{_TAG.format(name=f'(?:{_INLINE})')}|\x1b\[[\d;]*[A-Za-z]", ""),
         (_TAG.format(name=r"[A-Za-z][\w:-]*"), " "),
         (r"\b(?:mailto|tel|sms):(?=\S)", ""),
+        (r"(?<=\()\*\s?(?=\d{1,4}[. )])|(?<![^\n])\*\s?(?=\d{4}, †)", "✶ "),
+        (r"(?<=\d),(?:--?|[–—])(?=\s?(?:€|EUR|Euro|CHF|Fr\.|$))", ""),
+        (r"(?<=[\dn)])!(?=\s?[=+×*/÷<>≤≥)])", " ꜝ"),
+        (r"(?<![|\w])\|([-−\w.+ ]{1,20})\|(?=\s?[=<>≤≥+])", lambda match: f" ∣ {match[1]} "),
+        (r"§(?=\s?§)", ""),
+        (r"(?<=\bI )[❤♥]\ufe0f?(?= \w)", "love"),
         (r"\bdata:[\w/+.;=-]{1,100},[A-Za-z0-9+/=_%-]*", CODE),
         # formulas
         (r"\\[\[\]()]|\${2,}", " "),
@@ -115,7 +133,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         # arrows
         (r"(?<=[\w)\]}'\"])( ?)(?:<-{1,2}>|<=>)(?= ?[\w(\[{'\"])", " ↔ "),
         (r"(?<=[\w)\]}'\"])( ?)-{1,2}>(?= ?[\w(\[{'\"])", " → "),
-        (r"(?<=[\w)\]}'\"] )=>(?= ?[^\W\d]| ?[(\[{'\"])", " → "),
+        (r"(?<=[\w)\]}'\"] )={1,2}>(?= ?[^\W\d]| ?[(\[{'\"])", " → "),
         (r"(?<=[\w)\]}'\"] )<-{1,2}(?= [\w(\[{'\"])", " ← "),
         (r"^[ \t]*[→⇒➜➔]+[ \t]*", ""),
         (r"[➜➔➡⟶]", "→"),

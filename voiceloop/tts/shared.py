@@ -56,6 +56,7 @@ def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
         "ROMAN": ROMAN,
         "ROMAN_YEAR": ROMAN_YEAR,
         "TO": spoken.to,
+        "JOINS": spoken.joins,
         "PER": rf"(?<=\b{per} )",
         "MEASURED": _behind_number(
             [*units, *marks, *spoken.ends, *(f"°{scale}" for scale in spoken.scales)]
