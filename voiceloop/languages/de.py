@@ -192,6 +192,7 @@ _CALENDAR = {
     **_SHORT,
     **{name: name for name in (*_MONTHS, *_DAYS, "Sonnabend", "Jänner")},
 }
+_WEEKDAY = "Mo|Di|Mi|Do|Fr|Sa|So"
 _WEAK = (
     r"(?:am|im|vom|zum|zur|beim|ans|ins|bis|ab|seit|vor|nach|dem|den|des|einem|einen|einer|eines)"
 )
@@ -204,6 +205,12 @@ _FEMININE = "Etage|Klasse|Liga|Bundesliga|Woche|Halbzeit|Runde|Auflage|Reihe|Stu
 _NEUTER = "Jahrhundert|Jahrtausend|Mal|Quartal|Semester|Obergeschoss|Stockwerk|Lebensjahr|Halbjahr"
 _DETERMINERS = (
     rf"\b(?:{_WEAK}|{_STRONG}|jede[nm]|diese[nm]|(?:mein|dein|sein|ihr|unser)e?[nmrs]?|und|oder)"
+)
+
+
+_COUNTED = (
+    "Kapitel|Band|Teil|Akt|Szene|Typ|Klasse|Gruppe|Stufe|Artikel|Phase|Buch|Anhang|Anlage|Tabelle|"
+    "Grad|Titel|Symphonie|Saturn|Apollo|Rocky|Fantasy|Bowl|Hartz|Leopard|Auto|Episode|Figur"
 )
 
 
@@ -271,7 +278,8 @@ def _units() -> dict[str, Noun]:
         ("lb lbs Pfd.", "Pfund", "n"), ("oz", "Unze Unzen", "f"), ("ft", "Fuß", "m"),
         ("mi", "Meile Meilen", "f"), ("gal", "Gallone Gallonen", "f"), ("kn", "Knoten", "m"),
         ("mol", "Mol", "n"), ("cal", "Kalorie Kalorien", "f"),
-        ("Pck. Pkg.", "Packung Packungen", "f"), ("Pers.", "Person Personen", "f"),
+        ("f. ff.", "folgende", "f"), ("Mt. Mte.", "Monat Monate", "m"), ("Wo.", "Woche Wochen", "f"),
+        ("J.", "Jahr Jahre", "n"), ("Pck. Pkg.", "Packung Packungen", "f"), ("Pers.", "Person Personen", "f"),
         ("Msp.", "Messerspitze Messerspitzen", "f"), ("Zi.", "Zimmer", "n"),
         ("mph", "Meile_pro_Stunde Meilen_pro_Stunde", "f"),
     )  # fmt: skip
@@ -290,6 +298,10 @@ def _units() -> dict[str, Noun]:
 
 
 _UNITS = _units()
+_GENDERS: dict[str, Gender] = {unit.one: unit.gender for unit in _UNITS.values()} | {
+    **dict.fromkeys("Tag Monat Löffel Apfel Becher Bund Liter Kuchen Teller".split(), "m"),
+    **dict.fromkeys("Kilo Jahr Brot Glas Dutzend Huhn Prozent Hähnchen Stück".split(), "n"),
+}  # fmt: skip
 
 
 @_OWN.add(ISO)
@@ -309,7 +321,9 @@ def _short_date(match: Match) -> str:
 @_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
 def _numeric_date(match: Match) -> str:
     before, after = lead(match), match.string[match.end() :]
-    if match[3] or re.search(rf"(?i){_DETERMINERS} $", before) or re.match(r"\s+[a-zäöü]", after):
+    if match[3] or re.search(rf"(?i)(?:{_DETERMINERS}|tag,|\b(?:{_WEEKDAY})\.?,) $", before) or (
+        re.match(r"\s+[a-zäöü]", after)
+    ):
         said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
         return said + final(match)
     return f"{NUMBERS.cardinal(match[1])} Punkt {NUMBERS.cardinal(match[2])} ."
@@ -334,7 +348,7 @@ def _postcode(match: Match) -> str:
 
 
 @_OWN.add(
-    r"(?<![\d:.,])([01]?\d|2[0-4])(?::([0-5]\d)(?::([0-5]\d))?(?![\d:])(?: Uhr\b)?"
+    r"(?<![\d:.,])([01]?\d|2[0-4])(?::([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:\s?(?:Uhr|h)\b)?"
     r"|\.([0-5]\d) Uhr\b| Uhr (?:([0-5]?\d)(?![\w.,:]\w))| Uhr\b)"
 )
 def _clock(match: Match) -> str:
@@ -370,8 +384,9 @@ def _fraction(match: Match) -> str:
             f" {counted.one}"
         )
     else:  # most nouns in -e are feminine: eine halbe Tasse
-        noun_in_e = re.match(r"\s+[A-ZÄÖÜ]\w*e\b", match.string[match.end() :])
-        return "eine halbe" if noun_in_e else "ein halb"
+        thing = re.match(r"\s+([A-ZÄÖÜ]\w*?(e)?)\b", match.string[match.end() :])
+        gender = thing and (_GENDERS.get(thing[1]) or (thing[2] and "f"))
+        return {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}.get(gender or "", "ein halb")
     if whole:
         said = f"{NUMBERS.cardinal(whole)} {said}"
     return f"{said} {counted.one}" if counted else said
@@ -397,10 +412,16 @@ def _percentage(match: Match) -> str:
     return f"{NUMBERS.cardinal(match[1])}prozent{match[2]}"
 
 
-@_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')")
+@_OWN.add(
+    rf"(?:(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')"
+    rf"|(?<![^\s(])({ROMAN}|[IVX])\.(?=\s(?:({_MASCULINE}|Senat)|({_FEMININE})|(?:{_NEUTER}|Reich|Vatikanum))\b))"
+)
 def _roman(match: Match) -> str:
-    number, before = roman(match[1]), lead(match)
-    if re.search(r"\b(?:Kapitel|Band|Teil|Akt|Szene|Typ|Klasse|Gruppe|Stufe) $", before):
+    number, before = roman(match[1] or match[2]), lead(match)
+    if match[2] or re.match(rf"\s(?:{_NEUTER})", match.string[match.end() :]):
+        ending = "r" if match[3] else "" if match[4] else "s"
+        return NUMBERS.inflected(number, before, alone=ending)
+    if re.search(rf"\b(?:{_COUNTED}) $", before):
         return NUMBERS.cardinal(number) + final(match)
     if match[0].endswith(".") and (name := re.search(r"([A-ZÄÖÜ]\w+) $", before)):
         queen = name[1] in ("Elisabeth", "Katharina", "Maria", "Margarethe", "Isabella")
@@ -412,9 +433,9 @@ def _roman(match: Match) -> str:
     return NUMBERS.cardinal(number)
 
 
-@_OWN.add(rf"({LETTER}{{2,}})str\.")
+@_OWN.add(rf"({LETTER}{{2,}})(?:str\.|pl\.(?=\s?\d))")
 def _street(match: Match) -> str:
-    return f"{match[1]}straße" + final(match)
+    return match[1] + ("straße" if "str." in match[0] else "platz") + final(match)
 
 
 _SPOKEN = SpeakingRules(
@@ -460,8 +481,8 @@ _SPOKEN = SpeakingRules(
         "CHF": (noun("Schweizer_Franken", "m"), noun("Rappen", "m")),
     },
     magnitudes={
-        **dict.fromkeys(("Tausend", "tausend", "Tsd.", "k", "K"), noun("tausend")),
-        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio", "M"),
+        **dict.fromkeys(("Tausend", "tausend", "Tsd.", "k", "K", "T"), noun("tausend")),
+        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio", "M", "Mill."),
             noun("Million Millionen", "f")),
         **dict.fromkeys(("Milliarde", "Milliarden", "Mrd.", "Mrd"),
             noun("Milliarde Milliarden", "f")),
@@ -481,6 +502,11 @@ _SPOKEN = SpeakingRules(
         "dent": "dent", "Jg": "Jahrgang", "Univ": "Universität", "hl": "heilig",
         "allg": "allgemein", "bes": "besonders", "einschl": "einschließlich",
         "entspr": "entsprechend", "gem": "gemäß", "insb": "insbesondere", "lt": "laut",
+        "e.V": "eingetragener Verein", "a.M": "am Main", "a.d": "an der", "Hausnr": "Hausnummer",
+        "Jhdt": "Jahrhundert", "Jhs": "Jahrhunderts", "vorm": "vormittags", "nachm": "nachmittags",
+        "geg": "gegebenenfalls", "Red": "Redaktion", "Verf": "Verfasser", "Übers": "Übersetzer",
+        "zus": "zusammen", "mögl": "möglich", "Temp": "Temperatur", "Geb": "Geburtstag",
+        "Nachf": "Nachfolger", "Gebr": "Gebrüder", "Mag": "Magister", "Stv": "Stellvertreter",
         "mtl": "monatlich", "tägl": "täglich", "ehem": "ehemals", "verh": "verheiratet",
         "wg": "wegen", "Whg": "Wohnung", "Pl": "Platz", **_SHORT,
     },
@@ -504,7 +530,8 @@ _SPOKEN = SpeakingRules(
     ends=("Uhr", "%"),
     numbered={
         "S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band", "Art.": "Artikel",
-        "Gr.": "Größe", "Tab.": "Tabelle",
+        "Gr.": "Größe", "Tab.": "Tabelle", "s.": "siehe", "Ziff.": "Ziffer", "Rn.": "Randnummer",
+        "Az.": "Aktenzeichen", "Pos.": "Position", "Fn.": "Fußnote", "Sp.": "Spalte", "Zi.": "Zimmer",
     },
     near={
         "clock": "um ab bis von seit gegen vor nach es_ist",
@@ -554,7 +581,7 @@ _SPOKEN = SpeakingRules(
         "(?i:pin|tan|code|codes|plz|postleitzahl|postleitzahlen|passwort|kennwort|blz|bankleitzahl|"
         "vorwahl|geheimzahl|kennziffer|(?:konto|kunden|bestell|auftrags|rechnungs|serien|"
         "artikel|karten|telefon|handy|referenz|sendungs|buchungs|ticket|mitglieds|versicherungs)"
-        "nummer|\\w+code|ID|ISBN|IBAN)"
+        "nummer|\\w+code|ID|ISBN|IBAN|(?:karte|konto|nummer) endet auf)"
     ),
     tells="ist|sind|lautet|lauten|war|heißt",
     joins="und|oder",

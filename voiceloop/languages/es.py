@@ -100,6 +100,17 @@ _NO_NOUN = (
 """Pattern of words that may follow a number but are not the noun that it counts."""
 
 
+_IN_A = (
+    r"(?:días?|mapas?|planetas?|problemas?|sistemas?|programas?|temas?|idiomas?|climas?|poemas?|"
+    r"dilemas?|esquemas?|síntomas?|diplomas?|gramas?|dálmatas|cometas?|sofás?|papás?)\b"
+)
+"""Pattern of masculine nouns that end with a."""
+_FEMININE = (
+    r"(?:[^\W\d_]+as?|ve(?:z|ces)|manos?|noches?|partes?|clases?|calles?|naves?|llaves?|leyes|ley|"
+    r"fuentes?|flor(?:es)?|imagen|imágenes|mujer(?:es)?|[^\W\d_]+(?:[cs]ión|[cs]iones|[dt]ad(?:es)?|tud|umbres?))"
+)
+
+
 class _SpanishNumbers(Numbers):
     def fractional(self, number: str) -> str:
         """Put decimals into words, pairs as one number: 14 -> catorce, but 05 -> cero cinco."""
@@ -122,7 +133,7 @@ class _SpanishNumbers(Numbers):
         """Put `number` into words that agree with the noun after it: una hora, veintiún días."""
         if not re.match(rf" (?!{_NO_NOUN}\b)[^\W\d_A-Z]{{3,}}", after):
             return self.cardinal(number)
-        return self.agreeing(number, "f" if re.match(r" [^\W\d_]+as?\b", after) else "m")
+        return self.agreeing(number, "f" if re.match(rf" (?!{_IN_A}){_FEMININE}\b", after) else "m")
 
     def count(self, number: str, counted: Noun) -> str:
         said = super().count(number, counted)
@@ -161,7 +172,7 @@ _CALENDAR = {
 _HALF = r"(?:\s?([ap])\.?\s?m\b\.?)"
 _COUNTED = (
     "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección|escena|fantasy|"
-    "bowl|rocky|artículo|título|grupo|anexo|tabla|saturno|apolo|vaticano|mundial|libro|episodio"
+    "bowl|rocky|artículo|título|grupo|anexo|tabla|saturno|apolo|vaticano|mundial|libro|episodio|etapa|grado|clase|apéndice|división|ley"
 )
 _RULERS = (
     "Carlos|Felipe|Alfonso|Fernando|Luis|Enrique|Pedro|Sancho|Jaime|Isabel|Pablo|Pío|León|Jorge|"
@@ -221,6 +232,7 @@ def _units() -> dict[str, Noun]:
         ("yd", "yarda yardas", "f"), ("gal", "galón galones", "m"), ("N", "newton newtons", "m"),
         ("kn", "nudo nudos", "m"), ("mol", "mol moles", "m"), ("ud. uds.", "unidad unidades", "f"),
         ("hab.", "habitante habitantes", "m"),
+        ("kg. kgs kgs.", "kilogramo kilogramos", "m"), ("sem.", "semana semanas", "f"),
     )  # fmt: skip
     found = units(prefixed, others)
     for symbol in ("m", "km", "cm", "dm", "mm"):
@@ -248,7 +260,7 @@ def _short_month(match: Match) -> str:
     return f"{said} de {NUMBERS.year(match[3])}" if match[3] else said
 
 
-@_OWN.add(r"(?<![\d/-])(\d{1,2})[/-](\d{1,2})(?:[/-](\d{4})|(?<!-\d)(?<!-\d\d)/(\d\d))(?![\d/-])")
+@_OWN.add(r"(?<![\d/.,-])(\d{1,2})[/.-](\d{1,2})(?:[/.-](\d{4})|(?<![.-]\d)(?<![.-]\d\d)/(\d\d))(?![\d/-]|[.,]\d)")
 def _numeric_date(match: Match) -> str:
     day, month, year = filter(None, match.groups())
     return _date(day, month, year) or " ".join(NUMBERS.integer(part) for part in (day, month, year))
@@ -339,10 +351,12 @@ def _fraction(match: Match) -> str:
     return f"{said} de {counted.one}" if counted else said
 
 
-@_OWN.add(r"(?<![\d.,])(\d{1,3})\.?(º|ª|er|o|a|os|as)(?![^\W_]|\s[CF]\b)")
+@_OWN.add(r"(?<![\d.,])(\d{1,3})(?:\.?(º|ª|er|o|a|os|as)(?![^\W_]|\s[CF]\b)|(?<=[13])(?:r|\.º)(o|a|os|as)\b"
+    r"|(?<=2)d(o|a|os|as)\b|(?<=[456])t(o|a|os|as)\b|(?<=[7890])(?:m|v|n)(o|a|os|as)\b"
+    r"|[.]?(°)(?=\s(?:de (?:enero|mayo|abril|ju|ag|sep|oct|nov|dic|feb|mar)|piso|lugar|puesto)))")
 def _ordinal(match: Match) -> str:
-    said = NUMBERS.ordinal(match[1])
-    match match[2]:
+    said, ending = NUMBERS.ordinal(match[1]), next(part for part in match.groups()[1:] if part)
+    match ending:
         case "ª" | "a":
             return re.sub(r"o\b", "a", said)
         case "as":
@@ -357,25 +371,45 @@ def _ordinal(match: Match) -> str:
 
 @_OWN.add(
     r"(?<!\w)(?:([Cc]/)\s?(?=[A-ZÁÉÍÓÚ])|[Nn]\.?\s?º(?!\s?\d)"
-    r"|(?<!\bla )(?<!ión )(?<!letra )(?<!vitamina )(?<!plan )(D\.)(?=\s[A-ZÁÉÍÓÚ][a-zà-ÿ]))"
+    r"|(?<!\bla )(?<!ión )(?<!letra )(?<!vitamina )(?<!plan )(D\.ª?)(?=\s[A-ZÁÉÍÓÚ][a-zà-ÿ])"
+    r"|(ss?|t)\.\s?(?=[IVXL]{1,6}\b))"
 )
 def _title(match: Match) -> str:
-    return "calle" if match[1] else "don" if match[2] else "número"
+    names = {"D.": "don", "D.ª": "doña", "s.": "siglo", "ss.": "siglos", "t.": "tomo"}
+    return "calle" if match[1] else names.get(match[0].strip(), "número")
 
 
-@_OWN.add(rf"(?<=[a-záéíóúñ] )({ROMAN}|[IVX]){APART}")
+_EVENTS = (
+    "Congreso|Imperio|Aniversario|aniversario|Encuentro|Festival|Premio|Reich|Concilio|Plan|Foro|"
+    "Mundial|Concurso|Simposio|Torneo|Certamen|Conde|Duque|Marqués|Ejército|Salón"
+)
+_EVENTS_F = (
+    "Guerra|República|Internacional|Cumbre|Bienal|Edición|edición|Semana|Feria|Cruzada|Copa|Jornada|"
+    "Conferencia|Región|Legislatura|Asamblea|Dinastía|dinastía|División|Legión|Flota"
+)
+
+
+@_OWN.add(
+    rf"(?<![^\s(])({ROMAN}|[IVX])(?=\s(?:(?:{_EVENTS})|({_EVENTS_F}))\b)"
+    rf"|(?:(?<=[a-záéíóúñ] )|(?<=\b[st]\. )|(?<=\bss\. ))({ROMAN}|[IVX]){APART}"
+)
 def _roman(match: Match) -> str:
-    before, number = lead(match), roman(match[1])
-    if re.search(rf"(?i)\b(?:{_COUNTED}) $", before) or re.search(r"(?i)\bsiglos? \w+ y $", before):
+    before, number = lead(match), roman(match[1] or match[3])
+    if match[1] and int(number) < 11:
+        said = NUMBERS.ordinal(number)
+        return re.sub(r"o$", "a", said) if match[2] else re.sub(r"(primer|tercer)o$", r"\1", said)
+    if match[1]:
+        return NUMBERS.cardinal(number)
+    if re.search(rf"(?i)\b(?:{_COUNTED}|ss?\.|t\.) $", before) or re.search(r"(?i)\bsiglos? \w+ y $", before):
         return NUMBERS.cardinal(number)
     ruler = re.search(rf"\b(?:{_RULERS}) $", before)
-    if (ruler or len(match[1]) > 1) and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
+    if (ruler or len(match[3]) > 1) and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
         if int(number) > 10:
             return NUMBERS.cardinal(number)
         feminine = name[1].endswith("a") or name[1] == "Isabel"
         said = NUMBERS.ordinal(number)
         return re.sub(r"o$", "a", said) if feminine else said
-    return match[1]
+    return match[3]
 
 
 _SPOKEN = SpeakingRules(
@@ -421,7 +455,7 @@ _SPOKEN = SpeakingRules(
         "ARS": (noun("peso_argentino pesos_argentinos", "m"), noun("centavo centavos", "m")),
         "COP": (noun("peso_colombiano pesos_colombianos", "m"), noun("centavo centavos", "m")),
         "CLP": (noun("peso_chileno pesos_chilenos", "m"), noun("centavo centavos", "m")),
-        "PEN": (noun("sol soles", "m"), noun("céntimo céntimos", "m")),
+        **dict.fromkeys(("PEN", "S/"), (noun("sol soles", "m"), noun("céntimo céntimos", "m"))),
     },
     magnitudes={
         **dict.fromkeys(("mil", "k", "K"), noun("mil")),
@@ -444,11 +478,17 @@ _SPOKEN = SpeakingRules(
         "Plza": "plaza", "Urb": "urbanización", "izq": "izquierda", "dcha": "derecha",
         "ej": "ejemplo", "núm": "número", "fig": "figura", "incl": "incluido", "dto": "descuento",
         "ed": "edición", "ss": "siguientes", "P.D": "posdata", "Atte": "atentamente",
-        "Rte": "remitente",
+        "Rte": "remitente", "RR.HH": "recursos humanos", "FF.AA": "fuerzas armadas",
+        "CC.OO": "Comisiones Obreras", "CC.AA": "comunidades autónomas", "S.L": "S L",
+        "arts": "artículos", "caps": "capítulos", "figs": "figuras", "vols": "volúmenes",
+        "núms": "números", "nac": "nacido", "aprox": "aproximadamente", "admón": "administración",
+        "Admón": "administración", "Gob": "gobernador", "Mons": "monseñor", "Rdo": "reverendo",
+        "Fdo": "firmado", "pral": "principal", "Tte": "teniente", "Cap": "capitán", "Sgto": "sargento",
+        "S.M": "Su Majestad", "Mag": "magistrado",
     },
     undotted={
         "etc": "etcétera", "aprox": "aproximadamente", "vs": "contra", "EEUU": "Estados Unidos",
-        "c/u": "cada uno", "s/n": "sin número", "Mª": "María", "Dª": "doña", "Pº": "paseo",
+        "c/u": "cada uno", "s/n": "sin número", "Mª": "María", "Dª": "doña", "Pº": "paseo", "P.º": "paseo",
     },
     asides={"p.ej": "por ejemplo", "P.ej": "por ejemplo"},
     number_signs=("n.º", "N.º", "nº", "Nº", "núm.", "Núm.", "No."),
@@ -506,7 +546,7 @@ _SPOKEN = SpeakingRules(
     short_numbers=frozenset("112 911 091 092 062 061 080 085 016 024 060 010 123 060".split()),
     codes=(
         "(?i:códigos?|código postal|pin|clave|contraseña|c\\.? ?p\\.?|extensión|"
-        "número de (?:cuenta|pedido|referencia|serie|cliente|factura|reserva|seguimiento|teléfono|"
+        "(?:tarjeta|cuenta) (?:terminada|que termina) en|número de (?:cuenta|pedido|referencia|serie|cliente|factura|reserva|seguimiento|teléfono|"
         "tarjeta|confirmación|expediente|socio)|ID|ISBN|IBAN|DNI|PUK)"
     ),
     tells="es|son|era|será",
