@@ -237,7 +237,7 @@ SAID = {
         "eso! *suspira* Bueno.": "eso! Bueno.",
         "1,5M personas, 75k pasos": "uno coma cinco millones de personas, setenta y cinco mil pasos",
         "Carlos V y Carlos I, Isabel II": "Carlos quinto y Carlos primero, Isabel segunda",
-        "dijo -no lo sé-, el 24/12": "dijo no lo sé, el veinticuatro doce",
+        "dijo -no lo sé-, el 24/12": "dijo no lo sé, el veinticuatro de diciembre",
         "C/ Mayor, D. Juan": "calle Mayor, don Juan",
         "2 € c/u, el n.º 7 y el n.º": "dos euros cada uno, el número siete y el número",
         "2½ horas y 3 1/2 tazas": "dos horas y media y tres tazas y media",

@@ -541,7 +541,7 @@ _SPOKEN = SpeakingRules(
         "prediger jesaja jeremia hesekiel daniel micha matthäus markus lukas johannes "
         "apostelgeschichte römer korinther galater epheser philipper kolosser thessalonicher "
         "timotheus titus hebräer jakobus petrus offenbarung koran sure vers",
-        "rated": "bewertet bewertung bewertung: note note: mit",
+        "rated": "bewertet bewertung bewertung: note note:",
         "about": "etwa ungefähr circa ca. rund fast knapp",
         "date": "am vom",
         "ratio": "verhältnis verhältnis: verhältnis_von verhältnis_ist maßstab maßstab: steht endstand "

@@ -53,16 +53,6 @@ def _against(spoken: SpeakingRules, match: Match) -> str:
     return f" {spoken.ratio} ".join(numbers)
 
 
-@PAIRS.add(
-    r"(?<![\d/.,-])(?:(?=\d){RATED}({NUMBER})/(\d{1,3})(?!\d)"
-    r"|({NUMBER})/(5|10|100)(?=\s(?:{RATED_NEXT}){APART})"
-    r"|(?<!= )([2-9]|[2-9]\d)/(10{1,2})(?=[.,;:!?)]*(?:\s|$))(?!\s[a-zà-ÿ\d]|[^\n]{0,40}=))"
-)
-def _rated(spoken: SpeakingRules, match: Match) -> str:
-    above, below = (spoken.numbers.cardinal(part) for part in match.groups() if part)
-    return f"{above} {spoken.out_of} {below}"
-
-
 @PAIRS.add(r"(?<![\w.])(?:([123])\.?\s)?({BOOK})\.?\s(?=\d{1,3}[:{DECIMAL}](?:(?<=,) )?\d)")
 def _book(spoken: SpeakingRules, match: Match) -> str:
     name = spoken.books.get(match[2], match[2])
@@ -93,6 +83,16 @@ def _part(spoken: SpeakingRules, match: Match) -> str:
 
 
 @PAIRS.add(
+    r"(?<![\d/.,-])(?:(?=\d){RATED}({NUMBER})/(\d{1,3})(?![\d/])"
+    r"|({NUMBER})/(5|10|100)(?=\s(?:{RATED_NEXT}){APART})"
+    r"|(?<!= )([2-9]|[2-9]\d)/(10{1,2})(?=[.,;:!?)]*(?:\s|$))(?!\s[a-zà-ÿ\d]|[^\n]{0,40}=))"
+)
+def _rated(spoken: SpeakingRules, match: Match) -> str:
+    above, below = (spoken.numbers.cardinal(part) for part in match.groups() if part)
+    return f"{above} {spoken.out_of} {below}"
+
+
+@PAIRS.add(
     r"(?=\d\d?:\d)(?:(?:(?<![\d:.,/-])(?!{CLOCK})(\d)|{LASTING}(\d\d?)):([0-5]\d):([0-5]\d(?:[.,]\d{1,3})?)"
     r"(?![\d:]|\s?(?:Uhr|[ap]\.?\s?m|[AP]M)\b)(?:\s?(?:{HOUR}){APART})?"
     r"|(?:{LASTING}(?=[\d:]+\s?(?:{HOUR}|{HOURS})\b)|(?=[\d:]+ (?:{HOURS_NEXT})\b)(?<![\d:.,/-])(?!{CLOCK}))"
@@ -108,9 +108,9 @@ def _elapsed(spoken: SpeakingRules, match: Match) -> str:
 
 def _lasting(spoken: SpeakingRules, *parts: str | None) -> str:
     """Put hours, minutes and seconds into words, those that are there."""
-    nouns = [spoken.units[unit] for unit in ("h", "min", "s")]
+    nouns, mark = [spoken.units[unit] for unit in ("h", "min", "s")], spoken.numbers.decimal
     said = [
-        spoken.numbers.count(re.sub(r"\D", spoken.numbers.decimal, number.lstrip("0") or "0"), noun)
+        spoken.numbers.count(re.sub(r"\D", mark, re.sub(r"^0+(?=\d)", "", number)), noun)
         for number, noun in zip(parts, nouns, strict=True)
         if number
     ]
