@@ -33,6 +33,7 @@ from voiceloop.languages.spoken import (
     alternatives,
     final,
     lead,
+    tables,
 )
 
 # ---- endings of turns
@@ -278,8 +279,9 @@ def _units() -> dict[str, Noun]:
         ("lb lbs Pfd.", "Pfund", "n"), ("oz", "Unze Unzen", "f"), ("ft", "Fuß", "m"),
         ("mi", "Meile Meilen", "f"), ("gal", "Gallone Gallonen", "f"), ("kn", "Knoten", "m"),
         ("mol", "Mol", "n"), ("cal", "Kalorie Kalorien", "f"),
-        ("f. ff.", "folgende", "f"), ("Mt. Mte.", "Monat Monate", "m"), ("Wo.", "Woche Wochen", "f"),
-        ("J.", "Jahr Jahre", "n"), ("Pck. Pkg.", "Packung Packungen", "f"), ("Pers.", "Person Personen", "f"),
+        ("f. ff.", "folgende", "f"), ("Mt. Mte.", "Monat Monate", "m"), ("J.", "Jahr Jahre", "n"),
+        ("Wo.", "Woche Wochen", "f"), ("Pck. Pkg.", "Packung Packungen", "f"),
+        ("Pers.", "Person Personen", "f"),
         ("Msp.", "Messerspitze Messerspitzen", "f"), ("Zi.", "Zimmer", "n"),
         ("mph", "Meile_pro_Stunde Meilen_pro_Stunde", "f"),
     )  # fmt: skip
@@ -298,7 +300,8 @@ def _units() -> dict[str, Noun]:
 
 
 _UNITS = _units()
-_GENDERS: dict[str, Gender] = {unit.one: unit.gender for unit in _UNITS.values()} | {
+_HALVES = {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}
+_GENDERS: dict[str, str] = {unit.one: unit.gender for unit in _UNITS.values()} | {
     **dict.fromkeys("Tag Monat Löffel Apfel Becher Bund Liter Kuchen Teller".split(), "m"),
     **dict.fromkeys("Kilo Jahr Brot Glas Dutzend Huhn Prozent Hähnchen Stück".split(), "n"),
 }  # fmt: skip
@@ -321,8 +324,10 @@ def _short_date(match: Match) -> str:
 @_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
 def _numeric_date(match: Match) -> str:
     before, after = lead(match), match.string[match.end() :]
-    if match[3] or re.search(rf"(?i)(?:{_DETERMINERS}|tag,|\b(?:{_WEEKDAY})\.?,) $", before) or (
-        re.match(r"\s+[a-zäöü]", after)
+    if (
+        match[3]
+        or re.search(rf"(?i)(?:{_DETERMINERS}|tag,|\b(?:{_WEEKDAY})\.?,) $", before)
+        or (re.match(r"\s+[a-zäöü]", after))
     ):
         said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
         return said + final(match)
@@ -380,13 +385,11 @@ def _fraction(match: Match) -> str:
     elif whole:
         return f"{NUMBERS.agreeing(whole, 'n')}einhalb" + (f" {counted.many}" if counted else "")
     elif counted:
-        return {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}[counted.gender] + (
-            f" {counted.one}"
-        )
+        return f"{_HALVES[counted.gender]} {counted.one}"
     else:  # most nouns in -e are feminine: eine halbe Tasse
         thing = re.match(r"\s+([A-ZÄÖÜ]\w*?(e)?)\b", match.string[match.end() :])
         gender = thing and (_GENDERS.get(thing[1]) or (thing[2] and "f"))
-        return {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}.get(gender or "", "ein halb")
+        return _HALVES.get(gender or "", "ein halb")
     if whole:
         said = f"{NUMBERS.cardinal(whole)} {said}"
     return f"{said} {counted.one}" if counted else said
@@ -438,28 +441,13 @@ def _street(match: Match) -> str:
     return match[1] + ("straße" if "str." in match[0] else "platz") + final(match)
 
 
+_TABLES = tables("de")
 _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,
-    signs={
-        "√": "die Wurzel aus", "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch",
-        "±": "plus minus", "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich",
-        "≠": "ungleich", "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat",
-        "³": "hoch drei", "§": "Paragraf", "∞": "unendlich", "‰": "Promille", "⁻": "minus",
-        "♭": "b", "→": "nach", "←": "von", "↔": "hin und zurück", "⇒": "daraus folgt",
-        "⇔": "genau dann wenn", "↑": "hoch", "↓": "runter", "∆": "Delta", "∑": "die Summe von",
-        "∏": "das Produkt von", "∫": "das Integral von", "∂": "partiell", "∇": "Nabla",
-        "∈": "Element von", "∉": "nicht Element von", "∪": "vereinigt mit", "∩": "geschnitten mit",
-        "⊂": "Teilmenge von", "∀": "für alle", "∃": "es gibt", "∝": "ist proportional zu",
-        "≡": "ist äquivalent zu", "¬": "nicht", "∧": "und", "∨": "oder", "∠": "Winkel",
-        "™": "Warenzeichen", "©": "Copyright", "®": "eingetragen", "∣": "der Betrag von",
-        "ꜝ": "Fakultät", "†": "gestorben", "✶": "geboren", "¶": "Absatz",
-    },
-    address_signs={
-        ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich", "_": "Unterstrich", "@": "ät",
-        "+": "plus", "~": "Tilde", ":": "Doppelpunkt", "⧵": "Rückstrich",
-    },
+    signs=_TABLES["signs"],
+    address_signs=_TABLES["address_signs"],
     currencies={
         "€": (noun("Euro", "m"), noun("Cent", "m")),
         "$": (noun("Dollar", "m"), noun("Cent", "m")),
@@ -488,86 +476,17 @@ _SPOKEN = SpeakingRules(
             noun("Milliarde Milliarden", "f")),
         **dict.fromkeys(("Billion", "Billionen", "Bio."), noun("Billion Billionen", "f")),
     },
-    dotted={
-        "Abb": "Abbildung", "Abs": "Absatz", "Bd": "Band", "Hr": "Herr", "Hrn": "Herrn",
-        "Fr": "Frau", "Frl": "Fräulein", "Jh": "Jahrhundert", "Jhd": "Jahrhundert",
-        "Kap": "Kapitel", "Str": "Straße", "St": "Sankt", "Tel": "Telefon", "Ing": "Ingenieur",
-        "Mio": "Millionen", "Mrd": "Milliarden", "Tsd": "tausend", "Std": "Stunden",
-        "Min": "Minuten", "Sek": "Sekunden", "geb": "geboren", "gest": "gestorben",
-        "max": "maximal", "min": "minimal", "mind": "mindestens", "v.Chr": "vor Christus",
-        "n.Chr": "nach Christus", "med": "med", "jur": "jur", "phil": "phil", "rer.nat": "rer nat",
-        "h.c": "honoris causa", "ff": "folgende", "d.Gr": "der Große", "d.J": "der Jüngere",
-        "d.Ä": "der Ältere", "z.Zt": "zurzeit", "a.D": "außer Dienst", "Aufl": "Auflage",
-        "Bsp": "Beispiel", "Anm": "Anmerkung", "Hrsg": "Herausgeber", "hrsg": "herausgegeben",
-        "dent": "dent", "Jg": "Jahrgang", "Univ": "Universität", "hl": "heilig",
-        "allg": "allgemein", "bes": "besonders", "einschl": "einschließlich",
-        "entspr": "entsprechend", "gem": "gemäß", "insb": "insbesondere", "lt": "laut",
-        "e.V": "eingetragener Verein", "a.M": "am Main", "a.d": "an der", "Hausnr": "Hausnummer",
-        "Jhdt": "Jahrhundert", "Jhs": "Jahrhunderts", "vorm": "vormittags", "nachm": "nachmittags",
-        "geg": "gegebenenfalls", "Red": "Redaktion", "Verf": "Verfasser", "Übers": "Übersetzer",
-        "zus": "zusammen", "mögl": "möglich", "Temp": "Temperatur", "Geb": "Geburtstag",
-        "Nachf": "Nachfolger", "Gebr": "Gebrüder", "Mag": "Magister", "Stv": "Stellvertreter",
-        "mtl": "monatlich", "tägl": "täglich", "ehem": "ehemals", "verh": "verheiratet",
-        "wg": "wegen", "Whg": "Wohnung", "Pl": "Platz", **_SHORT,
-    },
-    undotted={
-        "Dr": "Doktor", "Prof": "Professor", "bzw": "beziehungsweise", "ca": "circa",
-        "etc": "et cetera", "evtl": "eventuell", "ggf": "gegebenenfalls", "inkl": "inklusive",
-        "exkl": "exklusive", "usw": "und so weiter", "usf": "und so fort", "vgl": "vergleiche",
-        "bspw": "beispielsweise", "sog": "sogenannt", "vs": "gegen", "zzgl": "zuzüglich",
-        "MwSt": "Mehrwertsteuer", "Dipl": "Diplom", "Hbf": "Hauptbahnhof", "zzt": "zurzeit",
-        "bzgl": "bezüglich", "USt": "Umsatzsteuer", "ggfs": "gegebenenfalls",
-    },
-    asides={
-        "z.B": "zum Beispiel", "d.h": "das heißt", "u.a": "unter anderem", "z.T": "zum Teil",
-        "i.d.R": "in der Regel", "u.U": "unter Umständen", "o.Ä": "oder Ähnliches",
-        "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr", "v.a": "vor allem",
-        "o.g": "oben genannt", "m.E": "meines Erachtens", "i.A": "im Auftrag", "z.Hd": "zu Händen",
-        "i.V": "in Vertretung", "u.Ä": "und Ähnliches",
-    },
+    dotted=_TABLES["dotted"] | _SHORT,
+    undotted=_TABLES["undotted"],
+    asides=_TABLES["asides"],
     number_signs=("Nr.", "Nrn.", "No."),
     calendar=_CALENDAR,
     ends=("Uhr", "%"),
-    numbered={
-        "S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band", "Art.": "Artikel",
-        "Gr.": "Größe", "Tab.": "Tabelle", "s.": "siehe", "Ziff.": "Ziffer", "Rn.": "Randnummer",
-        "Az.": "Aktenzeichen", "Pos.": "Position", "Fn.": "Fußnote", "Sp.": "Spalte", "Zi.": "Zimmer",
-    },
-    near={
-        "clock": "um ab bis von seit gegen vor nach es_ist",
-        "lasting": "dauert dauerte dauern dauer dauer: laufzeit laufzeit: für in etwa ca. rund",
-        "part": "seite folie schritt frage kapitel teil level tag woche runde folge aufgabe bild",
-        "verse": "mose genesis exodus josua richter samuel könige chronik hiob psalm sprüche "
-        "prediger jesaja jeremia hesekiel daniel micha matthäus markus lukas johannes "
-        "apostelgeschichte römer korinther galater epheser philipper kolosser thessalonicher "
-        "timotheus titus hebräer jakobus petrus offenbarung koran sure vers",
-        "rated": "bewertet bewertung bewertung: note note:",
-        "about": "etwa ungefähr circa ca. rund fast knapp",
-        "date": "am vom",
-        "ratio": "verhältnis verhältnis: verhältnis_von verhältnis_ist maßstab maßstab: steht endstand "
-        "endstand: stand spielstand ergebnis ergebnis: ergebnis_ist ergebnis_war gewann gewannen "
-        "verlor verloren siegte siegten unterlag endete mit",
-        "version": "version python node php java ubuntu ios macos android chrome firefox debian v",
-    },
-    after={
-        "ratio": "Sieg Niederlage Führung Mehrheit Vorsprung Verhältnis Mischung Maßstab Erfolg",
-        "hours": "Stunden Stunde Std h",
-        "rated": "Sternen Sterne Punkten Punkte Zahnärzten Ärzten Personen Menschen Befragten",
-        "each": "Tag Woche Monat Jahr Stunde Minute Sekunde Nacht Person Kopf",
-    },
-    books={
-        "Gen": "Genesis", "Ex": "Exodus", "Lev": "Levitikus", "Num": "Numeri", "Mo": "Mose",
-        "Dtn": "Deuteronomium", "Jos": "Josua", "Ri": "Richter", "Sam": "Samuel", "Kön": "Könige",
-        "Chr": "Chronik", "Ps": "Psalm", "Spr": "Sprüche", "Pred": "Prediger", "Koh": "Kohelet",
-        "Jes": "Jesaja", "Jer": "Jeremia", "Hes": "Hesekiel", "Ez": "Ezechiel", "Dan": "Daniel",
-        "Hos": "Hosea", "Mi": "Micha", "Sach": "Sacharja", "Mal": "Maleachi", "Mt": "Matthäus",
-        "Mk": "Markus", "Lk": "Lukas", "Joh": "Johannes", "Apg": "Apostelgeschichte",
-        "Röm": "Römer", "Kor": "Korinther", "Gal": "Galater", "Eph": "Epheser", "Phil": "Philipper",
-        "Kol": "Kolosser", "Thess": "Thessalonicher", "Tim": "Timotheus", "Hebr": "Hebräer",
-        "Jak": "Jakobus", "Petr": "Petrus", "Offb": "Offenbarung",
-        "1": "erster", "2": "zweiter", "3": "dritter",
-    },
-    dated={"c": "circa", "v": "von", "reg": "regierte"},
+    numbered=_TABLES["numbered"],
+    near=_TABLES["near"],
+    after=_TABLES["after"],
+    books=_TABLES["books"],
+    dated=_TABLES["dated"],
     dials=(
         "(?i:ruf|rufe|rufen|anrufen|wähl|wähle|wählen|telefon|telefonnummer|tel|telefonnr|fax|"
         "handy|handynummer|mobil|rufnummer|nummer|notruf|notrufnummer|hotline|sms|erreichen|erreichst)"

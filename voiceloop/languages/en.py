@@ -8,7 +8,16 @@ import re
 
 from voiceloop.languages.language import INTERNATIONAL, Language, endings
 from voiceloop.languages.numbers import ISO, ROMAN, Noun, Numbers, Prefixed, noun, roman, units
-from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final, lead
+from voiceloop.languages.spoken import (
+    APART,
+    Match,
+    Rules,
+    SpeakingRules,
+    alternatives,
+    final,
+    lead,
+    tables,
+)
 
 # ---- endings of turns
 
@@ -206,7 +215,8 @@ def _units() -> dict[str, Noun]:
         "h hr hrs": "hour hours", "min mins": "minute minutes", "sec secs": "second seconds",
         "mph": "mile_per_hour miles_per_hour", "kph": "kilometer_per_hour kilometers_per_hour",
         "cal": "calorie calories", "kcal": "kilocalorie kilocalories", "yr yrs": "year years",
-        "wk wks": "week weeks", "mos": "month months", "doz doz.": "dozen", "pkg pkgs": "package packages",
+        "wk wks": "week weeks", "mos": "month months", "doz doz.": "dozen",
+        "pkg pkgs": "package packages",
     }  # fmt: skip
     found = units(prefixed, [(symbols, forms, "n") for symbols, forms in others.items()])
     for symbol in ("m", "km", "cm", "dm", "mm", "mi", "ft", "yd"):
@@ -305,8 +315,10 @@ def _half(match: Match, letter: str) -> str:
     return f" {letter.upper()} M{final(match)}"
 
 
-@_OWN.add(r"(?:(?:'|(?i:(?<=\bthe )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\byour )|(?<=\btheir )"
-    r"|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b")
+@_OWN.add(
+    r"(?:(?:'|(?i:(?<=\bthe )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\byour )|(?<=\btheir )"
+    r"|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b"
+)
 def _decade(match: Match) -> str:
     words = NUMBERS.year(match[2]) if match[2] else NUMBERS.cardinal(match[1])
     return f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
@@ -341,7 +353,8 @@ def _fraction(match: Match) -> str:
 
 @_OWN.add(
     rf"(?:(?<=[a-z] )|(?<=[A-Z]{{2}} )(?=[IVX]{{2}}))"
-    rf"(?!IV (?:line|drip|fluid|therap|antibiotic|bag|access|catheter|infusion))({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|"
+    rf"(?!IV (?:line|drip|fluid|therap|antibiotic|bag|access|catheter|infusion))"
+    rf"({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|"
     r"ruled|errors?|trials?|diabetes|collagen|cancer|study|studies|clinical)\b))"
     rf"{APART}(?:('s)\b|(?!'))"
 )
@@ -382,28 +395,13 @@ def _street(match: Match) -> str:
     return "Street" + final(match)
 
 
+_TABLES = tables("en")
 _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,
-    signs={
-        "√": "the square root of", "+": "plus", "=": "equals", "×": "times", "÷": "divided by",
-        "±": "plus or minus", "≈": "about", "≤": "less than or equal to",
-        "≥": "greater than or equal to", "≠": "is not equal to", "&": "and", "@": "at",
-        "%": "percent", "°": "degrees", "²": "squared", "³": "cubed", "§": "section",
-        "∞": "infinity", "‰": "per mille", "⁻": "minus", "♭": "flat", "→": "to", "←": "from",
-        "↔": "to and from", "⇒": "implies", "⇔": "if and only if", "↑": "up", "↓": "down",
-        "∆": "delta", "∑": "the sum of", "∏": "the product of", "∫": "the integral of",
-        "∂": "partial", "∇": "nabla", "∈": "in", "∉": "not in", "∪": "union", "∩": "intersection",
-        "⊂": "subset of", "∀": "for all", "∃": "there exists", "∝": "is proportional to",
-        "≡": "is equivalent to", "¬": "not", "∧": "and", "∨": "or", "∠": "angle", "™": "trademark",
-        "©": "copyright", "®": "registered", "∣": "the absolute value of", "ꜝ": "factorial",
-        "†": "died", "✶": "born", "¶": "paragraph",
-    },
-    address_signs={
-        ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "@": "at", "+": "plus",
-        "~": "tilde", ":": "colon", "⧵": "backslash",
-    },
+    signs=_TABLES["signs"],
+    address_signs=_TABLES["address_signs"],
     currencies={
         "$": (noun("dollar dollars"), noun("cent cents")),
         "€": (noun("euro euros"), noun("cent cents")),
@@ -435,83 +433,17 @@ _SPOKEN = SpeakingRules(
         **dict.fromkeys(("bn", "b", "B"), noun("billion")),
         "tn": noun("trillion"),
     },
-    dotted={
-        "Gen": "General", "Gov": "Governor", "Sen": "Senator", "Rep": "Representative",
-        "Capt": "Captain", "Col": "Colonel", "Lt": "Lieutenant", "Sgt": "Sergeant",
-        "Rev": "Reverend", "Co": "Company", "Corp": "Corporation", "Inc": "Incorporated",
-        "Fig": "Figure", "fig": "figure", "Ave": "Avenue", "Rd": "Road", "Mt": "Mount",
-        "dept": "department", "Dept": "Department", "Ft": "Fort", "ft": "featuring",
-        "feat": "featuring", "Maj": "Major", "Adm": "Admiral", "Pvt": "Private", "Cpl": "Corporal",
-        "Hon": "Honorable", "Pres": "President", "Assn": "Association", "Bros": "Brothers",
-        "Ln": "Lane", "Ct": "Court", "Pkwy": "Parkway", "Sq": "Square", "Univ": "University",
-        "misc": "miscellaneous", "incl": "including", "excl": "excluding", "avg": "average",
-        "et al": "and others", "cf": "compare", "viz": "namely", "Figs": "Figures", "figs": "figures",
-        "govt": "government", "Govt": "Government", "Tues": "Tuesday", "Wed": "Wednesday",
-        "Thurs": "Thursday", "Jan": "January", "Feb": "February", "Aug": "August",
-        "Sept": "September", "Oct": "October", "Nov": "November", "Dec": "December",
-        "assoc": "association", "Assoc": "Association", "asst": "assistant",
-        "Asst": "Assistant", "mgr": "manager", "Mgr": "Manager", "esp": "especially",
-        "orig": "originally", "qty": "quantity", "intl": "international", "natl": "national",
-        "Intl": "International", "Natl": "National", "Cmdr": "Commander", "Supt": "Superintendent",
-    },
-    undotted={
-        "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
-        "Jr": "Junior", "Sr": "Senior", "Ltd": "Limited", "vs": "versus", "etc": "et cetera",
-        "approx": "approximately", "Ph.D": "P H D", "PhD": "P H D", "Blvd": "Boulevard",
-        "w/o": "without", "w/": "with", "b/c": "because", "c/o": "care of", "WWI": "World War one",
-        "WWII": "World War two", "WW1": "World War one", "WW2": "World War two",
-        "WW I": "World War one", "WW II": "World War two",
-    },
-    asides={"e.g": "for example", "i.e": "that is"},
+    dotted=_TABLES["dotted"],
+    undotted=_TABLES["undotted"],
+    asides=_TABLES["asides"],
     number_signs=("No.", "Nos.", "no."),
     calendar=_CALENDAR,
     ends=tuple("am pm AM PM a.m. p.m. A.M. P.M. st nd rd th % in".split()),
-    numbered={
-        "p.": "page", "pp.": "pages", "Eq.": "equation", "Ch.": "chapter", "ch.": "chapter",
-        "Vol.": "volume", "vol.": "volume", "Apt.": "apartment", "ext.": "extension",
-        "Ext.": "extension", "Sec.": "section", "Tel.": "telephone", "tel.": "telephone",
-        "Hwy": "highway", "Rte.": "route", "est.": "established", "max.": "maximum", "pg.": "page",
-        "pgs.": "pages", "para.": "paragraph", "paras.": "paragraphs", "sec.": "section",
-        "art.": "article", "Art.": "article", "temp.": "temperature", "pop.": "population",
-        "qty.": "quantity", "Bldg.": "building", "Ste.": "suite", "Rm.": "room", "tbl.": "table",
-        "min.": "minimum", "ca.": "circa", "Est.": "established",
-    },
-    near={
-        "clock": "at by until till since from to before after it_is",
-        "lasting": "took takes take lasted lasts last for in duration duration: runtime runtime:",
-        "part": "page slide step question chapter part level day week round lap task",
-        "rated": "rated scored rating rating: score score: it_a it_an",
-        "verse": "genesis exodus leviticus numbers deuteronomy joshua judges samuel kings "
-        "chronicles job psalm psalms proverbs ecclesiastes isaiah jeremiah ezekiel daniel micah "
-        "matthew mark luke john acts romans corinthians galatians ephesians philippians "
-        "colossians thessalonians timothy titus hebrews james peter revelation quran surah verse",
-        "about": "about around roughly approximately nearly almost",
-        "date": "on due dated",
-        "ratio": "ratio ratio: ratio_is ratio_was ratio_of score score: score_is score_was score_of "
-        "won lost beat odds odds_are odds_of odds_were scale scale_of scale: drew won_by lost_by",
-        "version": "version python node ruby php rust go java kernel ubuntu ios macos android "
-        "release chrome firefox debian postgres cuda django numpy pytorch v",
-    },
-    after={
-        "ratio": "scale ratio odds mix mixture majority victory win lead defeat loss draw dilution",
-        "hours": "hours hour hrs",
-        "rated": "stars points dentists doctors people students customers users experts",
-        "each": "day week month year hour minute second night person head",
-    },
-    books={
-        "Gen": "Genesis", "Exod": "Exodus", "Lev": "Leviticus", "Num": "Numbers",
-        "Deut": "Deuteronomy", "Josh": "Joshua", "Judg": "Judges", "Neh": "Nehemiah",
-        "Ps": "Psalm", "Pss": "Psalms", "Prov": "Proverbs", "Eccl": "Ecclesiastes",
-        "Isa": "Isaiah", "Jer": "Jeremiah", "Lam": "Lamentations", "Ezek": "Ezekiel",
-        "Dan": "Daniel", "Hos": "Hosea", "Mic": "Micah", "Hab": "Habakkuk", "Zech": "Zechariah",
-        "Mal": "Malachi", "Matt": "Matthew", "Mt": "Matthew", "Mk": "Mark", "Lk": "Luke",
-        "Jn": "John", "Rom": "Romans", "Cor": "Corinthians", "Gal": "Galatians",
-        "Eph": "Ephesians", "Phil": "Philippians", "Col": "Colossians", "Thess": "Thessalonians",
-        "Tim": "Timothy", "Heb": "Hebrews", "Jas": "James", "Pet": "Peter", "Rev": "Revelation",
-        "Sam": "Samuel", "Kgs": "Kings", "Chr": "Chronicles", "Chron": "Chronicles",
-        "1": "First", "2": "Second", "3": "Third",
-    },
-    dated={"c": "circa", "b": "born", "d": "died", "fl": "flourished", "r": "reigned"},
+    numbered=_TABLES["numbered"],
+    near=_TABLES["near"],
+    after=_TABLES["after"],
+    books=_TABLES["books"],
+    dated=_TABLES["dated"],
     dials=(
         "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"
         "sms|whatsapp|mobile|cell|hotline|helpline|reach|(?:my|your|our|his|her|their|phone|mobile|"

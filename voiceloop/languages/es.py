@@ -24,7 +24,16 @@ from voiceloop.languages.numbers import (
     roman,
     units,
 )
-from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final, lead
+from voiceloop.languages.spoken import (
+    APART,
+    Match,
+    Rules,
+    SpeakingRules,
+    alternatives,
+    final,
+    lead,
+    tables,
+)
 
 # ---- endings of turns
 
@@ -260,7 +269,9 @@ def _short_month(match: Match) -> str:
     return f"{said} de {NUMBERS.year(match[3])}" if match[3] else said
 
 
-@_OWN.add(r"(?<![\d/.,-])(\d{1,2})[/.-](\d{1,2})(?:[/.-](\d{4})|(?<![.-]\d)(?<![.-]\d\d)/(\d\d))(?![\d/-]|[.,]\d)")
+@_OWN.add(
+    r"(?<![\d/.,-])(\d{1,2})[/.-](\d{1,2})(?:[/.-](\d{4})|(?<![.-]\d)(?<![.-]\d\d)/(\d\d))(?![\d/-]|[.,]\d)"
+)
 def _numeric_date(match: Match) -> str:
     day, month, year = filter(None, match.groups())
     return _date(day, month, year) or " ".join(NUMBERS.integer(part) for part in (day, month, year))
@@ -351,9 +362,11 @@ def _fraction(match: Match) -> str:
     return f"{said} de {counted.one}" if counted else said
 
 
-@_OWN.add(r"(?<![\d.,])(\d{1,3})(?:\.?(º|ª|er|o|a|os|as)(?![^\W_]|\s[CF]\b)|(?<=[13])(?:r|\.º)(o|a|os|as)\b"
+@_OWN.add(
+    r"(?<![\d.,])(\d{1,3})(?:\.?(º|ª|er|o|a|os|as)(?![^\W_]|\s[CF]\b)|(?<=[13])(?:r|\.º)(o|a|os|as)\b"
     r"|(?<=2)d(o|a|os|as)\b|(?<=[456])t(o|a|os|as)\b|(?<=[7890])(?:m|v|n)(o|a|os|as)\b"
-    r"|[.]?(°)(?=\s(?:de (?:enero|mayo|abril|ju|ag|sep|oct|nov|dic|feb|mar)|piso|lugar|puesto)))")
+    r"|[.]?(°)(?=\s(?:de (?:enero|mayo|abril|ju|ag|sep|oct|nov|dic|feb|mar)|piso|lugar|puesto)))"
+)
 def _ordinal(match: Match) -> str:
     said, ending = NUMBERS.ordinal(match[1]), next(part for part in match.groups()[1:] if part)
     match ending:
@@ -400,7 +413,7 @@ def _roman(match: Match) -> str:
         return re.sub(r"o$", "a", said) if match[2] else re.sub(r"(primer|tercer)o$", r"\1", said)
     if match[1]:
         return NUMBERS.cardinal(number)
-    if re.search(rf"(?i)\b(?:{_COUNTED}|ss?\.|t\.) $", before) or re.search(r"(?i)\bsiglos? \w+ y $", before):
+    if re.search(rf"(?i)\b(?:(?:{_COUNTED}|ss?\.|t\.)|siglos? \w+ y) $", before):
         return NUMBERS.cardinal(number)
     ruler = re.search(rf"\b(?:{_RULERS}) $", before)
     if (ruler or len(match[3]) > 1) and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
@@ -412,28 +425,13 @@ def _roman(match: Match) -> str:
     return match[3]
 
 
+_TABLES = tables("es")
 _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,
-    signs={
-        "√": "la raíz cuadrada de", "+": "más", "=": "igual a", "×": "por", "÷": "entre",
-        "±": "más menos", "≈": "aproximadamente", "≤": "menor o igual que",
-        "≥": "mayor o igual que", "≠": "distinto de", "&": "y", "@": "arroba", "%": "por ciento",
-        "°": "grados", "²": "al cuadrado", "³": "al cubo", "§": "sección", "∞": "infinito",
-        "‰": "por mil", "⁻": "menos", "♭": "bemol", "→": "a", "←": "desde", "↔": "ida y vuelta",
-        "⇒": "implica", "⇔": "si y solo si", "↑": "arriba", "↓": "abajo", "∆": "delta",
-        "∑": "la suma de", "∏": "el producto de", "∫": "la integral de", "∂": "parcial",
-        "∇": "nabla", "∈": "pertenece a", "∉": "no pertenece a", "∪": "unión", "∩": "intersección",
-        "⊂": "subconjunto de", "∀": "para todo", "∃": "existe", "∝": "es proporcional a",
-        "≡": "es equivalente a", "¬": "no", "∧": "y", "∨": "o", "∠": "ángulo",
-        "™": "marca registrada", "©": "copyright", "®": "registrado", "∣": "el valor absoluto de",
-        "ꜝ": "factorial", "†": "fallecido", "✶": "nacido", "¶": "párrafo",
-    },
-    address_signs={
-        ".": "punto", "/": "barra", "-": "guion", "_": "guion bajo", "@": "arroba", "+": "más",
-        "~": "virgulilla", ":": "dos puntos", "⧵": "barra inversa",
-    },
+    signs=_TABLES["signs"],
+    address_signs=_TABLES["address_signs"],
     currencies={
         "€": (noun("euro euros", "m"), noun("céntimo céntimos", "m")),
         "$": (noun("dólar dólares", "m"), noun("centavo centavos", "m")),
@@ -463,78 +461,17 @@ _SPOKEN = SpeakingRules(
             noun("millón_de millones_de", "m")),
         **dict.fromkeys(("mil millones de", "mil millones"), noun("mil_millones_de", "m")),
     },
-    dotted={
-        "Sr": "señor", "Sra": "señora", "Srta": "señorita", "Sres": "señores", "Dr": "doctor",
-        "Dra": "doctora", "Dña": "doña", "Ud": "usted", "Uds": "ustedes", "Vd": "usted",
-        "Vds": "ustedes", "Prof": "profesor", "Profa": "profesora", "Ing": "ingeniero",
-        "Lic": "licenciado", "Av": "avenida", "Avda": "avenida", "pág": "página", "págs": "páginas",
-        "cap": "capítulo", "vol": "volumen", "art": "artículo", "tel": "teléfono",
-        "Tel": "teléfono", "Cía": "compañía", "máx": "máximo", "mín": "mínimo",
-        "a.C": "antes de Cristo", "d.C": "después de Cristo", "EE.UU": "Estados Unidos",
-        "JJ.OO": "Juegos Olímpicos", "S.A": "S A", "Sto": "santo", "Sta": "santa",
-        "Gral": "general", "Cnel": "coronel", "Pdte": "presidente", "Dpto": "departamento",
-        "Depto": "departamento", "Arq": "arquitecto", "Abg": "abogado", "Hnos": "hermanos",
-        "Excmo": "excelentísimo", "Ilmo": "ilustrísimo", "Ctra": "carretera", "Pza": "plaza",
-        "Plza": "plaza", "Urb": "urbanización", "izq": "izquierda", "dcha": "derecha",
-        "ej": "ejemplo", "núm": "número", "fig": "figura", "incl": "incluido", "dto": "descuento",
-        "ed": "edición", "ss": "siguientes", "P.D": "posdata", "Atte": "atentamente",
-        "Rte": "remitente", "RR.HH": "recursos humanos", "FF.AA": "fuerzas armadas",
-        "CC.OO": "Comisiones Obreras", "CC.AA": "comunidades autónomas", "S.L": "S L",
-        "arts": "artículos", "caps": "capítulos", "figs": "figuras", "vols": "volúmenes",
-        "núms": "números", "nac": "nacido", "aprox": "aproximadamente", "admón": "administración",
-        "Admón": "administración", "Gob": "gobernador", "Mons": "monseñor", "Rdo": "reverendo",
-        "Fdo": "firmado", "pral": "principal", "Tte": "teniente", "Cap": "capitán", "Sgto": "sargento",
-        "S.M": "Su Majestad", "Mag": "magistrado",
-    },
-    undotted={
-        "etc": "etcétera", "aprox": "aproximadamente", "vs": "contra", "EEUU": "Estados Unidos",
-        "c/u": "cada uno", "s/n": "sin número", "Mª": "María", "Dª": "doña", "Pº": "paseo", "P.º": "paseo",
-    },
-    asides={"p.ej": "por ejemplo", "P.ej": "por ejemplo"},
+    dotted=_TABLES["dotted"],
+    undotted=_TABLES["undotted"],
+    asides=_TABLES["asides"],
     number_signs=("n.º", "N.º", "nº", "Nº", "núm.", "Núm.", "No."),
     calendar=_CALENDAR,
     ends=("am", "pm", "AM", "PM", "a.m.", "p.m.", "a. m.", "p. m.", "%"),
-    numbered={
-        "p.": "página", "pp.": "páginas", "C.P.": "código postal", "CP": "código postal",
-        "Tel.": "teléfono", "tel.": "teléfono", "ext.": "extensión",
-    },
-    near={
-        "clock": "las la desde hasta",
-        "lasting": "dura duró duran durante duración duración: tarda tardó tardan unas",
-        "part": "página diapositiva paso pregunta capítulo parte nivel día semana ronda episodio",
-        "verse": "génesis éxodo levítico números deuteronomio josué jueces samuel reyes crónicas "
-        "job salmo salmos proverbios eclesiastés isaías jeremías ezequiel daniel miqueas mateo "
-        "marcos lucas juan hechos romanos corintios gálatas efesios filipenses colosenses "
-        "tesalonicenses timoteo tito hebreos santiago pedro apocalipsis corán sura versículo",
-        "rated": "nota nota: puntuación puntuación: calificación calificación:",
-        "about": "unos unas aproximadamente casi alrededor_de cerca_de",
-        "date": "el del al día lunes martes miércoles jueves viernes sábado domingo hasta_el",
-        "ratio": "proporción proporción: proporción_de proporción_es relación_de escala escala: "
-        "marcador marcador: marcador_es marcador_fue marcador_de resultado resultado: resultado_fue "
-        "resultado_de ganó ganaron perdió perdieron empataron por",
-        "version": "versión python node php java ubuntu ios macos android chrome firefox debian v",
-    },
-    after={
-        "ratio": "victoria derrota ventaja mayoría",
-        "hours": "(?!)",
-        "rated": "estrellas puntos dentistas médicos personas usuarios",
-        "each": "día semana mes año hora minuto segundo noche persona",
-    },
-    books={
-        "Gn": "Génesis", "Gén": "Génesis", "Ex": "Éxodo", "Éx": "Éxodo", "Lv": "Levítico",
-        "Nm": "Números", "Dt": "Deuteronomio", "Jos": "Josué", "Jue": "Jueces", "Sam": "Samuel",
-        "Re": "Reyes", "Cr": "Crónicas", "Sal": "Salmo", "Prov": "Proverbios", "Pr": "Proverbios",
-        "Ecl": "Eclesiastés", "Is": "Isaías", "Jr": "Jeremías", "Jer": "Jeremías",
-        "Ez": "Ezequiel", "Dn": "Daniel", "Os": "Oseas", "Mi": "Miqueas", "Zac": "Zacarías",
-        "Mal": "Malaquías", "Mt": "Mateo", "Mc": "Marcos", "Mr": "Marcos", "Lc": "Lucas",
-        "Jn": "Juan", "Hch": "Hechos", "Rom": "Romanos", "Rm": "Romanos", "Ro": "Romanos",
-        "Cor": "Corintios", "Co": "Corintios", "Gál": "Gálatas", "Ga": "Gálatas", "Ef": "Efesios",
-        "Flp": "Filipenses", "Fil": "Filipenses", "Col": "Colosenses", "Tes": "Tesalonicenses",
-        "Ts": "Tesalonicenses", "Tim": "Timoteo", "Tm": "Timoteo", "Heb": "Hebreos",
-        "Hb": "Hebreos", "Sant": "Santiago", "Stg": "Santiago", "Pe": "Pedro", "Ap": "Apocalipsis",
-        "1": "primera", "2": "segunda", "3": "tercera",
-    },
-    dated={"c": "circa", "ca": "circa", "h": "hacia", "n": "nacido en", "m": "muerto en"},
+    numbered=_TABLES["numbered"],
+    near=_TABLES["near"],
+    after=_TABLES["after"],
+    books=_TABLES["books"],
+    dated=_TABLES["dated"],
     dials=(
         "(?i:llama|llame|llamar|llámame|llámanos|llamando|marca|marque|marcar|teléfono|tel|móvil|"
         "celular|fax|whatsapp|emergencias|(?:mi|tu|su|nuestro) número|número de)"
@@ -546,7 +483,8 @@ _SPOKEN = SpeakingRules(
     short_numbers=frozenset("112 911 091 092 062 061 080 085 016 024 060 010 123 060".split()),
     codes=(
         "(?i:códigos?|código postal|pin|clave|contraseña|c\\.? ?p\\.?|extensión|"
-        "(?:tarjeta|cuenta) (?:terminada|que termina) en|número de (?:cuenta|pedido|referencia|serie|cliente|factura|reserva|seguimiento|teléfono|"
+        "(?:tarjeta|cuenta) (?:terminada|que termina) en|"
+        "número de (?:cuenta|pedido|referencia|serie|cliente|factura|reserva|seguimiento|teléfono|"
         "tarjeta|confirmación|expediente|socio)|ID|ISBN|IBAN|DNI|PUK)"
     ),
     tells="es|son|era|será",

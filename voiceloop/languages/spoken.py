@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import NamedTuple
 
 from voiceloop.languages.numbers import Noun, Numbers
@@ -83,8 +85,8 @@ class SpeakingRules:
     near: Mapping[str, str]
     """Words right before a number that tell what it is, with `_` for spaces within: `clock`
     for a time of day, `lasting` for a duration, `part` for one of several, `verse` for a chapter
-    and verse, `about` for an estimate, `date` for day and month, `rated` for points, `ratio` for a ratio or a score,
-    `version` for a version."""
+    and verse, `about` for an estimate, `date` for day and month, `rated` for points, `ratio` for a
+    ratio or a score, `version` for a version."""
     after: Mapping[str, str]
     """Words right after a number or a slash, by what they show: `ratio` and `hours` as in `near`,
     `rated` for one of several, `each` for a rate."""
@@ -161,6 +163,13 @@ class SpeakingRules:
     runs_on: str = r"(?!)"
     """Pattern of text that does not end a clause, although there is a mark at its end or after it,
     e.g. the German ordinal `3.`."""
+
+
+def tables(code: str) -> dict[str, dict[str, str]]:
+    """Return the tables of words in the file of a language, `CODE.toml`, by the names of the fields
+    of `SpeakingRules`."""
+    text = (files("voiceloop.languages") / f"{code}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def lead(match: Match) -> str:

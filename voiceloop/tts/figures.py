@@ -95,7 +95,7 @@ def _rated(spoken: SpeakingRules, match: Match) -> str:
 @PAIRS.add(
     r"(?=\d\d?:\d)(?:(?:(?<![\d:.,/-])(?!{CLOCK})(\d)|{LASTING}(\d\d?)):([0-5]\d):([0-5]\d(?:[.,]\d{1,3})?)"
     r"(?![\d:]|\s?(?:Uhr|[ap]\.?\s?m|[AP]M)\b)(?:\s?(?:{HOUR}){APART})?"
-    r"|(?:{LASTING}(?=[\d:]+\s?(?:{HOUR}|{HOURS})\b)|(?=[\d:]+ (?:{HOURS_NEXT})\b)(?<![\d:.,/-])(?!{CLOCK}))"
+    r"|(?:{LASTING}|(?=[\d:]+ (?:{HOURS_NEXT})\b)(?<![\d:.,/-])(?!{CLOCK}))"
     r"(\d\d?):([0-5]\d)\s?(?:{HOUR}|{HOURS}){APART}"
     r"|(?<![\d:.,/-])(\d\d?):([0-5]\d)\s?(?:{MINUTE}|{MINUTES}){APART})"
 )

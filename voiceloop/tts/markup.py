@@ -65,7 +65,7 @@ _STAGED = (
     "(?:sigh|laugh|chuckle|giggle|smile|grin|wink|nod|shrug|cough|gasp|yawn|sniff|sniffle|groan|"
     "whisper|clap|cheer|wave|bow|blush|smirk|snort|frown|sob|sneeze|hiccup|murmur|mumble|shiver|"
     "gulp|blink|exhale|inhale|squeal|growl|purr|hum|whistle)(?:s|es|ing)?|laughter|applause|music|"
-    "pauses?|beat|beeps?|static|crickets|silence|inaudible|clear(?:s|ing) throat|"
+    "pauses?|thinks|thinking|beat|beeps?|static|crickets|silence|inaudible|clear(?:s|ing) throat|"
     "räuspert|lacht|lachen|seufzt|seufzen|kichert|schmunzelt|schnieft|weint|schluchzt|stöhnt|"
     "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|gelächter|applaus|musik|pause|stille|"
     "winkt|klatscht|zuckt|atmet|summt|pfeift|murmelt|niest|hält inne|denkt nach|lehnt sich|"
@@ -95,7 +95,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"!?\[(?P<keep>[^\[\]\n]+)\]\[[^\[\]\n]*\]", ""),
         (
             rf"\[{_STAGE}\](?!\()|(?<![^\W_] )\({_STAGE}\)"
-            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}})(?:{_STAGE}|{_ACTED}|thinks|thinking)\1(?![\w*])",
+            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}})(?:{_STAGE}|{_ACTED})\1(?![\w*])",
             " ",
         ),
         (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
