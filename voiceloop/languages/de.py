@@ -366,9 +366,9 @@ def _clock(match: Match) -> str:
     return said
 
 
-@_OWN.add(rf"\b((?:1[1-9]|20)?\d0)er{APART}")
+@_OWN.add(rf"\b((?:1[1-9]|20)?\d0)(ern?){APART}")
 def _decade(match: Match) -> str:
-    return f"{NUMBERS.year(match[1])}er"
+    return NUMBERS.year(match[1]) + match[2]
 
 
 @_OWN.add(

@@ -242,7 +242,7 @@ def _local_phone(match: Match) -> str:
     return ", ".join(map(NUMBERS.digits, match[0].split("-")))
 
 
-@_OWN.add(r"(?<=, [A-Z]{2} )\d{5}(?:-\d{4})?(?![\w-])|(?<![\w.,/-])\d{5}-\d{4}(?![\w-])")
+@_OWN.add(r"(?<=, [A-Z]{2} )\d{5}(?:-\d{4})?(?![\w-])|(?<![\w.,/-])\d{5}-\d\d(?!00)\d\d(?![\w-])")
 def _zip(match: Match) -> str:
     return ", ".join(map(NUMBERS.digits, match[0].split("-")))
 
@@ -317,7 +317,7 @@ def _half(match: Match, letter: str) -> str:
 
 @_OWN.add(
     r"(?:(?:'|(?i:(?<=\bthe )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\byour )|(?<=\btheir )"
-    r"|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b"
+    r"|(?<!\w)(?=\d0s (?:music|rock|pop|movies?|films?|style|fashion|hits|songs?))|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b"
 )
 def _decade(match: Match) -> str:
     words = NUMBERS.year(match[2]) if match[2] else NUMBERS.cardinal(match[1])
@@ -352,7 +352,7 @@ def _fraction(match: Match) -> str:
 
 
 @_OWN.add(
-    rf"(?:(?<=[a-z] )|(?<=[A-Z]{{2}} )(?=[IVX]{{2}}))"
+    rf"(?:(?<=[a-z] )|(?<=[IVX], )|(?<=[a-z]\. )|(?<=[A-Z]{{2}} )(?=[IVX]{{2}}))"
     rf"(?!IV (?:line|drip|fluid|therap|antibiotic|bag|access|catheter|infusion))"
     rf"({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|"
     r"ruled|errors?|trials?|diabetes|collagen|cancer|study|studies|clinical)\b))"
@@ -363,7 +363,10 @@ def _roman(match: Match) -> str:
     owner = match[2] or ""
     if re.match(" centur", match.string[match.end() :]):
         return NUMBERS.ordinal(number)
-    if re.search(rf"\b(?:{_COUNTED}) (?:[IVX]+ (?:and|or|to) )?$", before):
+    if re.search(
+        rf"\b(?:{_COUNTED}|Vol\.|vol\.|Ch\.|ch\.|Sec\.|Pt\.) (?:[IVX]+,? (?:and |or |to )?){{0,3}}$",
+        before,
+    ):
         return NUMBERS.cardinal(number) + owner
     ruler, name = (re.search(rf"\b(?:{names}) $", before) for names in (_RULERS, "[A-Z][A-Za-z]+"))
     if ruler or (name and int(number) < 5 and len(match[1]) > 1):

@@ -111,11 +111,11 @@ _NO_NOUN = (
 
 _IN_A = (
     r"(?:días?|mapas?|planetas?|problemas?|sistemas?|programas?|temas?|idiomas?|climas?|poemas?|"
-    r"dilemas?|esquemas?|síntomas?|diplomas?|gramas?|dálmatas|cometas?|sofás?|papás?)\b"
+    r"dilemas?|esquemas?|síntomas?|diplomas?|gramas?|dálmatas|cometas?|sofás?|papás?|poetas?)\b"
 )
 """Pattern of masculine nouns that end with a."""
 _FEMININE = (
-    r"(?:[^\W\d_]+as?|ve(?:z|ces)|manos?|noches?|partes?|clases?|calles?|naves?|llaves?|leyes|ley|"
+    r"(?:[^\W\d_]+as?|ve(?:z|ces)|manos?|fotos?|motos?|noches?|partes?|clases?|calles?|naves?|llaves?|leyes|ley|"
     r"fuentes?|flor(?:es)?|imagen|imágenes|mujer(?:es)?|[^\W\d_]+(?:[cs]ión|[cs]iones|[dt]ad(?:es)?|tud|umbres?))"
 )
 
@@ -294,7 +294,7 @@ def _phone(match: Match) -> str:
 
 
 @_OWN.add(
-    rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:{_HALF}|\s?(?:h|hs|hrs)\b\.?)?"
+    rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:{_HALF}|\s?(?:horas|h|hs|hrs)\b\.?)?"
 )
 def _clock(match: Match) -> str:
     hour, minute = int(match[1]), int(match[2])
@@ -369,6 +369,7 @@ def _fraction(match: Match) -> str:
 )
 def _ordinal(match: Match) -> str:
     said, ending = NUMBERS.ordinal(match[1]), next(part for part in match.groups()[1:] if part)
+    after = match.string[match.end() :]
     match ending:
         case "ª" | "a":
             return re.sub(r"o\b", "a", said)
@@ -376,7 +377,7 @@ def _ordinal(match: Match) -> str:
             return re.sub(r"o\b", "a", said) + "s"
         case "os":
             return f"{said}s"
-        case "er":
+        case _ if ending == "er" or re.match(r" (?:lugar|piso|puesto|grado|premio)\b", after):
             return re.sub(r"(primer|tercer)o$", r"\1", said)
         case _:
             return said
@@ -404,7 +405,7 @@ _EVENTS_F = (
 
 @_OWN.add(
     rf"(?<![^\s(])({ROMAN}|[IVX])(?=\s(?:(?:{_EVENTS})|({_EVENTS_F}))\b)"
-    rf"|(?:(?<=[a-záéíóúñ] )|(?<=\b[st]\. )|(?<=\bss\. ))({ROMAN}|[IVX]){APART}"
+    rf"|(?:(?<=[a-záéíóúñ] )|(?<=[a-z]\. ))({ROMAN}|[IVX]){APART}"
 )
 def _roman(match: Match) -> str:
     before, number = lead(match), roman(match[1] or match[3])
@@ -412,8 +413,10 @@ def _roman(match: Match) -> str:
         said = NUMBERS.ordinal(number)
         return re.sub(r"o$", "a", said) if match[2] else re.sub(r"(primer|tercer)o$", r"\1", said)
     if match[1]:
-        return NUMBERS.cardinal(number)
-    if re.search(rf"(?i)\b(?:(?:{_COUNTED}|ss?\.|t\.)|siglos? \w+ y) $", before):
+        return NUMBERS.agreeing(number, "f" if match[2] else "n")
+    if re.search(
+        rf"(?i)\b(?:{_COUNTED}|ss?\.|t\.|vol\.|cap\.|art\.|(?:siglos?|ss\.) \w+ y) $", before
+    ):
         return NUMBERS.cardinal(number)
     ruler = re.search(rf"\b(?:{_RULERS}) $", before)
     if (ruler or len(match[3]) > 1) and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
@@ -523,7 +526,7 @@ _SPOKEN = SpeakingRules(
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
     code_within="código que no puedo leer en voz alta",
-    runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
+    runs_on=r"(?<!\d )\b(?:ca|h|n|m)\.|\d\s?[ap]\.?\s?m\.?\s+[-–]|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
 )  # fmt: skip
 
 SPANISH = Language(

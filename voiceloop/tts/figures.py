@@ -31,10 +31,10 @@ _FALLING = "|".join(f"{share}-{100 - share}" for share in range(50, 91))
 
 
 @PAIRS.add(
-    rf"({{DATE}}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/]))|(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
+    rf"({{DATE}}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/]| del? \D))|(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
     r"(?![\d/%]|-\d|[.,:]\d)|"
     r"(?=\d{1,3}[:{DECIMAL}]){VERSE}\d{1,3}[:{DECIMAL}](?:(?<=,) )?[1-9]\d{0,2}"
-    r"(?![\d:]|\s?(?:{UNIT}|{CURRENCY}|%){APART})"
+    r"(?![\d:]|\s?(?:{UNIT}|{CURRENCY}|%|[aApP]\.?[mM]){APART})"
 )
 def _pair(spoken: SpeakingRules, match: Match) -> str:
     first, last = map(int, re.findall(r"\d+", match[0]))
@@ -53,7 +53,9 @@ def _against(spoken: SpeakingRules, match: Match) -> str:
     return f" {spoken.ratio} ".join(numbers)
 
 
-@PAIRS.add(r"(?<![\w.])(?:([123])\.?\s)?({BOOK})\.?\s(?=\d{1,3}[:{DECIMAL}](?:(?<=,) )?\d)")
+@PAIRS.add(
+    r"(?<![\w.])(?:([123])\.?\s)?({BOOK})\.?\s(?=\d{1,3}[:{DECIMAL}](?:(?<=,) )?\d)(?!\d\d?:\d\d\s?[ap]m)"
+)
 def _book(spoken: SpeakingRules, match: Match) -> str:
     name = spoken.books.get(match[2], match[2])
     return f"{spoken.books[match[1]]} {name}" if match[1] else name
@@ -64,7 +66,7 @@ def _dated(spoken: SpeakingRules, match: Match) -> str:
     return spoken.dated[written(match[1])]
 
 
-@PAIRS.add(r"(?:{VERSION}|(?<=\b[vV]))\d+\.[1-9]\d(?![\w.%]*\d)")
+@PAIRS.add(r"(?:{VERSION}|(?<=\b[vV]))\d+\.[1-9]\d(?![\w.]*\d|\s?(?:%|{UNIT}){APART})")
 def _version(spoken: SpeakingRules, match: Match) -> str:
     return f" {spoken.point} ".join(map(spoken.numbers.integer, match[0].split(".")))
 
@@ -85,7 +87,7 @@ def _part(spoken: SpeakingRules, match: Match) -> str:
 @PAIRS.add(
     r"(?<![\d/.,-])(?:(?=\d){RATED}({NUMBER})/(\d{1,3})(?![\d/])"
     r"|({NUMBER})/(5|10|100)(?=\s(?:{RATED_NEXT}){APART})"
-    r"|(?<!= )([2-9]|[2-9]\d)/(10{1,2})(?=[.,;:!?)]*(?:\s|$))(?!\s[a-zà-ÿ\d]|[^\n]{0,40}=))"
+    r"|(?<!= )([2-9]|10|[2-9]\d)/(10{1,2})(?=[.,;:!?)]*(?:\s|$))(?!\s[a-zà-ÿ\d]|[^\n]{0,40}=))"
 )
 def _rated(spoken: SpeakingRules, match: Match) -> str:
     above, below = (spoken.numbers.cardinal(part) for part in match.groups() if part)
@@ -147,7 +149,9 @@ def _season(spoken: SpeakingRules, match: Match) -> str:
 _ALONE = r"(?<![\w.,:/+-])"
 
 
-@FIGURES.add(r"(?<![\w.,:/-])(\d{1,2})(?:/(\d{1,2})/(\d{4}|\d\d)|-(\d{1,2})-(\d{4}))(?![\d/-])")
+@FIGURES.add(
+    r"(?<![\w.,:/-])(\d{1,2})(?:/(\d{1,2})/(\d{4}|\d\d)|[.-](\d{1,2})[.-](\d{4}))(?![\d/-])"
+)
 def _numeric_date(spoken: SpeakingRules, match: Match) -> str:
     day, month, year = filter(None, match.groups())
     numbers = spoken.numbers
@@ -419,7 +423,8 @@ def _arithmetic(spoken: SpeakingRules, match: Match) -> str:
 @FIGURES.add(r"(?<=[\d%])(?:\s?–\s?|-)(?={CURRENCY}?\d)")
 def _range(spoken: SpeakingRules, match: Match) -> str:
     before = match.string[: match.start()]
-    if re.search(r"(?:^|[\s(])[A-Z][^\W\d_]*-[\d.]+(?:-\d+)*$", before[-NEAR:]):
+    code = r"(?:^|[\s(])(?:[A-Z][^\W\d_]*-[\d.]+(?:-\d+)*|[a-z]{3,}-\d\d?)$"
+    if re.search(code, before[-NEAR:]) or re.match("0\\d{2}", match.string[match.end() :]):
         return ""  # a code such as INV-2024-001
     return "," if _coded(spoken, "12345", before, "") else spoken.to
 
@@ -498,7 +503,7 @@ def _day(spoken: SpeakingRules, match: Match) -> str:
     return name.sub(lambda day: spoken.calendar[day[1]], match[0])
 
 
-@FIGURES.add(r"\b({NUMBERED})\s?(?=\d)")
+@FIGURES.add(r"\b({NUMBERED})\s?(?=\d|[IVX]{1,6}\b)")
 def _numbered(spoken: SpeakingRules, match: Match) -> str:
     return spoken.numbered[written(match[1])]
 

@@ -62,27 +62,32 @@ _LINK = (
     r"\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?: (?:\"[^\"\n]*\"|'[^'\n]*'))?\)"
 )
 _STAGED = (
-    "(?:sigh|laugh|chuckle|giggle|smile|grin|wink|nod|shrug|cough|gasp|yawn|sniff|sniffle|groan|"
+    "sigh|laugh|chuckle|giggle|smile|grin|wink|nod|shrug|cough|gasp|yawn|sniff|sniffle|groan|"
     "whisper|clap|cheer|wave|bow|blush|smirk|snort|frown|sob|sneeze|hiccup|murmur|mumble|shiver|"
-    "gulp|blink|exhale|inhale|squeal|growl|purr|hum|whistle)(?:s|es|ing)?|laughter|applause|music|"
-    "pauses?|thinks|thinking|beat|beeps?|static|crickets|silence|inaudible|clear(?:s|ing) throat|"
+    "gulp|blink|exhale|inhale|squeal|growl|purr|whistle"
+)
+_ACTING = (
+    rf"(?:(?:{_STAGED})(?:s|es|ing)|pauses|clear(?:s|ing) throat|thinks|thinking|inaudible|"
     "räuspert|lacht|lachen|seufzt|seufzen|kichert|schmunzelt|schnieft|weint|schluchzt|stöhnt|"
-    "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|gelächter|applaus|musik|pause|stille|"
-    "winkt|klatscht|zuckt|atmet|summt|pfeift|murmelt|niest|hält inne|denkt nach|lehnt sich|"
-    "suspira|suspiro|se ríe|ríe|risas?|sonríe|guiña|asiente|tose|bosteza|susurra|aplausos|música|"
-    "pausa|carraspea|llora|solloza|se encoge|aplaude|gime|silba|murmura|estornuda|tararea|"
-    "respira|silencio|piensa"
+    "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|winkt|klatscht|zuckt|atmet|summt|pfeift|"
+    "murmelt|niest|hält inne|denkt nach|lehnt sich|suspiro|se ríe|se encoge|se sienta|asiente|carraspea)"
 )
-_STAGE = rf"(?i:(?:[^\W\d_]{{1,20}} )?(?:{_STAGED})(?: [^*_\[\]()\n]{{1,40}})?)"
+_SOUND = (
+    rf"(?:{_STAGED}|laughter|applause|music|pause|beat|beeps?|silence|gelächter|applaus|musik|stille|"
+    "risas?|aplausos|música|pausa|silencio|suspira|ríe|sonríe|guiña un ojo|tose|bosteza|susurra|"
+    "llora|solloza|aplaude|gime|silba|murmura|estornuda|tararea|respira|piensa)"
+)
 _ACTED = (
-    "(?:leans|adjusts|tilts|looks|turns|raises|rolls|scratches|takes|thinks|stares|pats|stretches|"
-    "points|puts|holds|walks|sits|stands|steps|rubs|crosses|strokes|pulls|sips|lehnt|hebt|"
-    "schaut|blickt|dreht|setzt|steht|kratzt|nimmt|mira|levanta|se inclina|se acerca|toma|"
-    "se sienta|hace) [^*_\\[\\]()\\n]{2,40}"
+    r"(?:leans|adjusts|tilts|looks|turns|raises|rolls|scratches|takes|stares|pats|stretches|walks|"
+    r"sits|steps|rubs|crosses|strokes|pulls|sips|hebt|schaut|blickt|dreht|setzt|kratzt|"
+    r"se inclina|se acerca) [^*_\[\]()\n]{2,40}"
 )
-"""Acts in the manner of a play: `leans in`. In stars they are not said."""
+_STAGE = (
+    rf"(?:(?i:(?:[^\W\d_]{{1,20}} )?{_ACTING}(?: [^*_\[\]()\n]{{1,40}})?)"
+    rf"|(?i:(?:[^\W\d_]{{1,20}} )?{_SOUND}(?: \w+ing| \w+mente| \w+ly)?)(?=[*_)\]]++(?!\s*[a-zà-ÿ:]))|{_ACTED})"
+)
 """Stage directions such as `sighs deeply`, in all languages. In brackets or stars they are not
-said."""
+said. Nouns and commands, as in `*Beat* the eggs`, count only if no small letter follows."""
 MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), filler)
     for pattern, filler in (
@@ -95,7 +100,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"!?\[(?P<keep>[^\[\]\n]+)\]\[[^\[\]\n]*\]", ""),
         (
             rf"\[{_STAGE}\](?!\()|(?<![^\W_] )\({_STAGE}\)"
-            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}})(?:{_STAGE}|{_ACTED})\1(?![\w*])",
+            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}}){_STAGE}\1(?![\w*])",
             " ",
         ),
         (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
@@ -104,9 +109,12 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (_TAG.format(name=r"[A-Za-z][\w:-]*"), " "),
         (r"\b(?:mailto|tel|sms):(?=\S)", ""),
         (r"(?<=\()\*\s?(?=\d{1,4}[. )])|(?<![^\n])\*\s?(?=\d{4}, †)", "✶ "),
-        (r"(?<=\d),(?:--?|[–—])(?=\s?(?:€|EUR|Euro|CHF|Fr\.|$))", ""),
+        (r"(?<=\d)(?:,(?:--?|[–—])(?!\S)|[.,][-–—](?=\s?(?:€|EUR|Euro|CHF)))", ""),
         (r"(?<=[\dn)])!(?=\s?[=+×*/÷<>≤≥)])", " ꜝ"),
-        (r"(?<![|\w])\|([-−\w.+ ]{1,20})\|(?=\s?[=<>≤≥+])", lambda match: f" ∣ {match[1]} "),
+        (
+            r"(?<![|\w])\|([-−\w.+ ]{1,20})\|(?:(?=\s?[=<>≤≥+])|(?<=[=<>] \|\w\|))",
+            lambda match: f" ∣ {match[1]} ",
+        ),
         (r"§(?=\s?§)", ""),
         (r"(?<=\bI )[❤♥]\ufe0f?(?= \w)", "love"),
         (r"\bdata:[\w/+.;=-]{1,100},[A-Za-z0-9+/=_%-]*", CODE),
