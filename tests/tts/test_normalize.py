@@ -247,6 +247,17 @@ def test_quotes_that_close_count_with_their_word() -> None:
         "[laughs ",
         "1 day/",
         "King X",
+        "I-",
+        "MM",
+        "1 Cor. ",
+        "a0a",
+        "|x",
+        "3/10 ",
+        "INV-1",
+        "AB12 ",
+        "Mon, ",
+        "*a music ",
+        "ratio 1:",
     ],
 )
 def test_hostile_repetition_does_not_take_quadratic_work(piece: str) -> None:

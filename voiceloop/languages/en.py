@@ -317,7 +317,8 @@ def _half(match: Match, letter: str) -> str:
 
 @_OWN.add(
     r"(?:(?:'|(?i:(?<=\bthe )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\byour )|(?<=\btheir )"
-    r"|(?<!\w)(?=\d0s (?:music|rock|pop|movies?|films?|style|fashion|hits|songs?))|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b"
+    r"|(?<!\w)(?=\d0s (?:music|rock|pop|movies?|films?|style|fashion|hits|songs?))"
+    r"|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b"
 )
 def _decade(match: Match) -> str:
     words = NUMBERS.year(match[2]) if match[2] else NUMBERS.cardinal(match[1])
@@ -364,7 +365,7 @@ def _roman(match: Match) -> str:
     if re.match(" centur", match.string[match.end() :]):
         return NUMBERS.ordinal(number)
     if re.search(
-        rf"\b(?:{_COUNTED}|Vol\.|vol\.|Ch\.|ch\.|Sec\.|Pt\.) (?:[IVX]+,? (?:and |or |to )?){{0,3}}$",
+        rf"\b(?:{_COUNTED}|(?:[Vv]ol|[Cc]h|Sec|Pt)\.) (?:[IVX]+,? (?:and |or |to )?){{0,3}}$",
         before,
     ):
         return NUMBERS.cardinal(number) + owner

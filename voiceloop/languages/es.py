@@ -526,7 +526,8 @@ _SPOKEN = SpeakingRules(
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
     code_within="código que no puedo leer en voz alta",
-    runs_on=r"(?<!\d )\b(?:ca|h|n|m)\.|\d\s?[ap]\.?\s?m\.?\s+[-–]|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
+    runs_on=r"(?<!\d )\b(?:ca|h|n|m)\.|\d\s?[ap]\.?\s?m\.?\s+[-–]"
+    r"|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
 )  # fmt: skip
 
 SPANISH = Language(

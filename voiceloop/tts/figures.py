@@ -31,7 +31,8 @@ _FALLING = "|".join(f"{share}-{100 - share}" for share in range(50, 91))
 
 
 @PAIRS.add(
-    rf"({{DATE}}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/]| del? \D))|(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
+    rf"({{DATE}}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/]| del? \D))"
+    rf"|(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
     r"(?![\d/%]|-\d|[.,:]\d)|"
     r"(?=\d{1,3}[:{DECIMAL}]){VERSE}\d{1,3}[:{DECIMAL}](?:(?<=,) )?[1-9]\d{0,2}"
     r"(?![\d:]|\s?(?:{UNIT}|{CURRENCY}|%|[aApP]\.?[mM]){APART})"
@@ -54,7 +55,8 @@ def _against(spoken: SpeakingRules, match: Match) -> str:
 
 
 @PAIRS.add(
-    r"(?<![\w.])(?:([123])\.?\s)?({BOOK})\.?\s(?=\d{1,3}[:{DECIMAL}](?:(?<=,) )?\d)(?!\d\d?:\d\d\s?[ap]m)"
+    r"(?<![\w.])(?:([123])\.?\s)?({BOOK})\.?\s(?=\d{1,3}[:{DECIMAL}](?:(?<=,) )?\d)"
+    r"(?!\d\d?:\d\d\s?[ap]m)"
 )
 def _book(spoken: SpeakingRules, match: Match) -> str:
     name = spoken.books.get(match[2], match[2])

@@ -70,7 +70,8 @@ _ACTING = (
     rf"(?:(?:{_STAGED})(?:s|es|ing)|pauses|clear(?:s|ing) throat|thinks|thinking|inaudible|"
     "räuspert|lacht|lachen|seufzt|seufzen|kichert|schmunzelt|schnieft|weint|schluchzt|stöhnt|"
     "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|winkt|klatscht|zuckt|atmet|summt|pfeift|"
-    "murmelt|niest|hält inne|denkt nach|lehnt sich|suspiro|se ríe|se encoge|se sienta|asiente|carraspea)"
+    "murmelt|niest|hält inne|denkt nach|lehnt sich|suspiro|se ríe|se encoge|se sienta|asiente|"
+    "carraspea)"
 )
 _SOUND = (
     rf"(?:{_STAGED}|laughter|applause|music|pause|beat|beeps?|silence|gelächter|applaus|musik|stille|"
@@ -84,7 +85,8 @@ _ACTED = (
 )
 _STAGE = (
     rf"(?:(?i:(?:[^\W\d_]{{1,20}} )?{_ACTING}(?: [^*_\[\]()\n]{{1,40}})?)"
-    rf"|(?i:(?:[^\W\d_]{{1,20}} )?{_SOUND}(?: \w+ing| \w+mente| \w+ly)?)(?=[*_)\]]++(?!\s*[a-zà-ÿ:]))|{_ACTED})"
+    rf"|(?i:(?:[^\W\d_]{{1,20}} )?{_SOUND}(?: \w+ing| \w+mente| \w+ly)?)"
+    rf"(?=[*_)\]]++(?!\s*[a-zà-ÿ:]))|{_ACTED})"
 )
 """Stage directions such as `sighs deeply`, in all languages. In brackets or stars they are not
 said. Nouns and commands, as in `*Beat* the eggs`, count only if no small letter follows."""
