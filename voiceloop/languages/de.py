@@ -156,6 +156,8 @@ _COURTESIES = frozenset("ähm bitte danke jetzt nun also".split()) | {"vielen da
 
 # ---- how written text is said
 
+_TABLES = tables("de")
+
 
 class _GermanNumbers(Numbers):
     def agreeing(self, number: str, gender: Gender) -> str:
@@ -199,20 +201,15 @@ _WEAK = (
 )
 _STRONG = r"(?:der|die|das|ein|eine|jede|jeder|jedes|diese|dieser|dieses)"
 _DATIVE = r"\b(?:in|an|auf|aus|bei|mit|nach|seit|von|vor|zu|unter|über|neben|zwischen) der $"
-_MASCULINE = (
-    "Platz|Rang|Stock|Tag|Weltkrieg|Advent|Geburtstag|Bezirk|Spieltag|Versuch|Akt|Korinther|Mose"
-)
-_FEMININE = "Etage|Klasse|Liga|Bundesliga|Woche|Halbzeit|Runde|Auflage|Reihe|Stufe|Staffel|Folge"
-_NEUTER = "Jahrhundert|Jahrtausend|Mal|Quartal|Semester|Obergeschoss|Stockwerk|Lebensjahr|Halbjahr"
+_MASCULINE = _TABLES["patterns"]["masculine"]
+_FEMININE = _TABLES["patterns"]["feminine"]
+_NEUTER = _TABLES["patterns"]["neuter"]
 _DETERMINERS = (
     rf"\b(?:{_WEAK}|{_STRONG}|jede[nm]|diese[nm]|(?:mein|dein|sein|ihr|unser)e?[nmrs]?|und|oder)"
 )
 
 
-_COUNTED = (
-    "Kapitel|Band|Teil|Akt|Szene|Typ|Klasse|Gruppe|Stufe|Artikel|Phase|Buch|Anhang|Anlage|Tabelle|"
-    "Grad|Titel|Symphonie|Saturn|Apollo|Rocky|Fantasy|Bowl|Hartz|Leopard|Auto|Episode|Figur"
-)
+_COUNTED = _TABLES["patterns"]["counted"]
 
 
 def _ending(before: str, alone: str) -> str:
@@ -416,13 +413,13 @@ def _percentage(match: Match) -> str:
 
 
 @_OWN.add(
-    rf"(?:(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')"
-    rf"|(?<![^\s(])({ROMAN}|[IVX])\.(?=\s(?:({_MASCULINE}|Senat)|({_FEMININE})|(?:{_NEUTER}|Reich|Vatikanum))\b))"
+    rf"(?<![^\s(])({ROMAN}|[IVX])\.(?=\s(?:({_MASCULINE})|({_FEMININE})|(?:{_NEUTER}))\b)"
+    rf"|(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')"
 )
 def _roman(match: Match) -> str:
-    number, before = roman(match[1] or match[2]), lead(match)
-    if match[2] or re.match(rf"\s(?:{_NEUTER})", match.string[match.end() :]):
-        ending = "r" if match[3] else "" if match[4] else "s"
+    number, before = roman(match[1] or match[4]), lead(match)
+    if match[1]:
+        ending = "r" if match[2] else "" if match[3] else "s"
         return NUMBERS.inflected(number, before, alone=ending)
     if re.search(rf"\b(?:{_COUNTED}) $", before):
         return NUMBERS.cardinal(number) + final(match)
@@ -431,8 +428,8 @@ def _roman(match: Match) -> str:
         return f"{'die' if queen else 'der'} {NUMBERS.ordinal(number)}{final(match)}"
     if match[0].endswith(".") and re.search(rf"(?i){_DETERMINERS} $", before):
         return NUMBERS.inflected(number, before, alone="") + final(match)
-    if len(match[1]) == 1 or match[0].endswith("."):
-        return match[1] + final(match)
+    if len(match[4]) == 1 or match[0].endswith("."):
+        return match[4] + final(match)
     return NUMBERS.cardinal(number)
 
 
@@ -441,7 +438,6 @@ def _street(match: Match) -> str:
     return match[1] + ("straße" if "str." in match[0] else "platz") + final(match)
 
 
-_TABLES = tables("de")
 _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
@@ -537,7 +533,7 @@ _SPOKEN = SpeakingRules(
     dot="Punkt",
     code="Hier steht Code, den ich nicht vorlesen kann.",
     code_within="Code, den ich nicht vorlesen kann,",
-    runs_on=r"(?<![\d.,])\d{1,2}\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
+    runs_on=r"(?<![\d.,])\d{1,2}\.|(?<!\S)[IVX]+\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
 )  # fmt: skip
 
 GERMAN = Language(

@@ -126,6 +126,8 @@ _COURTESIES = frozenset("now please thanks that uh um well".split()) | {"thank y
 
 # ---- how written text is said
 
+_TABLES = tables("en")
+
 
 class _EnglishNumbers(Numbers):
     def fraction(self, above: str, below: str) -> str:
@@ -154,17 +156,8 @@ _CALENDAR = {
 }
 _TO = rf"\s?[-–]\s?(\d{{1,2}})(?:st|nd|rd|th)?{APART}"
 _HALF = r"(?:\s?([aApP])(?:[mM]\b|\.[mM]\b\.?))"
-_COUNTED = (
-    "War|Wars|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage|Scene|Bowl|"
-    "Fantasy|Rocky|Rambo|Godfather|Saturn|Apollo|Vatican|Article|Appendix|Table|Figure|Group|Grade|"
-    "Mark|Title|Titan|Symphony|Sonata|Evil|Souls|Diablo|Civilization|Warcraft|Auto|Round|Lesson|Unit|Gen"
-)
-_RULERS = (
-    "Henry|Charles|Louis|George|Edward|Philip|James|Pius|Benedict|Leo|Gregory|Clement|Innocent|"
-    "Urban|Alexander|Boniface|Paul|John|William|Richard|Elizabeth|Mary|Frederick|Ferdinand|Alfonso|"
-    "Gustav|Christian|Ramses|Ramesses|Ptolemy|Napoleon|Nicholas|Peter|Catherine|Francis|Otto|Karl|"
-    "Carlos|Felipe|Juan|Rama|Haakon|Harald|Murad|Mehmed|Thutmose|Amenhotep|Constantine|Robert"
-)
+_COUNTED = _TABLES["patterns"]["counted"]
+_RULERS = _TABLES["patterns"]["rulers"]
 
 
 def _units() -> dict[str, Noun]:
@@ -399,7 +392,6 @@ def _street(match: Match) -> str:
     return "Street" + final(match)
 
 
-_TABLES = tables("en")
 _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,

@@ -101,23 +101,16 @@ _COURTESIES = frozenset("ahora eh gracias pues".split()) | {"por favor", "muchas
 
 # ---- how written text is said
 
+_TABLES = tables("es")
 
-_NO_NOUN = (
-    "(?:más|menos|por|entre|con|que|para|son|era|fue|como|está|están|hasta|desde|pero|sin|sobre|"
-    "igual|elevado|grados|punto|coma|dividido|multiplicado|millones?|mil)"
-)
+
+_NO_NOUN = _TABLES["patterns"]["no_noun"]
 """Pattern of words that may follow a number but are not the noun that it counts."""
 
 
-_IN_A = (
-    r"(?:días?|mapas?|planetas?|problemas?|sistemas?|programas?|temas?|idiomas?|climas?|poemas?|"
-    r"dilemas?|esquemas?|síntomas?|diplomas?|gramas?|dálmatas|cometas?|sofás?|papás?|poetas?)\b"
-)
+_IN_A = _TABLES["patterns"]["in_a"]
 """Pattern of masculine nouns that end with a."""
-_FEMININE = (
-    r"(?:[^\W\d_]+as?|ve(?:z|ces)|manos?|fotos?|motos?|noches?|partes?|clases?|calles?|naves?|llaves?|leyes|ley|"
-    r"fuentes?|flor(?:es)?|imagen|imágenes|mujer(?:es)?|[^\W\d_]+(?:[cs]ión|[cs]iones|[dt]ad(?:es)?|tud|umbres?))"
-)
+_FEMININE = _TABLES["patterns"]["feminine"]
 
 
 class _SpanishNumbers(Numbers):
@@ -179,14 +172,8 @@ _CALENDAR = {
     **{name.capitalize(): name for name in (*_MONTHS, *_DAYS)},
 }
 _HALF = r"(?:\s?([ap])\.?\s?m\b\.?)"
-_COUNTED = (
-    "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección|escena|fantasy|"
-    "bowl|rocky|artículo|título|grupo|anexo|tabla|saturno|apolo|vaticano|mundial|libro|episodio|etapa|grado|clase|apéndice|división|ley"
-)
-_RULERS = (
-    "Carlos|Felipe|Alfonso|Fernando|Luis|Enrique|Pedro|Sancho|Jaime|Isabel|Pablo|Pío|León|Jorge|"
-    "Benedicto|Francisco|Eduardo|Guillermo|Napoleón|Catalina|Alejandro|Ricardo|Federico|Juana|Juan"
-)
+_COUNTED = _TABLES["patterns"]["counted"]
+_RULERS = _TABLES["patterns"]["rulers"]
 
 
 def _units() -> dict[str, Noun]:
@@ -393,14 +380,8 @@ def _title(match: Match) -> str:
     return "calle" if match[1] else names.get(match[0].strip(), "número")
 
 
-_EVENTS = (
-    "Congreso|Imperio|Aniversario|aniversario|Encuentro|Festival|Premio|Reich|Concilio|Plan|Foro|"
-    "Mundial|Concurso|Simposio|Torneo|Certamen|Conde|Duque|Marqués|Ejército|Salón"
-)
-_EVENTS_F = (
-    "Guerra|República|Internacional|Cumbre|Bienal|Edición|edición|Semana|Feria|Cruzada|Copa|Jornada|"
-    "Conferencia|Región|Legislatura|Asamblea|Dinastía|dinastía|División|Legión|Flota"
-)
+_EVENTS = _TABLES["patterns"]["events"]
+_EVENTS_F = _TABLES["patterns"]["events_f"]
 
 
 @_OWN.add(
@@ -428,7 +409,6 @@ def _roman(match: Match) -> str:
     return match[3]
 
 
-_TABLES = tables("es")
 _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
@@ -526,7 +506,7 @@ _SPOKEN = SpeakingRules(
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
     code_within="código que no puedo leer en voz alta",
-    runs_on=r"(?<!\d )\b(?:ca|h|n|m)\.|\d\s?[ap]\.?\s?m\.?\s+[-–]"
+    runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]"
     r"|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
 )  # fmt: skip
 

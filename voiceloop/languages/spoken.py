@@ -167,7 +167,7 @@ class SpeakingRules:
 
 def tables(code: str) -> dict[str, dict[str, str]]:
     """Return the tables of words in the file of a language, `CODE.toml`, by the names of the fields
-    of `SpeakingRules`."""
+    of `SpeakingRules`. `patterns` has those of the language's own rules."""
     text = (files("voiceloop.languages") / f"{code}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 

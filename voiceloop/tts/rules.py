@@ -166,7 +166,7 @@ def _aside(spoken: SpeakingRules, match: Match) -> str:
     return spoken.asides[written(match[1])] + final(match)
 
 
-@_WORDS.add(r"\b({DOTTED})\.|(?<!&)\b({UNDOTTED}){APART}\.?")
+@_WORDS.add(r"\b({DOTTED})\.|(?<!&)(?<!M and )\b({UNDOTTED}){APART}\.?")
 def _abbreviation(spoken: SpeakingRules, match: Match) -> str:
     if match[1]:
         return spoken.dotted[written(match[1])] + final(match)
