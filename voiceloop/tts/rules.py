@@ -63,7 +63,7 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
 
 @_ADDRESSES.add(CODE)
 def _code(spoken: SpeakingRules, match: Match) -> str:
-    within = re.search(r"\w ?$", lead(match))
+    within = re.search(r"\w ?\Z", lead(match))
     return spoken.code_within if within else spoken.code
 
 
