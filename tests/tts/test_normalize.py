@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from voiceloop.languages import language
 from voiceloop.languages.en import ENGLISH
 from voiceloop.tts.normalize import SpokenText, normalize
 
@@ -168,6 +169,40 @@ def test_any_jumble_of_digits_and_signs_can_be_said(text: str) -> None:
     assert not any(char.isdecimal() for char in said.text)
 
 
+NUMBERS = st.from_regex(r"[1-9]{1,5}", fullmatch=True)
+FORMS = st.sampled_from(
+    "{}:{} {}-{} {}/{} {}.{} {},{} {}:{}:{} [{},{}] *{},{}* ({}) ${}.{} {}x{} {}:{}h {}/{}/{} "
+    "|{}|=1 {}!=1 A-{}-{} v{}.{} c.{} {}p {}_{} {}%-{}% {}°N no.{}".split()
+)
+AROUND = st.sampled_from(
+    [
+        "",
+        "ratio ",
+        "score ",
+        "at ",
+        "page ",
+        "rated ",
+        "Mark ",
+        "1 Cor. ",
+        "version ",
+        "on ",
+        "King ",
+    ]
+)
+
+
+@given(
+    st.sampled_from(["en", "de", "es"]), AROUND, FORMS, st.lists(NUMBERS, min_size=3, max_size=3)
+)
+def test_no_number_is_lost_whatever_stands_around_it(
+    code: str, before: str, form: str, numbers: list[str]
+) -> None:
+    count = form.count("{}")
+    said = normalize(before + form.format(*numbers) + " ok", language(code)).text.replace("-", " ")
+    rest = normalize(before + "ok", language(code)).text.split()
+    assert len(said.split()) >= len(rest) + count
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -247,6 +282,17 @@ def test_quotes_that_close_count_with_their_word() -> None:
         "[laughs ",
         "1 day/",
         "King X",
+        "I-",
+        "MM",
+        "1 Cor. ",
+        "a0a",
+        "|x",
+        "3/10 ",
+        "INV-1",
+        "AB12 ",
+        "Mon, ",
+        "*a music ",
+        "ratio 1:",
     ],
 )
 def test_hostile_repetition_does_not_take_quadratic_work(piece: str) -> None:

@@ -33,6 +33,7 @@ from voiceloop.languages.spoken import (
     alternatives,
     final,
     lead,
+    tables,
 )
 
 # ---- endings of turns
@@ -155,6 +156,8 @@ _COURTESIES = frozenset("ähm bitte danke jetzt nun also".split()) | {"vielen da
 
 # ---- how written text is said
 
+_TABLES = tables("de")
+
 
 class _GermanNumbers(Numbers):
     def agreeing(self, number: str, gender: Gender) -> str:
@@ -192,19 +195,21 @@ _CALENDAR = {
     **_SHORT,
     **{name: name for name in (*_MONTHS, *_DAYS, "Sonnabend", "Jänner")},
 }
+_WEEKDAY = "Mo|Di|Mi|Do|Fr|Sa|So"
 _WEAK = (
     r"(?:am|im|vom|zum|zur|beim|ans|ins|bis|ab|seit|vor|nach|dem|den|des|einem|einen|einer|eines)"
 )
 _STRONG = r"(?:der|die|das|ein|eine|jede|jeder|jedes|diese|dieser|dieses)"
 _DATIVE = r"\b(?:in|an|auf|aus|bei|mit|nach|seit|von|vor|zu|unter|über|neben|zwischen) der $"
-_MASCULINE = (
-    "Platz|Rang|Stock|Tag|Weltkrieg|Advent|Geburtstag|Bezirk|Spieltag|Versuch|Akt|Korinther|Mose"
-)
-_FEMININE = "Etage|Klasse|Liga|Bundesliga|Woche|Halbzeit|Runde|Auflage|Reihe|Stufe|Staffel|Folge"
-_NEUTER = "Jahrhundert|Jahrtausend|Mal|Quartal|Semester|Obergeschoss|Stockwerk|Lebensjahr|Halbjahr"
+_MASCULINE = _TABLES["patterns"]["masculine"]
+_FEMININE = _TABLES["patterns"]["feminine"]
+_NEUTER = _TABLES["patterns"]["neuter"]
 _DETERMINERS = (
     rf"\b(?:{_WEAK}|{_STRONG}|jede[nm]|diese[nm]|(?:mein|dein|sein|ihr|unser)e?[nmrs]?|und|oder)"
 )
+
+
+_COUNTED = _TABLES["patterns"]["counted"]
 
 
 def _ending(before: str, alone: str) -> str:
@@ -271,7 +276,9 @@ def _units() -> dict[str, Noun]:
         ("lb lbs Pfd.", "Pfund", "n"), ("oz", "Unze Unzen", "f"), ("ft", "Fuß", "m"),
         ("mi", "Meile Meilen", "f"), ("gal", "Gallone Gallonen", "f"), ("kn", "Knoten", "m"),
         ("mol", "Mol", "n"), ("cal", "Kalorie Kalorien", "f"),
-        ("Pck. Pkg.", "Packung Packungen", "f"), ("Pers.", "Person Personen", "f"),
+        ("f. ff.", "folgende", "f"), ("Mt. Mte.", "Monat Monate", "m"), ("J.", "Jahr Jahre", "n"),
+        ("Wo.", "Woche Wochen", "f"), ("Pck. Pkg.", "Packung Packungen", "f"),
+        ("Pers.", "Person Personen", "f"),
         ("Msp.", "Messerspitze Messerspitzen", "f"), ("Zi.", "Zimmer", "n"),
         ("mph", "Meile_pro_Stunde Meilen_pro_Stunde", "f"),
     )  # fmt: skip
@@ -290,6 +297,11 @@ def _units() -> dict[str, Noun]:
 
 
 _UNITS = _units()
+_HALVES = {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}
+_GENDERS: dict[str, str] = {unit.one: unit.gender for unit in _UNITS.values()} | {
+    **dict.fromkeys("Tag Monat Löffel Apfel Becher Bund Liter Kuchen Teller".split(), "m"),
+    **dict.fromkeys("Kilo Jahr Brot Glas Dutzend Huhn Prozent Hähnchen Stück".split(), "n"),
+}  # fmt: skip
 
 
 @_OWN.add(ISO)
@@ -309,7 +321,11 @@ def _short_date(match: Match) -> str:
 @_OWN.add(r"(?<![\d.,])(0?[1-9]|[12]\d|3[01])\.\s?(0?[1-9]|1[0-2])\.(?:\s?(\d{4})(?!\.?\d)|(?!\d))")
 def _numeric_date(match: Match) -> str:
     before, after = lead(match), match.string[match.end() :]
-    if match[3] or re.search(rf"(?i){_DETERMINERS} $", before) or re.match(r"\s+[a-zäöü]", after):
+    if (
+        match[3]
+        or re.search(rf"(?i)(?:{_DETERMINERS}|tag,|\b(?:{_WEEKDAY})\.?,) $", before)
+        or (re.match(r"\s+[a-zäöü]", after))
+    ):
         said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
         return said + final(match)
     return f"{NUMBERS.cardinal(match[1])} Punkt {NUMBERS.cardinal(match[2])} ."
@@ -334,7 +350,7 @@ def _postcode(match: Match) -> str:
 
 
 @_OWN.add(
-    r"(?<![\d:.,])([01]?\d|2[0-4])(?::([0-5]\d)(?::([0-5]\d))?(?![\d:])(?: Uhr\b)?"
+    r"(?<![\d:.,])([01]?\d|2[0-4])(?::([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:\s?(?:Uhr|h)\b)?"
     r"|\.([0-5]\d) Uhr\b| Uhr (?:([0-5]?\d)(?![\w.,:]\w))| Uhr\b)"
 )
 def _clock(match: Match) -> str:
@@ -347,9 +363,9 @@ def _clock(match: Match) -> str:
     return said
 
 
-@_OWN.add(rf"\b((?:1[1-9]|20)?\d0)er{APART}")
+@_OWN.add(rf"\b((?:1[1-9]|20)?\d0)(ern?){APART}")
 def _decade(match: Match) -> str:
-    return f"{NUMBERS.year(match[1])}er"
+    return NUMBERS.year(match[1]) + match[2]
 
 
 @_OWN.add(
@@ -366,12 +382,11 @@ def _fraction(match: Match) -> str:
     elif whole:
         return f"{NUMBERS.agreeing(whole, 'n')}einhalb" + (f" {counted.many}" if counted else "")
     elif counted:
-        return {"m": "ein halber", "f": "eine halbe", "n": "ein halbes"}[counted.gender] + (
-            f" {counted.one}"
-        )
+        return f"{_HALVES[counted.gender]} {counted.one}"
     else:  # most nouns in -e are feminine: eine halbe Tasse
-        noun_in_e = re.match(r"\s+[A-ZÄÖÜ]\w*e\b", match.string[match.end() :])
-        return "eine halbe" if noun_in_e else "ein halb"
+        thing = re.match(r"\s+([A-ZÄÖÜ]\w*?(e)?)\b", match.string[match.end() :])
+        gender = thing and (_GENDERS.get(thing[1]) or (thing[2] and "f"))
+        return _HALVES.get(gender or "", "ein halb")
     if whole:
         said = f"{NUMBERS.cardinal(whole)} {said}"
     return f"{said} {counted.one}" if counted else said
@@ -397,47 +412,38 @@ def _percentage(match: Match) -> str:
     return f"{NUMBERS.cardinal(match[1])}prozent{match[2]}"
 
 
-@_OWN.add(rf"(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')")
+@_OWN.add(
+    rf"(?<![^\s(])({ROMAN}|[IVX])\.(?=\s(?:({_MASCULINE})|({_FEMININE})|(?:{_NEUTER}))\b)"
+    rf"|(?<=[a-zäöüß] )({ROMAN}|[IVX])(?:\.|(?={APART}))(?!')"
+)
 def _roman(match: Match) -> str:
-    number, before = roman(match[1]), lead(match)
-    if re.search(r"\b(?:Kapitel|Band|Teil|Akt|Szene|Typ|Klasse|Gruppe|Stufe) $", before):
+    number, before = roman(match[1] or match[4]), lead(match)
+    if match[1]:
+        ending = "r" if match[2] else "" if match[3] else "s"
+        return NUMBERS.inflected(number, before, alone=ending)
+    if re.search(rf"\b(?:{_COUNTED}) $", before):
         return NUMBERS.cardinal(number) + final(match)
     if match[0].endswith(".") and (name := re.search(r"([A-ZÄÖÜ]\w+) $", before)):
         queen = name[1] in ("Elisabeth", "Katharina", "Maria", "Margarethe", "Isabella")
         return f"{'die' if queen else 'der'} {NUMBERS.ordinal(number)}{final(match)}"
     if match[0].endswith(".") and re.search(rf"(?i){_DETERMINERS} $", before):
         return NUMBERS.inflected(number, before, alone="") + final(match)
-    if len(match[1]) == 1 or match[0].endswith("."):
-        return match[1] + final(match)
+    if len(match[4]) == 1 or match[0].endswith("."):
+        return match[4] + final(match)
     return NUMBERS.cardinal(number)
 
 
-@_OWN.add(rf"({LETTER}{{2,}})str\.")
+@_OWN.add(rf"({LETTER}{{2,}})(?:str\.|pl\.(?=\s?\d))")
 def _street(match: Match) -> str:
-    return f"{match[1]}straße" + final(match)
+    return match[1] + ("straße" if "str." in match[0] else "platz") + final(match)
 
 
 _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,
-    signs={
-        "√": "die Wurzel aus", "+": "plus", "=": "gleich", "×": "mal", "÷": "geteilt durch",
-        "±": "plus minus", "≈": "ungefähr", "≤": "kleiner oder gleich", "≥": "größer oder gleich",
-        "≠": "ungleich", "&": "und", "@": "ät", "%": "Prozent", "°": "Grad", "²": "Quadrat",
-        "³": "hoch drei", "§": "Paragraf", "∞": "unendlich", "‰": "Promille", "⁻": "minus",
-        "♭": "b", "→": "nach", "←": "von", "↔": "hin und zurück", "⇒": "daraus folgt",
-        "⇔": "genau dann wenn", "↑": "hoch", "↓": "runter", "∆": "Delta", "∑": "die Summe von",
-        "∏": "das Produkt von", "∫": "das Integral von", "∂": "partiell", "∇": "Nabla",
-        "∈": "Element von", "∉": "nicht Element von", "∪": "vereinigt mit", "∩": "geschnitten mit",
-        "⊂": "Teilmenge von", "∀": "für alle", "∃": "es gibt", "∝": "ist proportional zu",
-        "≡": "ist äquivalent zu", "¬": "nicht", "∧": "und", "∨": "oder", "∠": "Winkel",
-        "™": "Warenzeichen", "©": "Copyright", "®": "eingetragen",
-    },
-    address_signs={
-        ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich", "_": "Unterstrich", "@": "ät",
-        "+": "plus", "~": "Tilde", ":": "Doppelpunkt", "⧵": "Rückstrich",
-    },
+    signs=_TABLES["signs"],
+    address_signs=_TABLES["address_signs"],
     currencies={
         "€": (noun("Euro", "m"), noun("Cent", "m")),
         "$": (noun("Dollar", "m"), noun("Cent", "m")),
@@ -459,63 +465,24 @@ _SPOKEN = SpeakingRules(
         "CHF": (noun("Schweizer_Franken", "m"), noun("Rappen", "m")),
     },
     magnitudes={
-        **dict.fromkeys(("Tausend", "tausend", "Tsd.", "k", "K"), noun("tausend")),
-        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio", "M"),
+        **dict.fromkeys(("Tausend", "tausend", "Tsd.", "k", "K", "T"), noun("tausend")),
+        **dict.fromkeys(("Million", "Millionen", "Mio.", "Mio", "M", "Mill."),
             noun("Million Millionen", "f")),
         **dict.fromkeys(("Milliarde", "Milliarden", "Mrd.", "Mrd"),
             noun("Milliarde Milliarden", "f")),
         **dict.fromkeys(("Billion", "Billionen", "Bio."), noun("Billion Billionen", "f")),
     },
-    dotted={
-        "Abb": "Abbildung", "Abs": "Absatz", "Bd": "Band", "Hr": "Herr", "Hrn": "Herrn",
-        "Fr": "Frau", "Frl": "Fräulein", "Jh": "Jahrhundert", "Jhd": "Jahrhundert",
-        "Kap": "Kapitel", "Str": "Straße", "St": "Sankt", "Tel": "Telefon", "Ing": "Ingenieur",
-        "Mio": "Millionen", "Mrd": "Milliarden", "Tsd": "tausend", "Std": "Stunden",
-        "Min": "Minuten", "Sek": "Sekunden", "geb": "geboren", "gest": "gestorben",
-        "max": "maximal", "min": "minimal", "mind": "mindestens", "v.Chr": "vor Christus",
-        "n.Chr": "nach Christus", "med": "med", "jur": "jur", "phil": "phil", "rer.nat": "rer nat",
-        "h.c": "honoris causa", "ff": "folgende", "d.Gr": "der Große", "d.J": "der Jüngere",
-        "d.Ä": "der Ältere", "z.Zt": "zurzeit", "a.D": "außer Dienst", "Aufl": "Auflage",
-        "Bsp": "Beispiel", "Anm": "Anmerkung", "Hrsg": "Herausgeber", "hrsg": "herausgegeben",
-        "dent": "dent", "Jg": "Jahrgang", "Univ": "Universität", "hl": "heilig",
-        "allg": "allgemein", "bes": "besonders", "einschl": "einschließlich",
-        "entspr": "entsprechend", "gem": "gemäß", "insb": "insbesondere", "lt": "laut",
-        "mtl": "monatlich", "tägl": "täglich", "ehem": "ehemals", "verh": "verheiratet",
-        "wg": "wegen", "Whg": "Wohnung", "Pl": "Platz", **_SHORT,
-    },
-    undotted={
-        "Dr": "Doktor", "Prof": "Professor", "bzw": "beziehungsweise", "ca": "circa",
-        "etc": "et cetera", "evtl": "eventuell", "ggf": "gegebenenfalls", "inkl": "inklusive",
-        "exkl": "exklusive", "usw": "und so weiter", "usf": "und so fort", "vgl": "vergleiche",
-        "bspw": "beispielsweise", "sog": "sogenannt", "vs": "gegen", "zzgl": "zuzüglich",
-        "MwSt": "Mehrwertsteuer", "Dipl": "Diplom", "Hbf": "Hauptbahnhof", "zzt": "zurzeit",
-        "bzgl": "bezüglich", "USt": "Umsatzsteuer", "ggfs": "gegebenenfalls",
-    },
-    asides={
-        "z.B": "zum Beispiel", "d.h": "das heißt", "u.a": "unter anderem", "z.T": "zum Teil",
-        "i.d.R": "in der Regel", "u.U": "unter Umständen", "o.Ä": "oder Ähnliches",
-        "s.o": "siehe oben", "s.u": "siehe unten", "u.v.m": "und vieles mehr", "v.a": "vor allem",
-        "o.g": "oben genannt", "m.E": "meines Erachtens", "i.A": "im Auftrag", "z.Hd": "zu Händen",
-        "i.V": "in Vertretung", "u.Ä": "und Ähnliches",
-    },
+    dotted=_TABLES["dotted"] | _SHORT,
+    undotted=_TABLES["undotted"],
+    asides=_TABLES["asides"],
     number_signs=("Nr.", "Nrn.", "No."),
     calendar=_CALENDAR,
     ends=("Uhr", "%"),
-    numbered={
-        "S.": "Seite", "Kap.": "Kapitel", "Tel.": "Telefon", "Bd.": "Band", "Art.": "Artikel",
-        "Gr.": "Größe", "Tab.": "Tabelle",
-    },
-    near={
-        "clock": "um ab bis von seit gegen vor nach es_ist",
-        "lasting": "dauert dauerte dauern dauer dauer: laufzeit laufzeit: für in etwa ca. rund",
-        "part": "seite folie schritt frage kapitel teil level tag woche runde folge aufgabe bild",
-        "verse": "mose genesis exodus josua richter samuel könige chronik hiob psalm sprüche "
-        "prediger jesaja jeremia hesekiel daniel micha matthäus markus lukas johannes "
-        "apostelgeschichte römer korinther galater epheser philipper kolosser thessalonicher "
-        "timotheus titus hebräer jakobus petrus offenbarung koran sure vers",
-        "about": "etwa ungefähr circa ca. rund fast knapp",
-        "date": "am vom",
-    },
+    numbered=_TABLES["numbered"],
+    near=_TABLES["near"],
+    after=_TABLES["after"],
+    books=_TABLES["books"],
+    dated=_TABLES["dated"],
     dials=(
         "(?i:ruf|rufe|rufen|anrufen|wähl|wähle|wählen|telefon|telefonnummer|tel|telefonnr|fax|"
         "handy|handynummer|mobil|rufnummer|nummer|notruf|notrufnummer|hotline|sms|erreichen|erreichst)"
@@ -529,7 +496,7 @@ _SPOKEN = SpeakingRules(
         "(?i:pin|tan|code|codes|plz|postleitzahl|postleitzahlen|passwort|kennwort|blz|bankleitzahl|"
         "vorwahl|geheimzahl|kennziffer|(?:konto|kunden|bestell|auftrags|rechnungs|serien|"
         "artikel|karten|telefon|handy|referenz|sendungs|buchungs|ticket|mitglieds|versicherungs)"
-        "nummer|\\w+code|ID|ISBN|IBAN)"
+        "nummer|\\w+code|ID|ISBN|IBAN|(?:karte|konto|nummer) endet auf)"
     ),
     tells="ist|sind|lautet|lauten|war|heißt",
     joins="und|oder",
@@ -546,6 +513,7 @@ _SPOKEN = SpeakingRules(
     per="pro",
     to="bis",
     of="von",
+    out_of="von",
     ratio="zu",
     equals="gleich",
     minus="minus",
@@ -565,7 +533,7 @@ _SPOKEN = SpeakingRules(
     dot="Punkt",
     code="Hier steht Code, den ich nicht vorlesen kann.",
     code_within="Code, den ich nicht vorlesen kann,",
-    runs_on=r"(?<![\d.,])\d{1,2}\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
+    runs_on=r"(?<![\d.,])\d{1,2}\.|(?<!\S)[IVX]+\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
 )  # fmt: skip
 
 GERMAN = Language(

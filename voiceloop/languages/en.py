@@ -8,7 +8,16 @@ import re
 
 from voiceloop.languages.language import INTERNATIONAL, Language, endings
 from voiceloop.languages.numbers import ISO, ROMAN, Noun, Numbers, Prefixed, noun, roman, units
-from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final, lead
+from voiceloop.languages.spoken import (
+    APART,
+    Match,
+    Rules,
+    SpeakingRules,
+    alternatives,
+    final,
+    lead,
+    tables,
+)
 
 # ---- endings of turns
 
@@ -117,6 +126,8 @@ _COURTESIES = frozenset("now please thanks that uh um well".split()) | {"thank y
 
 # ---- how written text is said
 
+_TABLES = tables("en")
+
 
 class _EnglishNumbers(Numbers):
     def fraction(self, above: str, below: str) -> str:
@@ -145,17 +156,8 @@ _CALENDAR = {
 }
 _TO = rf"\s?[-–]\s?(\d{{1,2}})(?:st|nd|rd|th)?{APART}"
 _HALF = r"(?:\s?([aApP])(?:[mM]\b|\.[mM]\b\.?))"
-_COUNTED = (
-    "War|Wars|Chapter|Part|Act|Volume|Book|Phase|Type|Level|Episode|Section|Class|Stage|Scene|Bowl|"
-    "Fantasy|Rocky|Rambo|Godfather|Saturn|Apollo|Vatican|Article|Appendix|Table|Figure|Group|Grade|"
-    "Mark|Title|Titan|Symphony|Sonata|Evil|Souls|Diablo|Civilization|Warcraft|Auto|Round|Lesson|Unit|Gen"
-)
-_RULERS = (
-    "Henry|Charles|Louis|George|Edward|Philip|James|Pius|Benedict|Leo|Gregory|Clement|Innocent|"
-    "Urban|Alexander|Boniface|Paul|John|William|Richard|Elizabeth|Mary|Frederick|Ferdinand|Alfonso|"
-    "Gustav|Christian|Ramses|Ramesses|Ptolemy|Napoleon|Nicholas|Peter|Catherine|Francis|Otto|Karl|"
-    "Carlos|Felipe|Juan|Rama|Haakon|Harald|Murad|Mehmed|Thutmose|Amenhotep|Constantine|Robert"
-)
+_COUNTED = _TABLES["patterns"]["counted"]
+_RULERS = _TABLES["patterns"]["rulers"]
 
 
 def _units() -> dict[str, Noun]:
@@ -205,7 +207,9 @@ def _units() -> dict[str, Noun]:
         "oz": "ounce ounces", "tsp": "teaspoon teaspoons", "tbsp": "tablespoon tablespoons",
         "h hr hrs": "hour hours", "min mins": "minute minutes", "sec secs": "second seconds",
         "mph": "mile_per_hour miles_per_hour", "kph": "kilometer_per_hour kilometers_per_hour",
-        "cal": "calorie calories", "kcal": "kilocalorie kilocalories",
+        "cal": "calorie calories", "kcal": "kilocalorie kilocalories", "yr yrs": "year years",
+        "wk wks": "week weeks", "mos": "month months", "doz doz.": "dozen",
+        "pkg pkgs": "package packages",
     }  # fmt: skip
     found = units(prefixed, [(symbols, forms, "n") for symbols, forms in others.items()])
     for symbol in ("m", "km", "cm", "dm", "mm", "mi", "ft", "yd"):
@@ -231,7 +235,7 @@ def _local_phone(match: Match) -> str:
     return ", ".join(map(NUMBERS.digits, match[0].split("-")))
 
 
-@_OWN.add(r"(?<=, [A-Z]{2} )\d{5}(?:-\d{4})?(?![\w-])")
+@_OWN.add(r"(?<=, [A-Z]{2} )\d{5}(?:-\d{4})?(?![\w-])|(?<![\w.,/-])\d{5}-\d\d(?!00)\d\d(?![\w-])")
 def _zip(match: Match) -> str:
     return ", ".join(map(NUMBERS.digits, match[0].split("-")))
 
@@ -274,7 +278,7 @@ def _month(name: str) -> str:
     return next(month for month in _MONTHS if month.startswith(name[:3]))
 
 
-@_OWN.add(rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:]){_HALF}?")
+@_OWN.add(rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:{_HALF}|\s?h\b)?")
 def _clock(match: Match) -> str:
     hour, minute, second = (part and str(int(part)) for part in match.groups()[:3])
     half = match[4]
@@ -290,6 +294,11 @@ def _clock(match: Match) -> str:
     return said + _half(match, half) if half else said
 
 
+@_OWN.add(r"(?<![\w.,])(\d\d?)p\b(?!\.)")
+def _pence(match: Match) -> str:
+    return NUMBERS.count(match[1], noun("penny pence"))
+
+
 @_OWN.add(rf"(?<![\w.])(\d{{1,2}}){_HALF}")
 def _hour(match: Match) -> str:
     return NUMBERS.cardinal(match[1]) + _half(match, match[2])
@@ -299,7 +308,11 @@ def _half(match: Match, letter: str) -> str:
     return f" {letter.upper()} M{final(match)}"
 
 
-@_OWN.add(r"(?:'(\d0)|\b((?:1[1-9]|20)\d0))'?s\b")
+@_OWN.add(
+    r"(?:(?:'|(?i:(?<=\bthe )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\byour )|(?<=\btheir )"
+    r"|(?<!\w)(?=\d0s (?:music|rock|pop|movies?|films?|style|fashion|hits|songs?))"
+    r"|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b"
+)
 def _decade(match: Match) -> str:
     words = NUMBERS.year(match[2]) if match[2] else NUMBERS.cardinal(match[1])
     return f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
@@ -324,7 +337,8 @@ def _fraction(match: Match) -> str:
     else:
         said = NUMBERS.fraction(above, below)
         if whole:
-            said = f"and {said.replace('one', 'a', 1) if above == '1' else said}"
+            one = "an" if below == "8" else "a"
+            said = f"and {said.replace('one', one, 1) if above == '1' else said}"
     said = f"{NUMBERS.cardinal(whole)} {said}" if whole else said
     if not unit:
         return said
@@ -332,7 +346,10 @@ def _fraction(match: Match) -> str:
 
 
 @_OWN.add(
-    rf"(?<=[a-z] )({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|ruled)\b))"
+    rf"(?:(?<=[a-z] )|(?<=[IVX], )|(?<=[a-z]\. )|(?<=[A-Z]{{2}} )(?=[IVX]{{2}}))"
+    rf"(?!IV (?:line|drip|fluid|therap|antibiotic|bag|access|catheter|infusion))"
+    rf"({ROMAN}|[VX]|I(?=[.,;:!?)–-]|$| (?:of|and|in|was|is|to|began|ended|"
+    r"ruled|errors?|trials?|diabetes|collagen|cancer|study|studies|clinical)\b))"
     rf"{APART}(?:('s)\b|(?!'))"
 )
 def _roman(match: Match) -> str:
@@ -340,9 +357,12 @@ def _roman(match: Match) -> str:
     owner = match[2] or ""
     if re.match(" centur", match.string[match.end() :]):
         return NUMBERS.ordinal(number)
-    if re.search(rf"\b(?:{_COUNTED}) (?:[IVX]+ (?:and|or|to) )?$", before):
+    if re.search(
+        rf"\b(?:{_COUNTED}|(?:[Vv]ol|[Cc]h|Sec|Pt)\.) (?:[IVX]+,? (?:and |or |to )?){{0,3}}$",
+        before,
+    ):
         return NUMBERS.cardinal(number) + owner
-    ruler, name = (re.search(rf"\b(?:{names}) $", before) for names in (_RULERS, "[A-Z][a-z]+"))
+    ruler, name = (re.search(rf"\b(?:{names}) $", before) for names in (_RULERS, "[A-Z][A-Za-z]+"))
     if ruler or (name and int(number) < 5 and len(match[1]) > 1):
         return f"the {NUMBERS.ordinal(number)}{owner}"
     return (NUMBERS.cardinal(number) if name and len(match[1]) > 1 else match[1]) + owner
@@ -376,23 +396,8 @@ _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,
-    signs={
-        "√": "the square root of", "+": "plus", "=": "equals", "×": "times", "÷": "divided by",
-        "±": "plus or minus", "≈": "about", "≤": "less than or equal to",
-        "≥": "greater than or equal to", "≠": "is not equal to", "&": "and", "@": "at",
-        "%": "percent", "°": "degrees", "²": "squared", "³": "cubed", "§": "section",
-        "∞": "infinity", "‰": "per mille", "⁻": "minus", "♭": "flat", "→": "to", "←": "from",
-        "↔": "to and from", "⇒": "implies", "⇔": "if and only if", "↑": "up", "↓": "down",
-        "∆": "delta", "∑": "the sum of", "∏": "the product of", "∫": "the integral of",
-        "∂": "partial", "∇": "nabla", "∈": "in", "∉": "not in", "∪": "union", "∩": "intersection",
-        "⊂": "subset of", "∀": "for all", "∃": "there exists", "∝": "is proportional to",
-        "≡": "is equivalent to", "¬": "not", "∧": "and", "∨": "or", "∠": "angle", "™": "trademark",
-        "©": "copyright", "®": "registered",
-    },
-    address_signs={
-        ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "@": "at", "+": "plus",
-        "~": "tilde", ":": "colon", "⧵": "backslash",
-    },
+    signs=_TABLES["signs"],
+    address_signs=_TABLES["address_signs"],
     currencies={
         "$": (noun("dollar dollars"), noun("cent cents")),
         "€": (noun("euro euros"), noun("cent cents")),
@@ -424,47 +429,17 @@ _SPOKEN = SpeakingRules(
         **dict.fromkeys(("bn", "b", "B"), noun("billion")),
         "tn": noun("trillion"),
     },
-    dotted={
-        "Gen": "General", "Gov": "Governor", "Sen": "Senator", "Rep": "Representative",
-        "Capt": "Captain", "Col": "Colonel", "Lt": "Lieutenant", "Sgt": "Sergeant",
-        "Rev": "Reverend", "Co": "Company", "Corp": "Corporation", "Inc": "Incorporated",
-        "Fig": "Figure", "fig": "figure", "Ave": "Avenue", "Rd": "Road", "Mt": "Mount",
-        "dept": "department", "Dept": "Department", "Ft": "Fort", "ft": "featuring",
-        "feat": "featuring", "Maj": "Major", "Adm": "Admiral", "Pvt": "Private", "Cpl": "Corporal",
-        "Hon": "Honorable", "Pres": "President", "Assn": "Association", "Bros": "Brothers",
-        "Ln": "Lane", "Ct": "Court", "Pkwy": "Parkway", "Sq": "Square", "Univ": "University",
-        "misc": "miscellaneous", "incl": "including", "excl": "excluding", "avg": "average",
-        "et al": "and others", "cf": "compare", "viz": "namely",
-    },
-    undotted={
-        "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
-        "Jr": "Junior", "Sr": "Senior", "Ltd": "Limited", "vs": "versus", "etc": "et cetera",
-        "approx": "approximately", "Ph.D": "P H D", "PhD": "P H D", "Blvd": "Boulevard",
-        "w/o": "without", "w/": "with", "b/c": "because", "c/o": "care of", "WWI": "World War one",
-        "WWII": "World War two", "WW1": "World War one", "WW2": "World War two",
-    },
-    asides={"e.g": "for example", "i.e": "that is"},
+    dotted=_TABLES["dotted"],
+    undotted=_TABLES["undotted"],
+    asides=_TABLES["asides"],
     number_signs=("No.", "Nos.", "no."),
     calendar=_CALENDAR,
     ends=tuple("am pm AM PM a.m. p.m. A.M. P.M. st nd rd th % in".split()),
-    numbered={
-        "p.": "page", "pp.": "pages", "Eq.": "equation", "Ch.": "chapter", "ch.": "chapter",
-        "Vol.": "volume", "vol.": "volume", "Apt.": "apartment", "ext.": "extension",
-        "Ext.": "extension", "Sec.": "section", "Tel.": "telephone", "tel.": "telephone",
-        "Hwy": "highway", "Rte.": "route", "est.": "established", "max.": "maximum",
-        "min.": "minimum", "ca.": "circa", "Est.": "established",
-    },
-    near={
-        "clock": "at by until till since from to before after it_is",
-        "lasting": "took takes take lasted lasts last for in duration duration: runtime runtime:",
-        "part": "page slide step question chapter part level day week round lap task rated scored",
-        "verse": "genesis exodus leviticus numbers deuteronomy joshua judges samuel kings "
-        "chronicles job psalm psalms proverbs ecclesiastes isaiah jeremiah ezekiel daniel micah "
-        "matthew mark luke john acts romans corinthians galatians ephesians philippians "
-        "colossians thessalonians timothy titus hebrews james peter revelation quran surah verse",
-        "about": "about around roughly approximately nearly almost",
-        "date": "on due dated",
-    },
+    numbered=_TABLES["numbered"],
+    near=_TABLES["near"],
+    after=_TABLES["after"],
+    books=_TABLES["books"],
+    dated=_TABLES["dated"],
     dials=(
         "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"
         "sms|whatsapp|mobile|cell|hotline|helpline|reach|(?:my|your|our|his|her|their|phone|mobile|"
@@ -481,7 +456,8 @@ _SPOKEN = SpeakingRules(
         "(?i:codes?|pins?|pin number|zip|passcodes?|passwords?|postcodes?|otp|extension|"
         "(?:account|order|confirmation|reference|serial|tracking|ticket|routing|policy|customer|"
         "invoice|booking|model|card|phone|case|claim|id|member|membership) (?:number|no\\.|id)|"
-        "PO box)|ID|SKU|ISBN|IBAN"
+        "PO box|(?:order|ticket|invoice|case|claim|reservation|booking) #|"
+        "(?:card|account|number) ending (?:in|with))|ID|SKU|ISBN|IBAN"
     ),
     tells="is|are|was|be|of|as|to",
     joins="and|or",
@@ -498,6 +474,7 @@ _SPOKEN = SpeakingRules(
     per="per",
     to="to",
     of="of",
+    out_of="out of",
     ratio="to",
     equals="equals",
     minus="minus",

@@ -24,7 +24,16 @@ from voiceloop.languages.numbers import (
     roman,
     units,
 )
-from voiceloop.languages.spoken import APART, Match, Rules, SpeakingRules, alternatives, final, lead
+from voiceloop.languages.spoken import (
+    APART,
+    Match,
+    Rules,
+    SpeakingRules,
+    alternatives,
+    final,
+    lead,
+    tables,
+)
 
 # ---- endings of turns
 
@@ -92,12 +101,16 @@ _COURTESIES = frozenset("ahora eh gracias pues".split()) | {"por favor", "muchas
 
 # ---- how written text is said
 
+_TABLES = tables("es")
 
-_NO_NOUN = (
-    "(?:más|menos|por|entre|con|que|para|son|era|fue|como|está|están|hasta|desde|pero|sin|sobre|"
-    "igual|elevado|grados|punto|coma|dividido|multiplicado|millones?|mil)"
-)
+
+_NO_NOUN = _TABLES["patterns"]["no_noun"]
 """Pattern of words that may follow a number but are not the noun that it counts."""
+
+
+_IN_A = _TABLES["patterns"]["in_a"]
+"""Pattern of masculine nouns that end with a."""
+_FEMININE = _TABLES["patterns"]["feminine"]
 
 
 class _SpanishNumbers(Numbers):
@@ -122,7 +135,7 @@ class _SpanishNumbers(Numbers):
         """Put `number` into words that agree with the noun after it: una hora, veintiún días."""
         if not re.match(rf" (?!{_NO_NOUN}\b)[^\W\d_A-Z]{{3,}}", after):
             return self.cardinal(number)
-        return self.agreeing(number, "f" if re.match(r" [^\W\d_]+as?\b", after) else "m")
+        return self.agreeing(number, "f" if re.match(rf" (?!{_IN_A}){_FEMININE}\b", after) else "m")
 
     def count(self, number: str, counted: Noun) -> str:
         said = super().count(number, counted)
@@ -159,14 +172,8 @@ _CALENDAR = {
     **{name.capitalize(): name for name in (*_MONTHS, *_DAYS)},
 }
 _HALF = r"(?:\s?([ap])\.?\s?m\b\.?)"
-_COUNTED = (
-    "siglo|siglos|capítulo|tomo|volumen|parte|acto|fase|tipo|nivel|guerra|sección|escena|fantasy|"
-    "bowl|rocky|artículo|título|grupo|anexo|tabla|saturno|apolo|vaticano|mundial|libro|episodio"
-)
-_RULERS = (
-    "Carlos|Felipe|Alfonso|Fernando|Luis|Enrique|Pedro|Sancho|Jaime|Isabel|Pablo|Pío|León|Jorge|"
-    "Benedicto|Francisco|Eduardo|Guillermo|Napoleón|Catalina|Alejandro|Ricardo|Federico|Juana|Juan"
-)
+_COUNTED = _TABLES["patterns"]["counted"]
+_RULERS = _TABLES["patterns"]["rulers"]
 
 
 def _units() -> dict[str, Noun]:
@@ -221,6 +228,7 @@ def _units() -> dict[str, Noun]:
         ("yd", "yarda yardas", "f"), ("gal", "galón galones", "m"), ("N", "newton newtons", "m"),
         ("kn", "nudo nudos", "m"), ("mol", "mol moles", "m"), ("ud. uds.", "unidad unidades", "f"),
         ("hab.", "habitante habitantes", "m"),
+        ("kg. kgs kgs.", "kilogramo kilogramos", "m"), ("sem.", "semana semanas", "f"),
     )  # fmt: skip
     found = units(prefixed, others)
     for symbol in ("m", "km", "cm", "dm", "mm"):
@@ -248,7 +256,9 @@ def _short_month(match: Match) -> str:
     return f"{said} de {NUMBERS.year(match[3])}" if match[3] else said
 
 
-@_OWN.add(r"(?<![\d/-])(\d{1,2})[/-](\d{1,2})(?:[/-](\d{4})|(?<!-\d)(?<!-\d\d)/(\d\d))(?![\d/-])")
+@_OWN.add(
+    r"(?<![\d/.,-])(\d{1,2})[/.-](\d{1,2})(?:[/.-](\d{4})|(?<![.-]\d)(?<![.-]\d\d)/(\d\d))(?![\d/-]|[.,]\d)"
+)
 def _numeric_date(match: Match) -> str:
     day, month, year = filter(None, match.groups())
     return _date(day, month, year) or " ".join(NUMBERS.integer(part) for part in (day, month, year))
@@ -271,7 +281,7 @@ def _phone(match: Match) -> str:
 
 
 @_OWN.add(
-    rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:{_HALF}|\s?(?:h|hs|hrs)\b\.?)?"
+    rf"(?<![\d:.,])([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:{_HALF}|\s?(?:horas|h|hs|hrs)\b\.?)?"
 )
 def _clock(match: Match) -> str:
     hour, minute = int(match[1]), int(match[2])
@@ -339,17 +349,22 @@ def _fraction(match: Match) -> str:
     return f"{said} de {counted.one}" if counted else said
 
 
-@_OWN.add(r"(?<![\d.,])(\d{1,3})\.?(º|ª|er|o|a|os|as)(?![^\W_]|\s[CF]\b)")
+@_OWN.add(
+    r"(?<![\d.,])(\d{1,3})(?:\.?(º|ª|er|o|a|os|as)(?![^\W_]|\s[CF]\b)|(?<=[13])(?:r|\.º)(o|a|os|as)\b"
+    r"|(?<=2)d(o|a|os|as)\b|(?<=[456])t(o|a|os|as)\b|(?<=[7890])(?:m|v|n)(o|a|os|as)\b"
+    r"|[.]?(°)(?=\s(?:de (?:enero|mayo|abril|ju|ag|sep|oct|nov|dic|feb|mar)|piso|lugar|puesto)))"
+)
 def _ordinal(match: Match) -> str:
-    said = NUMBERS.ordinal(match[1])
-    match match[2]:
+    said, ending = NUMBERS.ordinal(match[1]), next(part for part in match.groups()[1:] if part)
+    after = match.string[match.end() :]
+    match ending:
         case "ª" | "a":
             return re.sub(r"o\b", "a", said)
         case "as":
             return re.sub(r"o\b", "a", said) + "s"
         case "os":
             return f"{said}s"
-        case "er":
+        case _ if ending == "er" or re.match(r" (?:lugar|piso|puesto|grado|premio)\b", after):
             return re.sub(r"(primer|tercer)o$", r"\1", said)
         case _:
             return said
@@ -357,48 +372,49 @@ def _ordinal(match: Match) -> str:
 
 @_OWN.add(
     r"(?<!\w)(?:([Cc]/)\s?(?=[A-ZÁÉÍÓÚ])|[Nn]\.?\s?º(?!\s?\d)"
-    r"|(?<!\bla )(?<!ión )(?<!letra )(?<!vitamina )(?<!plan )(D\.)(?=\s[A-ZÁÉÍÓÚ][a-zà-ÿ]))"
+    r"|(?<!\bla )(?<!ión )(?<!letra )(?<!vitamina )(?<!plan )(D\.ª?)(?=\s[A-ZÁÉÍÓÚ][a-zà-ÿ])"
+    r"|(ss?|t)\.\s?(?=[IVXL]{1,6}\b))"
 )
 def _title(match: Match) -> str:
-    return "calle" if match[1] else "don" if match[2] else "número"
+    names = {"D.": "don", "D.ª": "doña", "s.": "siglo", "ss.": "siglos", "t.": "tomo"}
+    return "calle" if match[1] else names.get(match[0].strip(), "número")
 
 
-@_OWN.add(rf"(?<=[a-záéíóúñ] )({ROMAN}|[IVX]){APART}")
+_EVENTS = _TABLES["patterns"]["events"]
+_EVENTS_F = _TABLES["patterns"]["events_f"]
+
+
+@_OWN.add(
+    rf"(?<![^\s(])({ROMAN}|[IVX])(?=\s(?:(?:{_EVENTS})|({_EVENTS_F}))\b)"
+    rf"|(?:(?<=[a-záéíóúñ] )|(?<=[a-z]\. ))({ROMAN}|[IVX]){APART}"
+)
 def _roman(match: Match) -> str:
-    before, number = lead(match), roman(match[1])
-    if re.search(rf"(?i)\b(?:{_COUNTED}) $", before) or re.search(r"(?i)\bsiglos? \w+ y $", before):
+    before, number = lead(match), roman(match[1] or match[3])
+    if match[1] and int(number) < 11:
+        said = NUMBERS.ordinal(number)
+        return re.sub(r"o$", "a", said) if match[2] else re.sub(r"(primer|tercer)o$", r"\1", said)
+    if match[1]:
+        return NUMBERS.agreeing(number, "f" if match[2] else "n")
+    if re.search(
+        rf"(?i)\b(?:{_COUNTED}|ss?\.|t\.|vol\.|cap\.|art\.|(?:siglos?|ss\.) \w+ y) $", before
+    ):
         return NUMBERS.cardinal(number)
     ruler = re.search(rf"\b(?:{_RULERS}) $", before)
-    if (ruler or len(match[1]) > 1) and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
+    if (ruler or len(match[3]) > 1) and (name := re.search(r"\b([A-ZÁÉÍÓÚÑ]\w+) $", before)):
         if int(number) > 10:
             return NUMBERS.cardinal(number)
         feminine = name[1].endswith("a") or name[1] == "Isabel"
         said = NUMBERS.ordinal(number)
         return re.sub(r"o$", "a", said) if feminine else said
-    return match[1]
+    return match[3]
 
 
 _SPOKEN = SpeakingRules(
     numbers=NUMBERS,
     own=_OWN,
     units=_UNITS,
-    signs={
-        "√": "la raíz cuadrada de", "+": "más", "=": "igual a", "×": "por", "÷": "entre",
-        "±": "más menos", "≈": "aproximadamente", "≤": "menor o igual que",
-        "≥": "mayor o igual que", "≠": "distinto de", "&": "y", "@": "arroba", "%": "por ciento",
-        "°": "grados", "²": "al cuadrado", "³": "al cubo", "§": "sección", "∞": "infinito",
-        "‰": "por mil", "⁻": "menos", "♭": "bemol", "→": "a", "←": "desde", "↔": "ida y vuelta",
-        "⇒": "implica", "⇔": "si y solo si", "↑": "arriba", "↓": "abajo", "∆": "delta",
-        "∑": "la suma de", "∏": "el producto de", "∫": "la integral de", "∂": "parcial",
-        "∇": "nabla", "∈": "pertenece a", "∉": "no pertenece a", "∪": "unión", "∩": "intersección",
-        "⊂": "subconjunto de", "∀": "para todo", "∃": "existe", "∝": "es proporcional a",
-        "≡": "es equivalente a", "¬": "no", "∧": "y", "∨": "o", "∠": "ángulo",
-        "™": "marca registrada", "©": "copyright", "®": "registrado",
-    },
-    address_signs={
-        ".": "punto", "/": "barra", "-": "guion", "_": "guion bajo", "@": "arroba", "+": "más",
-        "~": "virgulilla", ":": "dos puntos", "⧵": "barra inversa",
-    },
+    signs=_TABLES["signs"],
+    address_signs=_TABLES["address_signs"],
     currencies={
         "€": (noun("euro euros", "m"), noun("céntimo céntimos", "m")),
         "$": (noun("dólar dólares", "m"), noun("centavo centavos", "m")),
@@ -420,7 +436,7 @@ _SPOKEN = SpeakingRules(
         "ARS": (noun("peso_argentino pesos_argentinos", "m"), noun("centavo centavos", "m")),
         "COP": (noun("peso_colombiano pesos_colombianos", "m"), noun("centavo centavos", "m")),
         "CLP": (noun("peso_chileno pesos_chilenos", "m"), noun("centavo centavos", "m")),
-        "PEN": (noun("sol soles", "m"), noun("céntimo céntimos", "m")),
+        **dict.fromkeys(("PEN", "S/"), (noun("sol soles", "m"), noun("céntimo céntimos", "m"))),
     },
     magnitudes={
         **dict.fromkeys(("mil", "k", "K"), noun("mil")),
@@ -428,46 +444,17 @@ _SPOKEN = SpeakingRules(
             noun("millón_de millones_de", "m")),
         **dict.fromkeys(("mil millones de", "mil millones"), noun("mil_millones_de", "m")),
     },
-    dotted={
-        "Sr": "señor", "Sra": "señora", "Srta": "señorita", "Sres": "señores", "Dr": "doctor",
-        "Dra": "doctora", "Dña": "doña", "Ud": "usted", "Uds": "ustedes", "Vd": "usted",
-        "Vds": "ustedes", "Prof": "profesor", "Profa": "profesora", "Ing": "ingeniero",
-        "Lic": "licenciado", "Av": "avenida", "Avda": "avenida", "pág": "página", "págs": "páginas",
-        "cap": "capítulo", "vol": "volumen", "art": "artículo", "tel": "teléfono",
-        "Tel": "teléfono", "Cía": "compañía", "máx": "máximo", "mín": "mínimo",
-        "a.C": "antes de Cristo", "d.C": "después de Cristo", "EE.UU": "Estados Unidos",
-        "JJ.OO": "Juegos Olímpicos", "S.A": "S A", "Sto": "santo", "Sta": "santa",
-        "Gral": "general", "Cnel": "coronel", "Pdte": "presidente", "Dpto": "departamento",
-        "Depto": "departamento", "Arq": "arquitecto", "Abg": "abogado", "Hnos": "hermanos",
-        "Excmo": "excelentísimo", "Ilmo": "ilustrísimo", "Ctra": "carretera", "Pza": "plaza",
-        "Plza": "plaza", "Urb": "urbanización", "izq": "izquierda", "dcha": "derecha",
-        "ej": "ejemplo", "núm": "número", "fig": "figura", "incl": "incluido", "dto": "descuento",
-        "ed": "edición", "ss": "siguientes", "P.D": "posdata", "Atte": "atentamente",
-        "Rte": "remitente",
-    },
-    undotted={
-        "etc": "etcétera", "aprox": "aproximadamente", "vs": "contra", "EEUU": "Estados Unidos",
-        "c/u": "cada uno", "s/n": "sin número", "Mª": "María", "Dª": "doña", "Pº": "paseo",
-    },
-    asides={"p.ej": "por ejemplo", "P.ej": "por ejemplo"},
+    dotted=_TABLES["dotted"],
+    undotted=_TABLES["undotted"],
+    asides=_TABLES["asides"],
     number_signs=("n.º", "N.º", "nº", "Nº", "núm.", "Núm.", "No."),
     calendar=_CALENDAR,
     ends=("am", "pm", "AM", "PM", "a.m.", "p.m.", "a. m.", "p. m.", "%"),
-    numbered={
-        "p.": "página", "pp.": "páginas", "C.P.": "código postal", "CP": "código postal",
-        "Tel.": "teléfono", "tel.": "teléfono", "ext.": "extensión",
-    },
-    near={
-        "clock": "las la desde hasta",
-        "lasting": "dura duró duran durante duración duración: tarda tardó tardan unas",
-        "part": "página diapositiva paso pregunta capítulo parte nivel día semana ronda episodio",
-        "verse": "génesis éxodo levítico números deuteronomio josué jueces samuel reyes crónicas "
-        "job salmo salmos proverbios eclesiastés isaías jeremías ezequiel daniel miqueas mateo "
-        "marcos lucas juan hechos romanos corintios gálatas efesios filipenses colosenses "
-        "tesalonicenses timoteo tito hebreos santiago pedro apocalipsis corán sura versículo",
-        "about": "unos unas aproximadamente casi alrededor_de cerca_de",
-        "date": "el del",
-    },
+    numbered=_TABLES["numbered"],
+    near=_TABLES["near"],
+    after=_TABLES["after"],
+    books=_TABLES["books"],
+    dated=_TABLES["dated"],
     dials=(
         "(?i:llama|llame|llamar|llámame|llámanos|llamando|marca|marque|marcar|teléfono|tel|móvil|"
         "celular|fax|whatsapp|emergencias|(?:mi|tu|su|nuestro) número|número de)"
@@ -479,6 +466,7 @@ _SPOKEN = SpeakingRules(
     short_numbers=frozenset("112 911 091 092 062 061 080 085 016 024 060 010 123 060".split()),
     codes=(
         "(?i:códigos?|código postal|pin|clave|contraseña|c\\.? ?p\\.?|extensión|"
+        "(?:tarjeta|cuenta) (?:terminada|que termina) en|"
         "número de (?:cuenta|pedido|referencia|serie|cliente|factura|reserva|seguimiento|teléfono|"
         "tarjeta|confirmación|expediente|socio)|ID|ISBN|IBAN|DNI|PUK)"
     ),
@@ -497,6 +485,8 @@ _SPOKEN = SpeakingRules(
     per="por",
     to="a",
     of="de",
+    out_of="de",
+    months=tuple(_MONTHS),
     ratio="a",
     equals="igual a",
     minus="menos",
@@ -516,7 +506,8 @@ _SPOKEN = SpeakingRules(
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
     code_within="código que no puedo leer en voz alta",
-    runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
+    runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]"
+    r"|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
 )  # fmt: skip
 
 SPANISH = Language(

@@ -25,7 +25,7 @@ _SPACED = r"(?:\d{1,3}(?:[ \u202f]\d{3}){2,}|\d{1,3}\u202f\d{3}|\d{2,3} \d00|\d 
 ordinary space must be round, because otherwise it may be two numbers."""
 
 ISO = (
-    r"(?<![\w/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
+    r"(?<![^\W_])(?<![/.-])(\d{4})(?:-(?=\d\d-\d\d)|/(?=\d\d?/)|\.(?=\d\d\.))(\d\d?)[-/.](\d\d?)"
     r"(?:(?=T\d\d:)|(?![\w/-]|\.\d))"
 )
 """Pattern of a date that begins with its year: `2024-03-05`, `2024/3/5`."""
@@ -35,11 +35,14 @@ ROMAN = r"(?!XL\b)(?=[IVXL]{2})(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
 """Pattern of a Roman number from II to LXXXIX. XL is a size."""
 
 
+ROMAN_YEAR = r"(?=[IVXLCDM]{4})M{1,2}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
+"""Pattern of a year in Roman numbers: `MMXXV`."""
+
+
 def roman(number: str) -> str:
     """Convert a Roman number into digits: `XIV` -> `14`."""
-    values = ["IVXL".index(letter) for letter in number]
-    signs = (-1 if value < max(values[at:]) else 1 for at, value in enumerate(values))
-    return str(sum(sign * (1, 5, 10, 50)[value] for sign, value in zip(signs, values, strict=True)))
+    values = [(1, 5, 10, 50, 100, 500, 1000)["IVXLCDM".index(letter)] for letter in number]
+    return str(sum(-n if n < max(values[at:]) else n for at, n in enumerate(values)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,9 @@ class Numbers:
         """
         first, *rest = re.split(r"([.,])", self.ungrouped(number))
         said = [self.integer(first)]
+        put = self.integer if len(rest) > 2 else self.fractional  # 1.10.0 is a version
         for mark, part in zip(rest[::2], rest[1::2], strict=True):
-            said += [self.marks[mark], self.fractional(part)]
+            said += [self.marks[mark], put(part)]
         return " ".join(said)
 
     def standing(self, number: str, before: str, after: str) -> str:

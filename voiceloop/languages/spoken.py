@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import NamedTuple
 
 from voiceloop.languages.numbers import Noun, Numbers
 
 Match = re.Match[str]
 
-KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭→←↔⇒⇔↑↓∆∑∏∫∂∇∈∉∪∩⊂∀∃∝≡¬∧∨∠™©®⧵\u202f"  # noqa: RUF001 - a dash is no minus
+KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭→←↔⇒⇔↑↓∆∑∏∫∂∇∈∉∪∩⊂∀∃∝≡¬∧∨∠™©®⧵∣†✶¶ꜝ\u202f"  # noqa: RUF001 - a dash is no minus
 """Signs outside ASCII that a rule puts into words or uses in another way."""
 CODE = "\ue000"
 """Character that replaces text that nobody reads aloud, such as code, JSON or a hash."""
@@ -83,8 +85,15 @@ class SpeakingRules:
     near: Mapping[str, str]
     """Words right before a number that tell what it is, with `_` for spaces within: `clock`
     for a time of day, `lasting` for a duration, `part` for one of several, `verse` for a chapter
-    and verse, `about` for an estimate, `date` for day and
-    month."""
+    and verse, `about` for an estimate, `date` for day and month, `rated` for points, `ratio` for a
+    ratio or a score, `version` for a version."""
+    after: Mapping[str, str]
+    """Words right after a number or a slash, by what they show: `ratio` and `hours` as in `near`,
+    `rated` for one of several, `each` for a rate."""
+    books: Mapping[str, str]
+    """Names of the books of the Bible, by abbreviation, and `1`, `2`, `3` before such a name."""
+    dated: Mapping[str, str]
+    """Words for abbreviations that are read only before a year, e.g. `b`: born."""
     dials: str
     """Pattern of words before a telephone number, such as `call`."""
     links: str
@@ -117,6 +126,8 @@ class SpeakingRules:
     """The word between the ends of a range."""
     of: str
     """The word for the slash in `page 3/10`."""
+    out_of: str
+    """The words for the slash in `a rating of 8/10`."""
     ratio: str
     """The word for the colon in `3:1`."""
     equals: str
@@ -147,9 +158,18 @@ class SpeakingRules:
     """The sentence that is said in place of code."""
     code_within: str
     """The words that are said in place of code within a sentence."""
+    months: tuple[str, ...] = ()
+    """Names of the months, in a language in which the 12 of `24/12` is said as one."""
     runs_on: str = r"(?!)"
     """Pattern of text that does not end a clause, although there is a mark at its end or after it,
     e.g. the German ordinal `3.`."""
+
+
+def tables(code: str) -> dict[str, dict[str, str]]:
+    """Return the tables of words in the file of a language, `CODE.toml`, by the names of the fields
+    of `SpeakingRules`. `patterns` has those of the language's own rules."""
+    text = (files("voiceloop.languages") / f"{code}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def lead(match: Match) -> str:

@@ -255,8 +255,10 @@ def _never_ending(spoken: SpeakingRules) -> re.Pattern[str]:
     days = alternatives(spoken.calendar)
     names = spoken.calendar.items()
     short = alternatives(tuple(day for day, name in names if 1 < len(day) < 4 and day != name))
-    named = rf"\b(?:{days})\.?\s+[-–]|\b(?:{short})\.(?:\s+{spoken.to})?"  # noqa: RUF001
-    return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|{named})$")
+    named = rf"\b(?:{days})\.?\s+[-–]|\b(?:{short})(?:\.?,|\.(?:\s+{spoken.to})?)"  # noqa: RUF001
+    books = "|".join(name for name in spoken.books if name.isalpha())
+    before = rf"\b\d!|(?<!\d )\b(?:{alternatives(spoken.dated)})\.|\b(?:{books})\."
+    return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|{named}|{before})$")
 
 
 def _inside_markup(head: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from voiceloop.languages.numbers import YEAR
+from voiceloop.languages.numbers import YEAR, roman
 from voiceloop.languages.spoken import Match, SpeakingRules, final, written
 from voiceloop.tts.shared import Shared
 
@@ -31,11 +31,54 @@ _FALLING = "|".join(f"{share}-{100 - share}" for share in range(50, 91))
 
 
 @PAIRS.add(
-    rf"(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
-    r"(?![\d/%]|-\d|[.,:]\d)|{DATE}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/])|(?=\d{1,3}:){VERSE}\d{1,3}:\d{1,3}(?![\d:])"
+    rf"({{DATE}}(?!\d/[2348]\b)\d\d?/\d\d?(?![\d/]| del? \D))"
+    rf"|(?<![\d/.,-])(?:24[/-]7|[79]/11|20[/-]20|{_SHARES}|{_FALLING}|0\d/\d\d?|\d\d?/0\d)"
+    r"(?![\d/%]|-\d|[.,:]\d)|"
+    r"(?=\d{1,3}[:{DECIMAL}]){VERSE}\d{1,3}[:{DECIMAL}](?:(?<=,) )?[1-9]\d{0,2}"
+    r"(?![\d:]|\s?(?:{UNIT}|{CURRENCY}|%|[aApP]\.?[mM]){APART})"
 )
 def _pair(spoken: SpeakingRules, match: Match) -> str:
-    return " ".join(spoken.numbers.words(int(part)) for part in re.findall(r"\d+", match[0]))
+    first, last = map(int, re.findall(r"\d+", match[0]))
+    if match[1] and first < 32 and last in range(1, len(spoken.months) + 1):
+        return f"{spoken.numbers.words(first)} {spoken.of} {spoken.months[last - 1]}"
+    return f"{spoken.numbers.words(first)} {spoken.numbers.words(last)}"
+
+
+@PAIRS.add(
+    r"(?=\d+:){RATIO}({NUMBER})\s?:\s?({NUMBER})(?!:)"
+    r"|(?<![\d:.,])(\d{1,3}):(\d{1,3})(?=[ -](?:{RATIO_NEXT}){APART})"
+)
+def _against(spoken: SpeakingRules, match: Match) -> str:
+    """Put a ratio or a score into words that could be a time: `a score of 21:14`."""
+    numbers = [spoken.numbers.cardinal(part) for part in match.groups() if part]
+    return f" {spoken.ratio} ".join(numbers)
+
+
+@PAIRS.add(
+    r"(?<![\w.])(?:([123])\.?\s)?({BOOK})\.?\s(?=\d{1,3}[:{DECIMAL}](?:(?<=,) )?\d)"
+    r"(?!\d\d?:\d\d\s?[ap]m)"
+)
+def _book(spoken: SpeakingRules, match: Match) -> str:
+    name = spoken.books.get(match[2], match[2])
+    return f"{spoken.books[match[1]]} {name}" if match[1] else name
+
+
+@PAIRS.add(r"(?<![\w.])(?<!\d )({DATED})\.\s?(?=[12]?\d{3}(?!\d))")
+def _dated(spoken: SpeakingRules, match: Match) -> str:
+    return spoken.dated[written(match[1])]
+
+
+@PAIRS.add(r"(?:{VERSION}|(?<=\b[vV]))\d+\.[1-9]\d(?![\w.]*\d|\s?(?:%|{UNIT}){APART})")
+def _version(spoken: SpeakingRules, match: Match) -> str:
+    return f" {spoken.point} ".join(map(spoken.numbers.integer, match[0].split(".")))
+
+
+@PAIRS.add(r"(?<!\w)(?:(?=[IVX]+\s?[-–])({ROMAN}|[IVX])\s?[-–]\s?({ROMAN})|({ROMAN_YEAR})){APART}")
+def _romans(spoken: SpeakingRules, match: Match) -> str:
+    """Put a range of Roman numbers or a year in Roman numbers into words."""
+    if match[3]:
+        return spoken.numbers.year(roman(match[3]))
+    return f" {spoken.to} ".join(spoken.numbers.cardinal(roman(part)) for part in match.group(1, 2))
 
 
 @PAIRS.add(r"(?=\d){PART}(\d{1,4})\s?/\s?(\d{1,4})(?![\d/%])")
@@ -44,23 +87,34 @@ def _part(spoken: SpeakingRules, match: Match) -> str:
 
 
 @PAIRS.add(
-    r"(?=\d\d?:\d)(?:(?:(?<![\d:.,/-])(?!{CLOCK})(\d)|{LASTING}(\d\d?)):([0-5]\d):([0-5]\d)"
+    r"(?<![\d/.,-])(?:(?=\d){RATED}({NUMBER})/(\d{1,3})(?![\d/])"
+    r"|({NUMBER})/(5|10|100)(?=\s(?:{RATED_NEXT}){APART})"
+    r"|(?<!= )([2-9]|10|[2-9]\d)/(10{1,2})(?=[.,;:!?)]*(?:\s|$))(?!\s[a-zà-ÿ\d]|[^\n]{0,40}=))"
+)
+def _rated(spoken: SpeakingRules, match: Match) -> str:
+    above, below = (spoken.numbers.cardinal(part) for part in match.groups() if part)
+    return f"{above} {spoken.out_of} {below}"
+
+
+@PAIRS.add(
+    r"(?=\d\d?:\d)(?:(?:(?<![\d:.,/-])(?!{CLOCK})(\d)|{LASTING}(\d\d?)):([0-5]\d):([0-5]\d(?:[.,]\d{1,3})?)"
     r"(?![\d:]|\s?(?:Uhr|[ap]\.?\s?m|[AP]M)\b)(?:\s?(?:{HOUR}){APART})?"
-    r"|{LASTING}(\d\d?):([0-5]\d)\s?(?:{HOUR}){APART}"
-    r"|(?<![\d:.,/-])(\d\d?):([0-5]\d)\s?(?:{MINUTE}){APART})"
+    r"|(?:{LASTING}|(?=[\d:]+ (?:{HOURS_NEXT})\b)(?<![\d:.,/-])(?!{CLOCK}))"
+    r"(\d\d?):([0-5]\d)\s?(?:{HOUR}|{HOURS}){APART}"
+    r"|(?<![\d:.,/-])(\d\d?):([0-5]\d)\s?(?:{MINUTE}|{MINUTES}){APART})"
 )
 def _elapsed(spoken: SpeakingRules, match: Match) -> str:
     """Put a duration with colons into words: `2:30:00`."""
     one, two, minutes, seconds, hours, rest, alone, last = match.groups()
     parts = (one or two or hours, minutes or rest or alone, seconds or last)
-    return _lasting(spoken, *(part if part and int(part) else None for part in parts))
+    return _lasting(spoken, *(part if part and part.strip("0") else None for part in parts))
 
 
 def _lasting(spoken: SpeakingRules, *parts: str | None) -> str:
     """Put hours, minutes and seconds into words, those that are there."""
-    nouns = [spoken.units[unit] for unit in ("h", "min", "s")]
+    nouns, mark = [spoken.units[unit] for unit in ("h", "min", "s")], spoken.numbers.decimal
     said = [
-        spoken.numbers.count(str(int(number)), noun)
+        spoken.numbers.count(re.sub(r"\D", mark, re.sub(r"^0+(?=\d)", "", number)), noun)
         for number, noun in zip(parts, nouns, strict=True)
         if number
     ]
@@ -97,7 +151,9 @@ def _season(spoken: SpeakingRules, match: Match) -> str:
 _ALONE = r"(?<![\w.,:/+-])"
 
 
-@FIGURES.add(r"(?<![\w.,:/-])(\d{1,2})(?:/(\d{1,2})/(\d{4}|\d\d)|-(\d{1,2})-(\d{4}))(?![\d/-])")
+@FIGURES.add(
+    r"(?<![\w.,:/-])(\d{1,2})(?:/(\d{1,2})/(\d{4}|\d\d)|[.-](\d{1,2})[.-](\d{4}))(?![\d/-])"
+)
 def _numeric_date(spoken: SpeakingRules, match: Match) -> str:
     day, month, year = filter(None, match.groups())
     numbers = spoken.numbers
@@ -170,6 +226,10 @@ def _amount(spoken: SpeakingRules, number: str, magnitude: str, sign: str, adjec
     numbers = spoken.numbers
     if number[0] in ".,":
         number = f"0{numbers.decimal}{number[1:]}"
+    if re.search(r"[.,]\d\d$", number):  # whatever the country, these are cents
+        number = re.sub(r"\D", "", number[:-3]) + numbers.decimal + number[-2:]
+    elif re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", number):
+        number = re.sub(r"\D", "", number)
     number = numbers.ungrouped(number)
     name, coin = spoken.currencies[sign]
     if magnitude:
@@ -230,6 +290,11 @@ def _angle(spoken: SpeakingRules, match: Match) -> str:
         if number
     ]
     return " ".join([*said, *([spoken.compass[match[4]]] if match[4] else [])])
+
+
+@FIGURES.add(r"(?<=\d)\s?°\s?([NSEWO]){APART}")
+def _bearing(spoken: SpeakingRules, match: Match) -> str:
+    return f"{spoken.degree.many} {spoken.compass[match[1]]}"
 
 
 @FIGURES.add(
@@ -295,7 +360,10 @@ def _measure(spoken: SpeakingRules, match: Match) -> str:
     return said + (final(match) if unit.endswith(".") else "")
 
 
-@FIGURES.add(r"{PER}({UNIT}){APART}|(?<=\d)/({HOUR}|{MINUTE}|{SECOND}){APART}|(?=/\d){MEASURED}/")
+@FIGURES.add(
+    r"{PER}({UNIT}){APART}|(?<=\d)/({HOUR}|{MINUTE}|{SECOND}){APART}|(?=/\d){MEASURED}/"
+    r"|(?:(?<=\d)|(?<=\dx)|(?<=[^\W\d_]{2}s))/(?=(?:{EACH_NEXT}){APART})"
+)
 def _per(spoken: SpeakingRules, match: Match) -> str:
     if match[1]:
         return spoken.units[match[1]].one
@@ -346,7 +414,7 @@ def _worth(number: str) -> int:
 
 @FIGURES.add(
     r"(?<=[\d%])\s*=\s*-?(?=\d)|(?<=\d)-(?=[\d.,]+\s*=)|(?<=[\d)])\s+-\s+(?=[\d(])"
-    r"|(?<=\b[a-z])\s+-\s+(?=\d|[a-z](?:\b|[²³]))"
+    r"|(?:(?<=\b[a-z])|(?<=\d[a-z]))\s+-\s+(?=\d|[a-z](?:\b|[²³]))|(?<=\b[kmnxyz])-(?=\d\b)"
     r"|(?<=[²³])\s+-\s+(?=[\d(]|[a-z](?:\b|[²³]))"
 )
 def _arithmetic(spoken: SpeakingRules, match: Match) -> str:
@@ -356,7 +424,11 @@ def _arithmetic(spoken: SpeakingRules, match: Match) -> str:
 
 @FIGURES.add(r"(?<=[\d%])(?:\s?–\s?|-)(?={CURRENCY}?\d)")
 def _range(spoken: SpeakingRules, match: Match) -> str:
-    return "," if _coded(spoken, "12345", match.string[: match.start()], "") else spoken.to
+    before = match.string[: match.start()]
+    code = r"(?:^|[\s(])(?:[A-Z][^\W\d_]*-[\d.]+(?:-\d+)*|[a-z]{3,}-\d\d?)$"
+    if re.search(code, before[-NEAR:]) or re.match("0\\d{2}", match.string[match.end() :]):
+        return ""  # a code such as INV-2024-001
+    return "," if _coded(spoken, "12345", before, "") else spoken.to
 
 
 @FIGURES.add(
@@ -367,25 +439,27 @@ def _negative(spoken: SpeakingRules, match: Match) -> str:
 
 
 @FIGURES.add(
-    r"(?<=\d)(\s?)[x*](\s?)(?=-?\d)|(?<=['\"])\s?x\s?(?=\d)|(?=\s?x\s?\d){MEASURED}\s?x\s?"
+    r"(?<=\d)\s?[x×]\s?(?=[\d.]+\s?(?:[ck]?m|ft|px)\b)|(?<=\d{3})×(?=\d{3})"
+    r"|(?<=\d)(\s?)[x*](\s?)(?=-?\d)|(?<=['\"])\s?x\s?(?=\d)|(?=\s?x\s?\d){MEASURED}\s?x\s?"
     r"|(?<=[\w)])\s\*\s(?=[\w(])"
 )
 def _times(spoken: SpeakingRules, match: Match) -> str:
     return spoken.times if match[0].strip() == "*" or match[1] else spoken.by
 
 
-@FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*/^×÷(]|\s-)")
+@FIGURES.add(r"(?<=\d)x(?![\w-])(?!\s?[=+*^×÷(]|\s-|\s?/(?![^\W\d_]{3}))")
 def _fold(spoken: SpeakingRules, match: Match) -> str:
     """Put the x of `10x faster` into words. In an equation the x stays a letter."""
     return "x" if "=" in match.string[: match.start()] else spoken.fold
 
 
-@FIGURES.add(r"(?<=\d):(?=\d)")
+@FIGURES.add(r"(?<=\d)(?: : |:)(?=\d)")
 def _ratio(spoken: SpeakingRules, match: Match) -> str:
-    return spoken.ratio
+    shared = " " in match[0] and re.match(r"[\d.,]+\s?=", match.string[match.end() :])
+    return spoken.divided_by if shared else spoken.ratio
 
 
-@FIGURES.add(r"(?<=\d)\s?/\s?(?=\d)")
+@FIGURES.add(r"(?<=\d)\s?/\s?(?=\d)|(?<=\))/(?=[a-z\d(]\b)|(?<=\b[a-z])/(?=\d\b)")
 def _divided(spoken: SpeakingRules, match: Match) -> str:
     return spoken.divided_by if " " in match[0] else spoken.over
 
@@ -421,12 +495,17 @@ def _number_sign(spoken: SpeakingRules, match: Match) -> str:
     return spoken.number
 
 
-@FIGURES.add(r"\b(?=\w\w)({CALENDAR})\.?(?=\s\d\d?(?:[:.]\d\d|\s?[-–]|\s?(?:[ap]m|Uhr|h)\b))")
+@FIGURES.add(
+    r"\b(?=\w\w)({CALENDAR})\.?(?=\s\d\d?(?:[:.]\d\d|\s?[-–]|\s?(?:[ap]m|Uhr|h)\b))"
+    r"|\b(?=\w\w)(?:{CALENDAR})\.?(?:,?\s(?:(?:{JOINS})\s)?(?=\w\w)(?:{CALENDAR})\b\.?)+(?!\s?\d)"
+    r"|\b(?=\w\w)({CALENDAR})\.?(?=,\s(?:{CALENDAR})?\.?\s?\d\d?(?:\.|\b))"
+)
 def _day(spoken: SpeakingRules, match: Match) -> str:
-    return spoken.calendar[match[1]]
+    name = re.compile(rf"\b({'|'.join(spoken.calendar)})\b\.?")
+    return name.sub(lambda day: spoken.calendar[day[1]], match[0])
 
 
-@FIGURES.add(r"\b({NUMBERED})\s?(?=\d)")
+@FIGURES.add(r"\b({NUMBERED})\s?(?=\d|[IVX]{1,6}\b)")
 def _numbered(spoken: SpeakingRules, match: Match) -> str:
     return spoken.numbered[written(match[1])]
 

@@ -62,15 +62,34 @@ _LINK = (
     r"\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?: (?:\"[^\"\n]*\"|'[^'\n]*'))?\)"
 )
 _STAGED = (
-    "(?:sigh|laugh|chuckle|giggle|smile|grin|wink|nod|shrug|cough|gasp|yawn|sniff|sniffle|groan|"
-    "whisper|clap|cheer|wave|bow|blush|smirk|snort|frown)(?:s|es|ing)?|laughter|applause|music|"
-    "pauses|silence|inaudible|clear(?:s|ing) throat|räuspert|lacht|lachen|seufzt|seufzen|kichert|"
-    "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|gelächter|applaus|musik|suspira|suspiro|"
-    "se ríe|ríe|risas?|sonríe|guiña|asiente|tose|bosteza|susurra|aplausos|música|pausa"
+    "sigh|laugh|chuckle|giggle|smile|grin|wink|nod|shrug|cough|gasp|yawn|sniff|sniffle|groan|"
+    "whisper|clap|cheer|wave|bow|blush|smirk|snort|frown|sob|sneeze|hiccup|murmur|mumble|shiver|"
+    "gulp|blink|exhale|inhale|squeal|growl|purr|whistle"
 )
-_STAGE = rf"(?i:(?:[^\W\d_]{{1,20}} )?(?:{_STAGED})(?: [^*_\[\]()\n]{{1,40}})?)"
+_ACTING = (
+    rf"(?:(?:{_STAGED})(?:s|es|ing)|pauses|clear(?:s|ing) throat|thinks|thinking|inaudible|"
+    "räuspert|lacht|lachen|seufzt|seufzen|kichert|schmunzelt|schnieft|weint|schluchzt|stöhnt|"
+    "lächelt|grinst|zwinkert|nickt|hustet|gähnt|flüstert|winkt|klatscht|zuckt|atmet|summt|pfeift|"
+    "murmelt|niest|hält inne|denkt nach|lehnt sich|suspiro|se ríe|se encoge|se sienta|asiente|"
+    "carraspea)"
+)
+_SOUND = (
+    rf"(?:{_STAGED}|laughter|applause|music|pause|beat|beeps?|silence|gelächter|applaus|musik|stille|"
+    "risas?|aplausos|música|pausa|silencio|suspira|ríe|sonríe|guiña un ojo|tose|bosteza|susurra|"
+    "llora|solloza|aplaude|gime|silba|murmura|estornuda|tararea|respira|piensa)"
+)
+_ACTED = (
+    r"(?:leans|adjusts|tilts|looks|turns|raises|rolls|scratches|takes|stares|pats|stretches|walks|"
+    r"sits|steps|rubs|crosses|strokes|pulls|sips|hebt|schaut|blickt|dreht|setzt|kratzt|"
+    r"se inclina|se acerca) [^*_\[\]()\n]{2,40}"
+)
+_STAGE = (
+    rf"(?:(?i:(?:[^\W\d_]{{1,20}} )?{_ACTING}(?: [^*_\[\]()\n]{{1,40}})?)"
+    rf"|(?i:(?:[^\W\d_]{{1,20}} )?{_SOUND}(?: \w+ing| \w+mente| \w+ly)?)"
+    rf"(?=[*_)\]]++(?!\s*[a-zà-ÿ:]))|{_ACTED})"
+)
 """Stage directions such as `sighs deeply`, in all languages. In brackets or stars they are not
-said."""
+said. Nouns and commands, as in `*Beat* the eggs`, count only if no small letter follows."""
 MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), filler)
     for pattern, filler in (
@@ -91,6 +110,15 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (rf"<\|[^<>|\n]{{1,40}}\|?>|{_TAG.format(name=f'(?:{_INLINE})')}|\x1b\[[\d;]*[A-Za-z]", ""),
         (_TAG.format(name=r"[A-Za-z][\w:-]*"), " "),
         (r"\b(?:mailto|tel|sms):(?=\S)", ""),
+        (r"(?<=\()\*\s?(?=\d{1,4}[., )])|(?<![^\n])\*\s?(?=\d{4}, †)", "✶ "),
+        (r"(?<=\d)(?:,(?:--?|[–—])(?!\S)|[.,][-–—](?=\s?(?:€|EUR|Euro|CHF)))", ""),
+        (r"(?<=[\dn)])!(?=\s?[=+×*/÷<>≤≥)])", " ꜝ"),
+        (
+            r"(?<![|\w])\|([-−\w.+ ]{1,20})\|(?:(?=\s?[=<>≤≥+])|(?<=[=<>] \|\w\|))",
+            lambda match: f" ∣ {match[1]} ",
+        ),
+        (r"§(?=\s?§)", ""),
+        (r"(?<=\bI )[❤♥]\ufe0f?(?= \w)", "love"),
         (r"\bdata:[\w/+.;=-]{1,100},[A-Za-z0-9+/=_%-]*", CODE),
         # formulas
         (r"\\[\[\]()]|\${2,}", " "),
@@ -115,7 +143,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         # arrows
         (r"(?<=[\w)\]}'\"])( ?)(?:<-{1,2}>|<=>)(?= ?[\w(\[{'\"])", " ↔ "),
         (r"(?<=[\w)\]}'\"])( ?)-{1,2}>(?= ?[\w(\[{'\"])", " → "),
-        (r"(?<=[\w)\]}'\"] )=>(?= ?[^\W\d]| ?[(\[{'\"])", " → "),
+        (r"(?<=[\w)\]}'\"] )={1,2}>(?= ?[^\W\d]| ?[(\[{'\"])", " → "),
         (r"(?<=[\w)\]}'\"] )<-{1,2}(?= [\w(\[{'\"])", " ← "),
         (r"^[ \t]*[→⇒➜➔]+[ \t]*", ""),
         (r"[➜➔➡⟶]", "→"),

@@ -63,7 +63,7 @@ def _plain(pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match],
 
 @_ADDRESSES.add(CODE)
 def _code(spoken: SpeakingRules, match: Match) -> str:
-    within = re.search(r"\w ?$", lead(match))
+    within = re.search(r"\w ?\Z", lead(match))
     return spoken.code_within if within else spoken.code
 
 
@@ -74,8 +74,8 @@ def _email(spoken: SpeakingRules, match: Match) -> str:
 
 _LINK = (
     r"(?:(?i:[a-z][a-z0-9+.-]{1,20}://)|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]"
-    r"|(?<![\w.])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx)"
-    r"(?![\w-])(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_])?"
+    r"|(?<![\w.])(?:localhost(?=:\d)|(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx|[a-z]{2,6}(?=/\w)))"
+    r"(?![\w-])(?::\d{2,5}(?!\d))?(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_])?"
 )
 
 
@@ -113,10 +113,13 @@ _GROUPS = rf"{_HEX}{{1,4}}(?::{_HEX}{{1,4}}){{0,6}}"
     rf"|(?<!\w)#(?=\d{{0,7}}[A-Fa-f])"
     rf"(?:(?=[A-Fa-f]{{0,7}}\d)(?:{_HEX}{{6}}|{_HEX}{{3}}|{_HEX}{{8}})|[A-F]{{6}}|f{{3}}|f{{6}})(?!\w)"
     rf"|(?<!\w)0x{_HEX}{{1,16}}(?!\w)"
+    rf"|(?<![\w.,-])(?=\w{{0,10}}\d[a-f])(?!\d+e\d+\b)[\da-f]{{7,12}}(?![\w-])"
+    rf"|\b[A-Z]{{2}}\d\d(?: ?[A-Z\d]{{4}}){{3,7}}(?: ?[A-Z\d]{{1,3}})?(?!\w)"  # an IBAN
+    rf"|(?<![\w-])(?=\w{{0,20}}(?:\d{{4}}|[A-Z]{{3}}))(?=[A-Z]*\d+[A-Z]+\d)[A-Z\d]{{8,24}}(?![\w-])"
 )
 def _hexadecimal(spoken: SpeakingRules, match: Match) -> str:
     """Spell a number in hexadecimal. The pairs of a network card become a list."""
-    signs = dict(spoken.address_signs) | ({} if "::" in match[0] else dict.fromkeys(":-", ","))
+    signs = dict(spoken.address_signs) | ({} if "::" in match[0] else dict.fromkeys(":- ", ","))
     said = (
         spoken.numbers.words(int(sign)) if sign.isdecimal() else signs.get(sign, sign.upper())
         for sign in match[0].removeprefix("#")
@@ -163,7 +166,7 @@ def _aside(spoken: SpeakingRules, match: Match) -> str:
     return spoken.asides[written(match[1])] + final(match)
 
 
-@_WORDS.add(r"\b({DOTTED})\.|\b({UNDOTTED}){APART}\.?")
+@_WORDS.add(r"\b({DOTTED})\.|(?<!&)(?<!M and )\b({UNDOTTED}){APART}\.?")
 def _abbreviation(spoken: SpeakingRules, match: Match) -> str:
     if match[1]:
         return spoken.dotted[written(match[1])] + final(match)
@@ -180,7 +183,9 @@ def _sign(spoken: SpeakingRules, match: Match) -> str:
     return spoken.signs[match[0]]
 
 
-@_WORDS.add(r"(?<![^\W_])\.(?=[a-zA-Z])|(?<=\w)\.(?=[a-z\d])")
+@_WORDS.add(
+    r"(?<![^\W_])\.(?=[a-zA-Z])|(?<=\w)\.(?=[a-z\d])|(?<=[A-Z])\.(?=(?:NET|MD|TXT|PDF|CSV)\b)"
+)
 def _dot(spoken: SpeakingRules, match: Match) -> str:
     return spoken.dot
 

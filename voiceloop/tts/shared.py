@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from voiceloop.languages.numbers import Noun
+from voiceloop.languages.numbers import ROMAN, ROMAN_YEAR, Noun
 from voiceloop.languages.spoken import APART, LETTER, Match, Rule, SpeakingRules, alternatives
 
 Say = Callable[[SpeakingRules, Match], str]
@@ -40,6 +40,8 @@ class Shared(dict[str, tuple[str, Say]]):
 def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
     units, per = spoken.units, re.escape(spoken.per)
     marks = [sign for sign in spoken.currencies if not sign.isalpha()]
+    books = [name for name in spoken.books if name.isalpha()]
+    scripture = (*spoken.near["verse"].split(), *books, *(f"{book}." for book in books))
     return {
         "NUMBER": spoken.numbers.number,
         "CURRENCY": _signs(spoken.currencies),
@@ -49,7 +51,12 @@ def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
         "HOUR": _symbols(spoken, units["h"]),
         "MINUTE": _symbols(spoken, units["min"]),
         "SECOND": _symbols(spoken, units["s"]),
+        "HOURS": f"{units['h'].many}|{units['h'].one}",
+        "MINUTES": f"{units['min'].many}|{units['min'].one}",
+        "ROMAN": ROMAN,
+        "ROMAN_YEAR": ROMAN_YEAR,
         "TO": spoken.to,
+        "JOINS": spoken.joins,
         "PER": rf"(?<=\b{per} )",
         "MEASURED": _behind_number(
             [*units, *marks, *spoken.ends, *(f"°{scale}" for scale in spoken.scales)]
@@ -57,6 +64,11 @@ def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
         "NAMED": "(?:" + "|".join(rf"(?<={name})" for name in spoken.calendar) + ")",
         "CALENDAR": alternatives(spoken.calendar),
         **{kind.upper(): _after(words.split()) for kind, words in spoken.near.items()},
+        **{f"{kind.upper()}_NEXT": words.replace(" ", "|") for kind, words in spoken.after.items()},
+        "VERSE": _after(scripture),
+        "BOOK": "|".join([*books, spoken.near["verse"].title().replace(" ", "|")]),
+        "DATED": alternatives(spoken.dated),
+        "DECIMAL": re.escape(spoken.numbers.decimal),
         "NUMBERED": alternatives(spoken.numbered),
         "SCALE": "|".join(spoken.scales),
         "NUMBER_SIGN": alternatives(spoken.number_signs),
