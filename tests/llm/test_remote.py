@@ -486,6 +486,38 @@ def test_a_reply_that_is_complete_is_not_waited_for(serve: Callable[..., Scripte
     assert time.monotonic() - begun < 4
 
 
+def test_an_effort_and_single_calls_are_asked_for(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying("Yes."))
+    conversation = talk(server)
+    for effort, alone, tools in (("low", True, ()), ("high", False, (CLOCK,)), (None, True, ())):
+        conversation.effort, conversation.parallel_calls = effort, not alone
+        conversation.rewrite("", [], tools)
+        all_of(conversation.reply("Hello", 1))
+        asked = server.asked[-1]
+        assert asked["reasoning_effort"] == (effort or "none")
+        assert ("chat_template_kwargs" in asked) == (effort is None)
+        assert (asked["max_tokens"] > 1000) == (effort is not None), "a thought needs room"
+        assert "parallel_tool_calls" not in asked
+    conversation.rewrite("", [], (CLOCK,))
+    all_of(conversation.reply("Hello", 1))
+    assert server.asked[-1]["parallel_tool_calls"] is False
+
+
+def test_a_refused_effort_is_left_out_until_it_changes(serve: Callable[..., Scripted]) -> None:
+    refusal = refusing(400, {"error": {"message": "reasoning_effort: 'xhigh' is not supported"}})
+    server = serve(refusal, saying("Yes."))
+    conversation = talk(server)
+    conversation.effort = "xhigh"
+    conversation.rewrite("", [])
+    for turn in (1, 2):
+        assert spoken(all_of(conversation.reply("Hello", turn))) == "Yes."
+    assert ["reasoning_effort" in one for one in server.asked] == [True, False, False]
+    conversation.effort = "low"
+    conversation.rewrite("", [])
+    all_of(conversation.reply("Hello", 3))
+    assert server.asked[-1]["reasoning_effort"] == "low"
+
+
 def test_a_busy_server_is_asked_again_when_it_says_so(serve: Callable[..., Scripted]) -> None:
     server = serve(refusing(429, {}, Retry_After="1"), saying("Now."))
     begun = time.monotonic()

@@ -268,6 +268,36 @@ async def test_what_was_found_to_be_spoken_still_is_where_the_client_comes_back(
 # ---- which function is called, and what is read
 
 
+@pytest.mark.parametrize("in_session", [True, False])
+async def test_a_response_without_parallel_calls_ends_with_its_first_call(in_session: bool) -> None:
+    async with client() as (one, _):
+        alone = {"parallel_tool_calls": False}
+        if in_session:
+            one.send("session.update", session=alone)
+            assert one.told.events[-1]["session"]["parallel_tool_calls"] is False
+        one.write("Both")
+        (up,) = calls(await one.respond(**({} if in_session else alone)))
+        assert json.loads(up["arguments"]) == {"where": "up"}
+        one.write("Both")
+        assert len(calls(await one.respond())) == (1 if in_session else 2)
+
+
+async def test_an_effort_is_told_to_the_model_and_back_to_the_client() -> None:
+    async with client() as (one, _):
+        conversation = one.dialogue.conversation
+        one.send("session.update", session={"reasoning": {"effort": "high"}})
+        assert one.told.events[-1]["session"]["reasoning"] == {"effort": "high"}
+        one.write("Hello")
+        await one.respond()
+        assert conversation.effort == "high"
+        one.write("Hello")
+        assert (await one.respond(reasoning={"effort": "low"}))["status"] == "completed"
+        await anyio.sleep(0.1)
+        assert conversation.effort == "high", "it was for one response"
+        one.send("session.update", session={"instructions": "Be brief."})
+        assert one.told.events[-1]["session"]["reasoning"] == {"effort": "high"}
+
+
 def rewritten(llm: ScriptedLlm) -> tuple[str, list[Any]]:
     """What the language model was last told to go by."""
     return [what for name, what in llm.log if name == "rewrite"][-1]  # type: ignore[return-value]

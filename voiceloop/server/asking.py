@@ -130,9 +130,14 @@ class Asking:
         settings = settings or self._dialogue.settings
         has_input = isinstance(settings, ResponseSettings) and settings.input is not None
         conversation, items = self._dialogue.conversation, self._dialogue.read(settings)
-        instructions, tools, required = self._dialogue.seen(settings)
-        system, past = history(instructions, items, () if has_input else self.unanswered.items)
-        self._session.rewrite(lambda: conversation.rewrite(system, past, tools, required))
+        seen = self._dialogue.seen(settings)
+        system, past = history(seen.instructions, items, () if has_input else self.unanswered.items)
+
+        def rewritten() -> None:
+            conversation.effort, conversation.parallel_calls = seen.effort, seen.parallel_calls
+            conversation.rewrite(system, past, seen.tools, seen.required)
+
+        self._session.rewrite(rewritten)
         self.unanswered.moved_on()
 
     def go_on(self) -> None:

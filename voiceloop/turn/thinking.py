@@ -151,8 +151,6 @@ class Thinking:
             async with aclosing(self._items(steps)) as items:
                 async for item in items:
                     if isinstance(item, ToolCall):
-                        if self._has_done(item):
-                            continue
                         calls.append(item)
                     yield item
             if self._guard.claimed and not calls:
@@ -241,7 +239,10 @@ class Thinking:
                 if isinstance(item, ToolCall):
                     for burst in self._guard.release():
                         yield self._taken(burst)
-                    yield self._owned(item)
+                    if not self._has_done(item):
+                        yield self._owned(item)
+                        if not self._request.options.parallel_calls:
+                            return
                 else:
                     for burst in self._guard.push(item) or [None]:
                         yield burst and self._taken(burst)

@@ -46,6 +46,8 @@ class RemoteConversation(ChatConversation):
         self.seed = seed if config.temperature else None
         """Seed of the sampling; None at temperature 0. The server may ignore it."""
         self._manners = server.manners.copied()
+        self._effort: str | None = None
+        """The `effort` at the last `rewrite`."""
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         """Return True: the server takes care of tool calls."""
@@ -59,7 +61,10 @@ class RemoteConversation(ChatConversation):
         required: Collection[str] = (),
     ) -> None:
         """Replace the system prompt, the history and the tools. The server may take the new tools
-        even if it has refused the old ones."""
+        and the new effort even if it has refused the old ones."""
+        if self.effort != self._effort:
+            self._manners.forgive({"reasoning_effort"})
+            self._effort = self.effort
         if tools != self._tools:
             self._manners.forgive({"tools", "tool_choice"} - self._server.manners.left_out)
         super().rewrite(system, past, tools, required)
@@ -96,7 +101,8 @@ class RemoteConversation(ChatConversation):
     @property
     def _thinks(self) -> bool:
         """Whether requests allow additional tokens for thoughts."""
-        return self._config.thinking == "on" or self._manners.thinks
+        asked = self.effort or self._config.thinking == "on"
+        return bool(asked) or self._manners.thinks
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         known = len(reply.parts)
@@ -162,7 +168,9 @@ class RemoteConversation(ChatConversation):
             limit: most,
             "temperature": config.temperature,
         }
-        if config.thinking == "off":
+        if self.effort is not None:
+            request["reasoning_effort"] = self.effort
+        elif config.thinking == "off":
             request["reasoning_effort"] = "none"
             if not official:
                 request["chat_template_kwargs"] = {"enable_thinking": False}
@@ -189,6 +197,8 @@ class RemoteConversation(ChatConversation):
                 }
                 for tool in self._tools
             ]
+            if not self.parallel_calls:
+                request["parallel_tool_calls"] = False
         if self._required:
             one = [
                 {"type": "function", "function": {"name": names[name]}} for name in self._required
