@@ -16,7 +16,7 @@ import pytest
 from tests.fakes import Script
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import AsrConfig, Config
-from voiceloop.engines import Engines
+from voiceloop.engines import Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import AUTO, language
 from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
@@ -100,8 +100,14 @@ class Client:
 
 @asynccontextmanager
 async def client(spoken: str = "en") -> AsyncGenerator[tuple[Client, ScriptedLlm], None]:
-    script = Script([], 1.0)
     llm = ScriptedLlm(REPLIES, results={"b": ("One thing.",), "c": ("Two things.",)})
+    async with client_of(llm, spoken) as one:
+        yield one, llm
+
+
+@asynccontextmanager
+async def client_of(llm: Llm, spoken: str = "en") -> AsyncGenerator[Client, None]:
+    script = Script([], 1.0)
     runner = InlineRunner
     engines = Engines(
         ScriptedVad(),
@@ -121,7 +127,7 @@ async def client(spoken: str = "en") -> AsyncGenerator[tuple[Client, ScriptedLlm
         await anyio.sleep(0.1)
         settings = {"type": "realtime", "tools": [LOOK], "output_modalities": ["text"]}
         one.send("session.update", session=settings)
-        yield one, llm
+        yield one
         tasks.cancel_scope.cancel()
 
 

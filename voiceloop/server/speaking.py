@@ -9,7 +9,7 @@ from typing import Protocol
 
 from voiceloop.errors import ProtocolError
 from voiceloop.server.audio import ResponseEncoder, SocketSpeaker
-from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
+from voiceloop.types import FILTERED, Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.extensions import OutputClause, Played
 from voiceloop.wire.ids import NewId
@@ -18,6 +18,7 @@ from voiceloop.wire.ledger import PER_MS, Ledger
 from voiceloop.wire.response_events import StatusDetails, Usage
 from voiceloop.wire.responses import (
     CLIENT_CANCELLED,
+    CONTENT_FILTERED,
     CUT_OFF,
     NOTHING_SAID,
     TOO_LONG,
@@ -264,6 +265,8 @@ class Speaking:
             ending = ending or failed("no words were understood", "nothing_heard")
         elif trace.outcome == "interrupted":
             ending = ending or TURN_DETECTED
+        elif trace.counters.get(FILTERED):
+            ending = ending or CONTENT_FILTERED
         elif trace.outcome == "silent":
             ending = ending or NOTHING_SAID
         elif trace.counters.get("too_long"):

@@ -291,8 +291,9 @@ class ResponseAudio(Settings, frozen=True):
 
 
 class ResponseSettings(Settings, frozen=True):
-    """The settings of one response. The fields are those of the API. In `response.create` absent keys
-    have the session's values."""
+    """The settings of one response. The fields are those of the API.
+
+    In `response.create` absent keys have the session's values."""
 
     unsupported: ClassVar = {
         "prompt": "send the text as `instructions`: prompts are not stored",

@@ -29,7 +29,7 @@ from voiceloop.llm.text.calls import written
 from voiceloop.llm.text.messages import Message
 from voiceloop.llm.text.parts import ReplyPart
 from voiceloop.llm.text.wording import SPOKEN
-from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import FILTERED, Calibration, Past, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
 """Maximum number of stop strings that are sent to the server. All stop strings are also searched
@@ -125,6 +125,8 @@ class RemoteConversation(ChatConversation):
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
         yield from _outputs(incoming.finish(), reply, own)
+        if incoming.filtered:
+            yield TokenBurst(reply.turn, (), "", facts={FILTERED: 1})
         if incoming.cut and len(reply.parts) == known:
             self._manners.thinks = True
             raise cut_off(incoming.thought, spent=True)
