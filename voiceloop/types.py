@@ -80,6 +80,9 @@ class Transcript:
 FILTERED = "filtered"
 """Fact of a burst, and counter of a turn: a filter of the model's server has cut the reply off."""
 
+LOADS = "loads"
+"""Fact of a burst, and counter of a turn: the reply waits until the model has been loaded."""
+
 
 @dataclass(frozen=True, slots=True)
 class TokenBurst:

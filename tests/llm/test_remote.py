@@ -37,7 +37,7 @@ from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
 from voiceloop.llm.remote.troubles import Trouble, unreachable
 from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
 from voiceloop.status import engine_names
-from voiceloop.types import Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import LOADS, Past, TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.real
 
@@ -475,6 +475,15 @@ def test_a_server_that_says_nothing_is_given_up(serve: Callable[..., Scripted]) 
     over.set()
 
 
+def test_a_server_that_does_not_begin_to_answer_is_asked_once(
+    serve: Callable[..., Scripted],
+) -> None:
+    server = serve(Request.closed_by_client)
+    error = failing(talk(server, timeout_s=0.3).reply("Hello", 1))
+    assert "said nothing for 0.6 s" in error.message
+    assert len(server.asked) == 1
+
+
 def test_a_reply_that_is_complete_is_not_waited_for(serve: Callable[..., Scripted]) -> None:
     def lingering(request: Request) -> None:
         request.begin()
@@ -537,8 +546,10 @@ def test_a_busy_server_is_asked_again_after_a_while(
 
 def test_a_server_is_asked_until_it_has_loaded_its_model(serve: Callable[..., Scripted]) -> None:
     loading = refusing(503, {"error": {"code": 503, "message": "Loading model"}})
-    server = serve(loading, loading, loading, saying("Now."))
-    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Now."
+    server = serve(loading, loading, loading, loading, saying("Now."))
+    items = all_of(talk(server).reply("Hello", 1))
+    assert spoken(items) == "Now."
+    assert [dict(item.facts) for item in items if not item.ids] == [{LOADS: 1}] * 2
     server.plays = [loading] * 9
     error = failing(talk(server, timeout_s=1.5).reply("Hello", 2))
     assert error.message.endswith("still loads its model: Loading model")

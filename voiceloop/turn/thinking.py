@@ -30,7 +30,7 @@ beginning, and again after each set of tool calls. A model that wants more repea
 
 
 Thought = TokenBurst | ToolCall | inputs.ToolsCalled | None
-"""What the model has thought; None if it was read, but waits for more."""
+"""What the model has thought; None if it was read, but waits for more or cannot be run."""
 
 
 class Thinking:
@@ -152,7 +152,7 @@ class Thinking:
                 async for item in items:
                     if isinstance(item, ToolCall):
                         calls.append(item)
-                    yield item
+                    yield None if isinstance(item, ToolCall) and item.problem else item
             if self._guard.claimed and not calls:
                 async with aclosing(self._told(*self._replacement())) as words:
                     async for word in words:

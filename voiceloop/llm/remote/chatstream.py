@@ -51,6 +51,11 @@ class Calling:
 
 
 @dataclass(frozen=True, slots=True)
+class Loading:
+    """A sign that the server loads the model before it begins the reply."""
+
+
+@dataclass(frozen=True, slots=True)
 class PromptUsage:
     """Token counts of a reply, as the server reports them."""
 
@@ -70,7 +75,7 @@ class End:
     """Whether a filter of the server has cut the reply off."""
 
 
-Piece = Text | Thought | Calling | StreamedCall | PromptUsage | End
+Piece = Text | Thought | Calling | Loading | StreamedCall | PromptUsage | End
 
 
 _FAILED = ("abort", "network_error")

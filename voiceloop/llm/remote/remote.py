@@ -19,7 +19,7 @@ from voiceloop.languages import LANGUAGES
 from voiceloop.llm.chat import ChatConversation, ChatReply
 from voiceloop.llm.remote.address import OPENAI, USUAL, address
 from voiceloop.llm.remote.chatserver import ChatServer
-from voiceloop.llm.remote.chatstream import PromptUsage
+from voiceloop.llm.remote.chatstream import Loading, PromptUsage
 from voiceloop.llm.remote.incoming import Incoming
 from voiceloop.llm.remote.presence import logger
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
@@ -29,7 +29,7 @@ from voiceloop.llm.text.calls import written
 from voiceloop.llm.text.messages import Message
 from voiceloop.llm.text.parts import ReplyPart
 from voiceloop.llm.text.wording import SPOKEN
-from voiceloop.types import FILTERED, Calibration, Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import FILTERED, LOADS, Calibration, Past, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
 """Maximum number of stop strings that are sent to the server. All stop strings are also searched
@@ -116,6 +116,8 @@ class RemoteConversation(ChatConversation):
                 for piece in pieces:
                     if isinstance(piece, PromptUsage):
                         self.tokens_read += piece.tokens
+                    elif isinstance(piece, Loading):
+                        yield TokenBurst(reply.turn, (), "", facts={LOADS: 1})
                     yield from _outputs(incoming.push(piece), reply, own)
                     self._note(incoming)
                     if incoming.over or reply.words >= most:
