@@ -475,10 +475,16 @@ def test_a_server_that_says_nothing_is_given_up(serve: Callable[..., Scripted]) 
     over.set()
 
 
-def test_a_server_that_does_not_begin_to_answer_is_asked_once(
-    serve: Callable[..., Scripted],
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_server_that_sends_nothing_is_asked_once(
+    serve: Callable[..., Scripted], begins: bool
 ) -> None:
-    server = serve(Request.closed_by_client)
+    def load(request: Request) -> None:
+        if begins:
+            request.begin()
+        request.closed_by_client()
+
+    server = serve(load)
     error = failing(talk(server, timeout_s=0.3).reply("Hello", 1))
     assert "said nothing for 0.6 s" in error.message
     assert len(server.asked) == 1

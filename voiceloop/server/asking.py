@@ -118,7 +118,7 @@ class Asking:
         settings of the session."""
         request, self._requested = self._requested, None
         if request is None:
-            return self._speaking.announce(self._dialogue.settings.response())
+            return self._speaking.announce(self._dialogue.settings.response(), requested=False)
         return request.spoken or self._speaking.announce(request.settings)
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:

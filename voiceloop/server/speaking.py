@@ -116,6 +116,8 @@ class SpokenResponse:
     """How it will end; None if that is not known yet."""
     tokens: int = 0
     """Number of tokens that the language model wrote for it."""
+    requested: bool = True
+    """Whether the client has requested it; otherwise it answers a turn that the server found."""
     stopped: ItemTruncate | None = None
     """The truncation by the client that has stopped it; None if there was none."""
 
@@ -160,11 +162,13 @@ class Speaking:
         """Return whether the response to `turn` is in progress."""
         return turn in self._open
 
-    def announce(self, settings: ResponseSettings) -> SpokenResponse:
-        """Tell the client of a new response, and return it. `begin` must follow, or `withdraw`."""
+    def announce(self, settings: ResponseSettings, *, requested: bool = True) -> SpokenResponse:
+        """Tell the client of a new response, and return it. `begin` must follow, or `withdraw`.
+        `requested` says whether the client has requested it."""
         cid = self._conversation_id
         response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
-        spoken = SpokenResponse(response, ResponseEncoder(settings.audio.output.format))
+        encoder = ResponseEncoder(settings.audio.output.format)
+        spoken = SpokenResponse(response, encoder, requested=requested)
         self._announced.append(spoken)
         self._put(*response.start())
         return spoken
@@ -262,7 +266,8 @@ class Speaking:
         if trace.outcome == "failed":
             ending = failed(failure)
         elif trace.outcome == "abandoned":
-            ending = ending or failed("no words were understood", "nothing_heard")
+            unheard = failed("no words were understood", "nothing_heard")
+            ending = ending or (unheard if spoken.requested else TURN_DETECTED)
         elif trace.outcome == "interrupted":
             ending = ending or TURN_DETECTED
         elif trace.counters.get(FILTERED):

@@ -279,6 +279,9 @@ class ClientSession:
                 self._note_floor(event)
             case Transcript():
                 self._listening.transcript(event, self._dialogue.settings)
+                answered = event.final and event.text and self.session.expected
+                if answered and not self._speaking.responding:
+                    self._begin_response(event.turn)
             case TokenBurst():
                 self._begin_response(event.turn)
                 self._speaking.burst(event)

@@ -205,8 +205,8 @@ class ChatServer:
         """Send one request, and pass the pieces of its reply to `post`: all pieces if `whole`,
         otherwise only those of the first data.
 
-        A server that does not answer at all may be loading its model, and would begin anew with
-        another request. So it has twice `llm.timeout_s` for its first answer.
+        A server that sends nothing at all may be loading its model, and would begin anew with
+        another request. So it has twice `llm.timeout_s` for its first data.
         """
         stream, patience_s = ChatStream(), 2 * self._timeout_s
         with anyio.move_on_after(patience_s) as scope:
@@ -214,9 +214,10 @@ class ChatServer:
                 self._requested("chat/completions", body) as answer,
                 aclosing(self._events(answer)) as blocks,
             ):
-                patience_s = self._timeout_s
-                scope.deadline = anyio.current_time() + patience_s
                 async for block in blocks:
+                    if patience_s > self._timeout_s:
+                        patience_s = self._timeout_s
+                        scope.deadline = anyio.current_time() + patience_s
                     for piece in self._pieces(stream, block):
                         # Only pieces of the reply count, not data that keeps a connection alive.
                         if not isinstance(piece, PromptUsage):
