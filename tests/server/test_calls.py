@@ -47,6 +47,7 @@ REPLIES = {
     "Hush": (),
     "Capital": ("Lisbon.",),
     "Sum": ("Fifty-six.",),
+    "Long": ("One two three four five six. ",) * 5,
     "Wait": (ToolCall(1, "w", "look", {}), "I am looking. ", "It takes. ", "Some more time."),
 }
 LOOK = {"type": "function", "name": "look", "description": "", "parameters": {}}

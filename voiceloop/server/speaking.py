@@ -134,7 +134,7 @@ class Speaking:
         self._open: dict[int, SpokenResponse] = {}
         """Responses in progress whose turn has begun, by turn."""
         self._announced: list[SpokenResponse] = []
-        """Responses in progress whose turn has not begun."""
+        """Responses in progress whose turn has not begun, or that have no turn."""
         self._past: list[SpokenResponse] = []
         """The last `REMEMBERED` responses that have ended."""
         self._sounding: SpokenResponse | None = None
@@ -178,12 +178,14 @@ class Speaking:
         self._announced.remove(spoken)
         self._open[turn] = spoken
 
-    def withdraw(self, response_id: str | None, ending: StatusDetails) -> bool:
-        """End a response whose turn has not begun. Return False if there is none with this id."""
+    def withdraw(self, response_id: str | None, ending: StatusDetails | None) -> bool:
+        """End a response whose turn has not begun, or that has no turn. Return False if there is
+        none with this id."""
         for spoken in self._announced:
             if spoken.response.id == response_id:
                 self._announced.remove(spoken)
-                self._put(*spoken.response.end(ending))
+                usage = Usage.of(0, 0, spoken.tokens)
+                self._put(*spoken.response.end(ending, usage=usage))
                 return True
         return False
 
