@@ -105,9 +105,11 @@ async def test_one_is_cancelled_alone(when: float) -> None:
         assert done(one) == [("Long", "cancelled"), (None, "completed")]
 
 
-async def test_one_may_be_cut_off_or_say_nothing() -> None:
-    async with client() as (one, _):
+async def test_one_may_be_cut_off_or_fail_or_say_nothing() -> None:
+    async with client() as (one, llm):
         await speaks(one)
+        llm.fail = lambda text: text == "Sum"
+        one.send("response.create", response=aside("Sum"))
         one.send("response.create", response=aside("Long", max_output_tokens=2))
         one.send("response.create", response=aside("Hush"))
         await anyio.sleep(30)
