@@ -33,6 +33,17 @@ logger = logging.getLogger(__name__)
 async def respond(dialogue: Dialogue, speaking: Speaking, out: Out, spoken: SpokenResponse) -> None:
     """Make a response that was announced, and end it. Stop early if it is cancelled. A failure ends
     only this response."""
+    try:
+        await _make(dialogue, out, spoken)
+    except Exception as error:
+        cause = first_cause(error)
+        known = isinstance(cause, VoiceloopError)
+        logger.warning("a response failed: %s", cause, exc_info=None if known else error)
+        spoken.ending = failed(cause.message if known else repr(cause))
+    speaking.withdraw(spoken.response.id, spoken.ending)
+
+
+async def _make(dialogue: Dialogue, out: Out, spoken: SpokenResponse) -> None:
     runner, settings = dialogue.engines.llm_runner, spoken.response.settings
     seen, items = dialogue.seen(settings), dialogue.read(settings)
     system, past = history(seen.instructions, items, ())
@@ -48,15 +59,9 @@ async def respond(dialogue: Dialogue, speaking: Speaking, out: Out, spoken: Spok
                 await _speak(dialogue, out, spoken, bursts)
             async for _ in bursts:
                 pass
-    except Exception as error:
-        cause = first_cause(error)
-        known = isinstance(cause, VoiceloopError)
-        logger.warning("a response failed: %s", cause, exc_info=None if known else error)
-        spoken.ending = failed(cause.message if known else repr(cause))
     finally:
         with anyio.CancelScope(shield=True):
             await runner.call(conversation.close, priority=GUESS)
-    speaking.withdraw(spoken.response.id, spoken.ending)
 
 
 async def _bursts(
