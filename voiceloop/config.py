@@ -104,7 +104,8 @@ class LlmConfig(Object, frozen=True):
     base_url: str = ""
     """For `openai`: where the server is, such as `http://localhost:11434/v1`."""
     timeout_s: Annotated[float, Meta(ge=0.1)] = 20.0
-    """For `openai`: seconds without any answer from the server after which a request fails."""
+    """For `openai`: seconds without any answer from the server after which a request fails. A
+    server that has not begun to answer has twice as long, since it may be loading its model."""
     target: str = "starter"
     """The model that replies. `starter`, one that has been pulled (`smollm2-135m-instruct`;
     `voiceloop models list`), a folder, a GGUF file, or a repository of the Hugging Face hub. For

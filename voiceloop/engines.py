@@ -264,6 +264,12 @@ class Conversation(Protocol):
     it are forgotten.
     """
 
+    effort: str | None
+    """How much the model reasons before each reply, such as `low`; None for the configured amount.
+    Like `parallel_calls` it is set together with `rewrite`, and an engine may ignore it."""
+    parallel_calls: bool
+    """Whether one reply may call several tools at once."""
+
     @property
     def exchanges(self) -> int:
         """Return the number of questions with answers before the user's current turn."""

@@ -77,6 +77,13 @@ class Transcript:
         return " ".join(word.text for word in self.committed)
 
 
+FILTERED = "filtered"
+"""Fact of a burst, and counter of a turn: a filter of the model's server has cut the reply off."""
+
+LOADS = "loads"
+"""Fact of a burst, and counter of a turn: the reply waits until the model has been loaded."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenBurst:
     """The tokens that one verify step of the target model accepted."""

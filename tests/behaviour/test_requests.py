@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.behaviour.generated import Case, Client
-from tests.behaviour.observed import observed
+from tests.behaviour.observed import COMPLETED, observed
 from voiceloop.config import AsrConfig, Config, TurnConfig
 from voiceloop.replay.scenario import Failure, Scenario, ScriptedAnswer
 
@@ -132,3 +132,30 @@ def test_what_cannot_be_recognised_is_told_of_its_item_and_its_response(every_ms
     assert len(events(lines, "input_audio_buffer.committed")) == 2
     first, *_, last = events(lines, "response.done")
     assert [first["response"]["status"], last["response"]["status"]] == ["failed", "completed"]
+
+
+def at(lines: list[str], kind: str) -> list[float]:
+    """The times at which events of a kind were told, in seconds."""
+    return [float(line.split(" ", 1)[0]) for line in lines if f' {{"type":"{kind}"' in line]
+
+
+def test_a_response_is_told_of_when_the_turn_ends_and_not_at_its_first_word() -> None:
+    slow = replace(WORLD, stages=replace(WORLD.stages, llm_burst_s=2.0))
+    lines = told([(0.5, SEA)], (0.1, update(transcribes=True)), world=slow)
+    (created,), (words,) = at(lines, "response.created"), at(lines, COMPLETED)
+    assert created == words
+    assert at(lines, "response.output_item.added")[0] >= created + 1.5
+    (done,) = events(lines, "response.done")
+    assert done["response"]["status"] == "completed"
+
+
+def test_a_response_to_words_that_go_on_is_cancelled_as_the_user_speaks() -> None:
+    slow = replace(WORLD, stages=replace(WORLD.stages, llm_burst_s=2.0))
+    lines = told([(0.5, SKY), (2.6, SEA)], (0.1, update(transcribes=True)), world=slow)
+    first, last = (done["response"] for done in events(lines, "response.done"))
+    assert first["status_details"] == {
+        "type": "cancelled",
+        "reason": "turn_detected",
+        "error": None,
+    }
+    assert not first["output"] and last["status"] == "completed"

@@ -262,8 +262,12 @@ WRONG: list[tuple[bytes, str]] = [
     (wire({"error": {"code": 5}}), ""),
     (wire(chunk("error")), ""),
     (wire(chunk("abort")), "the reply was ended early (abort)"),
-    (wire(chunk("content_filter")), "the reply was ended early (content_filter)"),
 ]
+
+
+def test_a_filter_ends_a_reply_and_keeps_what_came_before() -> None:
+    filtered = every(wire(chunk(content="I "), chunk("content_filter")))
+    assert filtered == [Text("I "), End(cut=False, filtered=True)]
 
 
 @pytest.mark.parametrize(("raw", "told"), WRONG)

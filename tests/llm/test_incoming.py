@@ -82,6 +82,7 @@ def test_a_reply_that_is_taken_for_a_thought_is_said_if_it_was_none(cuts: list[i
         pieces = [Text(text[a:b]) for a, b in pairwise(at)]
         assert come(*pieces, End(cut=False), thinking=True)[0] == said
     assert come(Text("I should"), End(cut=True), thinking=True)[0] == ""
+    assert come(Text("I should"), End(cut=False, filtered=True), thinking=True)[0] == ""
 
 
 def test_a_reply_ends_where_its_turn_does_and_calls_pass() -> None:

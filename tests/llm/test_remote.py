@@ -37,7 +37,7 @@ from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
 from voiceloop.llm.remote.troubles import Trouble, unreachable
 from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
 from voiceloop.status import engine_names
-from voiceloop.types import Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import LOADS, Past, TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.real
 
@@ -475,6 +475,21 @@ def test_a_server_that_says_nothing_is_given_up(serve: Callable[..., Scripted]) 
     over.set()
 
 
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_server_that_sends_nothing_is_asked_once(
+    serve: Callable[..., Scripted], begins: bool
+) -> None:
+    def load(request: Request) -> None:
+        if begins:
+            request.begin()
+        request.closed_by_client()
+
+    server = serve(load)
+    error = failing(talk(server, timeout_s=0.3).reply("Hello", 1))
+    assert "said nothing for 0.6 s" in error.message
+    assert len(server.asked) == 1
+
+
 def test_a_reply_that_is_complete_is_not_waited_for(serve: Callable[..., Scripted]) -> None:
     def lingering(request: Request) -> None:
         request.begin()
@@ -484,6 +499,38 @@ def test_a_reply_that_is_complete_is_not_waited_for(serve: Callable[..., Scripte
     begun = time.monotonic()
     assert spoken(all_of(talk(serve(lingering)).reply("Hello", 1))) == "Yes."
     assert time.monotonic() - begun < 4
+
+
+def test_an_effort_and_single_calls_are_asked_for(serve: Callable[..., Scripted]) -> None:
+    server = serve(saying("Yes."))
+    conversation = talk(server)
+    for effort, alone, tools in (("low", True, ()), ("high", False, (CLOCK,)), (None, True, ())):
+        conversation.effort, conversation.parallel_calls = effort, not alone
+        conversation.rewrite("", [], tools)
+        all_of(conversation.reply("Hello", 1))
+        asked = server.asked[-1]
+        assert asked["reasoning_effort"] == (effort or "none")
+        assert ("chat_template_kwargs" in asked) == (effort is None)
+        assert (asked["max_tokens"] > 1000) == (effort is not None), "a thought needs room"
+        assert "parallel_tool_calls" not in asked
+    conversation.rewrite("", [], (CLOCK,))
+    all_of(conversation.reply("Hello", 1))
+    assert server.asked[-1]["parallel_tool_calls"] is False
+
+
+def test_a_refused_effort_is_left_out_until_it_changes(serve: Callable[..., Scripted]) -> None:
+    refusal = refusing(400, {"error": {"message": "reasoning_effort: 'xhigh' is not supported"}})
+    server = serve(refusal, saying("Yes."))
+    conversation = talk(server)
+    conversation.effort = "xhigh"
+    conversation.rewrite("", [])
+    for turn in (1, 2):
+        assert spoken(all_of(conversation.reply("Hello", turn))) == "Yes."
+    assert ["reasoning_effort" in one for one in server.asked] == [True, False, False]
+    conversation.effort = "low"
+    conversation.rewrite("", [])
+    all_of(conversation.reply("Hello", 3))
+    assert server.asked[-1]["reasoning_effort"] == "low"
 
 
 def test_a_busy_server_is_asked_again_when_it_says_so(serve: Callable[..., Scripted]) -> None:
@@ -505,8 +552,10 @@ def test_a_busy_server_is_asked_again_after_a_while(
 
 def test_a_server_is_asked_until_it_has_loaded_its_model(serve: Callable[..., Scripted]) -> None:
     loading = refusing(503, {"error": {"code": 503, "message": "Loading model"}})
-    server = serve(loading, loading, loading, saying("Now."))
-    assert spoken(all_of(talk(server).reply("Hello", 1))) == "Now."
+    server = serve(loading, loading, loading, loading, saying("Now."))
+    items = all_of(talk(server).reply("Hello", 1))
+    assert spoken(items) == "Now."
+    assert [dict(item.facts) for item in items if not item.ids] == [{LOADS: 1}] * 2
     server.plays = [loading] * 9
     error = failing(talk(server, timeout_s=1.5).reply("Hello", 2))
     assert error.message.endswith("still loads its model: Loading model")

@@ -149,11 +149,11 @@ async def test_the_servers_own_tools_are_for_its_own_assistant_alone(
         doors.append("open")
 
     own, _ = dialogue(Toolbox([open_door]))
-    told, tools, _ = own.seen(own.settings)
+    told, tools, *_ = own.seen(own.settings)
     assert [one.name for one in tools] == ["open_door"] and told.endswith(IF_ASKED)
     async with client(own, **session) as one:
         assert text(await ask(one, "Open the door")) == "Well."
-        told, tools, _ = own.seen(own.settings)
+        told, tools, *_ = own.seen(own.settings)
         assert (
             (open_door.name in [one.name for one in tools]) == (DATA_ONLY in told) == bool(opened)
         )

@@ -405,6 +405,13 @@ def item(**keys: object) -> dict[str, object]:
             },
             *("response.input[0].content[0].type", "invalid_value", "'input_text'"),
         ),
+        (session(reasoning={"effort": "lo"}), "session.reasoning.effort", "invalid_value", "'low'"),
+        (session(reasoning="low"), "session.reasoning", "invalid_type", ""),
+        (session(parallel_tool_calls=1), "session.parallel_tool_calls", "invalid_type", ""),
+        (
+            {"type": "response.create", "response": {"reasoning": {"effort": "none"}}},
+            *("response.reasoning.effort", "invalid_value", ""),
+        ),
         (
             {"type": "response.create", "response": {"metadata": {"a": 3}}},
             *("response.metadata.a", "invalid_type", ""),
@@ -432,12 +439,12 @@ TUNING: list[dict[str, Any]] = [
     session(truncation="disabled"),
     session(truncation={"type": "retention_ratio", "retention_ratio": 0.8}),
     session(include=["item.input_audio_transcription.logprobs"]),
-    session(reasoning={"effort": "low"}, parallel_tool_calls=False, temperature=0.8),
+    session(reasoning=None, parallel_tool_calls=None, temperature=0.8),
     session(tools=[{"type": "function", "name": "look", "strict": True}]),
     session(input_audio_noise_reduction={"type": "far_field"}),
     listening(noise_reduction={"type": "near_field"}),
     listening(transcription={"prompt": "", "keywords": ["Ann"], "delay": "low"}),
-    {"type": "response.create", "response": {"reasoning": {}, "parallel_tool_calls": True}},
+    {"type": "response.create", "response": {"temperature": 0.8, "parallel_tool_calls": None}},
     {"type": "response.create", "response": {"audio": {"output": {"speed": 0.8}}}},
 ]
 """What only tunes, and nothing comes of here."""

@@ -87,7 +87,8 @@ def test_a_response_is_as_the_session_but_for_its_overrides(
     event = parse(json.dumps(message))
     assert isinstance(event, ResponseCreate)
     plainly = settings.response()
-    shared = ("instructions", "output_modalities", "tools", "tool_choice", "max_output_tokens")
+    shared = ["instructions", "output_modalities", "tools", "tool_choice", "max_output_tokens"]
+    shared += ["parallel_tool_calls", "reasoning"]
     assert [getattr(plainly, name) for name in shared] == [getattr(settings, n) for n in shared]
     assert plainly.audio.output.voice == settings.audio.output.voice
     assert (plainly.conversation, plainly.metadata) == ("auto", None)
@@ -95,6 +96,8 @@ def test_a_response_is_as_the_session_but_for_its_overrides(
     for key, value in written(plainly).items():
         if key not in overrides:
             assert found[key] == value
+        elif key == "reasoning":
+            assert found[key] == value | overrides[key]
         elif key not in ("audio", "tools", "input", "tool_choice"):
             assert found[key] == overrides[key]
     output = overrides.get("audio", {}).get("output", {})

@@ -112,6 +112,8 @@ class Options:
     announced."""
     own_tools: bool = True
     """Whether the model may call the tools of the user's own."""
+    parallel_calls: bool = True
+    """Whether the model may call several tools at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -546,6 +546,7 @@ GERMAN = Language(
     courtesies=_COURTESIES,
     articles=frozenset("der die das den ein eine".split()),
     apology="Entschuldigung, ich kann gerade nicht antworten.",
+    loads="Einen Moment, das Modell wird geladen.",
     nothing="Dazu habe ich nichts zu sagen.",
     done="Erledigt.",
     welcome="Da bist du ja wieder.",

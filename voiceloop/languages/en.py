@@ -506,6 +506,7 @@ ENGLISH = Language(
     courtesies=_COURTESIES,
     articles=frozenset({"a", "an", "the"}),
     apology="Sorry, I can't answer right now.",
+    loads="One moment, the model is loading.",
     nothing="I have nothing to say to that.",
     done="Done.",
     welcome="Welcome back.",

@@ -520,6 +520,7 @@ SPANISH = Language(
     courtesies=_COURTESIES,
     articles=frozenset("el la un una los las".split()),
     apology="Lo siento, ahora mismo no puedo responder.",
+    loads="Un momento, el modelo se está cargando.",
     nothing="No tengo nada que decir a eso.",
     done="Hecho.",
     welcome="Hola de nuevo.",

@@ -61,6 +61,8 @@ class Language:
     """Text that a voice says when somebody tries it out."""
     apology: str = ""
     """Text that is said when a reply fails; empty says nothing."""
+    loads: str = ""
+    """Text that is said when a reply waits until its model is loaded; empty says nothing."""
     nothing: str = ""
     """Text that is said when a reply contains nothing to say; empty says nothing."""
     done: str = ""

@@ -81,6 +81,8 @@ class ChatConversation(ABC):
 
     seed: int | None = None
     tokens_read = 0
+    effort: str | None = None
+    parallel_calls = True
 
     def __init__(self, system: str) -> None:
         self._system = system

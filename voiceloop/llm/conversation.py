@@ -101,6 +101,9 @@ class SpeculativeConversation:
     Some of its attributes belong to the dialogue, the others to the work of the two models.
     """
 
+    effort: str | None = None
+    parallel_calls = True
+
     def __init__(
         self,
         speculator: Speculator,

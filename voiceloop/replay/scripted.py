@@ -194,6 +194,9 @@ class ScriptedConversation:
     """A conversation with a `ScriptedLlm`. If a turn gets no reply, its words are answered together
     with those of the next turn."""
 
+    effort: str | None = None
+    parallel_calls = True
+
     def __init__(self, model: ScriptedLlm) -> None:
         self._model = model
         self._table = {canonical(text): reply for text, reply in model.replies.items()}

@@ -9,24 +9,28 @@ first of these that exists:
 4. the newest turn of the user that has no answer;
 5. the conversation as it is, with all outputs of earlier calls.
 
-One response to the conversation is in progress at a time. Those out of it wait for their turn, in
-the order of their requests.
+One response to the conversation is in progress at a time. Those out of it are made beside it
+(`aside`), except for what voiceloop's own assistant says aloud: that waits until nothing else is in
+progress, because rules may answer it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+import anyio
+from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from voiceloop.errors import ProtocolError
-from voiceloop.server import choices
+from voiceloop.server import aside, choices
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.history import history, unanswered
+from voiceloop.server.history import SILENCE, history, unanswered
 from voiceloop.server.speaking import Out, Speaking, SpokenResponse
 from voiceloop.server.unanswered import Unanswered
 from voiceloop.session import Session
@@ -36,8 +40,6 @@ from voiceloop.wire.settings import ResponseSettings, SessionSettings
 
 logger = logging.getLogger(__name__)
 
-SILENCE = "…"
-"""Text that the language model reads in place of the user's words when there are none."""
 MOST_WAITING = 16
 """Maximum number of requests that may wait until the audio before them is heard."""
 
@@ -83,9 +85,18 @@ class Asking:
         self._requested: _Request | None = None
         """The request whose response is about to begin; None if there is no such request."""
         self._waiting = 0
-        """Number of requests whose responses have not begun."""
+        """Number of requests whose responses have not begun, or are being made beside others."""
+        self._tasks: TaskGroup | None = None
+        """The task group of the responses that are made beside others; None before `beside`."""
         self._next: list[_Request] = []
         """Requests that wait until a turn has ended."""
+
+    @asynccontextmanager
+    async def beside(self) -> AsyncGenerator[None]:
+        """Make responses out of the conversation while the context lasts."""
+        async with anyio.create_task_group() as self._tasks:
+            yield
+            self._tasks.cancel_scope.cancel()
 
     @property
     def waits(self) -> bool:
@@ -118,7 +129,7 @@ class Asking:
         settings of the session."""
         request, self._requested = self._requested, None
         if request is None:
-            return self._speaking.announce(self._dialogue.settings.response())
+            return self._speaking.announce(self._dialogue.settings.response(), requested=False)
         return request.spoken or self._speaking.announce(request.settings)
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
@@ -130,9 +141,14 @@ class Asking:
         settings = settings or self._dialogue.settings
         has_input = isinstance(settings, ResponseSettings) and settings.input is not None
         conversation, items = self._dialogue.conversation, self._dialogue.read(settings)
-        instructions, tools, required = self._dialogue.seen(settings)
-        system, past = history(instructions, items, () if has_input else self.unanswered.items)
-        self._session.rewrite(lambda: conversation.rewrite(system, past, tools, required))
+        seen = self._dialogue.seen(settings)
+        system, past = history(seen.instructions, items, () if has_input else self.unanswered.items)
+
+        def rewritten() -> None:
+            conversation.effort, conversation.parallel_calls = seen.effort, seen.parallel_calls
+            conversation.rewrite(system, past, seen.tools, seen.required)
+
+        self._session.rewrite(rewritten)
         self.unanswered.moved_on()
 
     def go_on(self) -> None:
@@ -152,6 +168,11 @@ class Asking:
         except ProtocolError as error:
             self._waiting -= 1
             self._out.refuse(error, request.event_id)
+            return
+        options = self._dialogue.options(request.settings)
+        if request.aside and not (options.spoken and options.own_tools):
+            assert self._tasks is not None, "the session runs"
+            self._tasks.start_soon(self._respond_aside, self._speaking.announce(request.settings))
             return
         if self._must_wait(request):
             if request.aside and request.spoken is None:
@@ -180,6 +201,10 @@ class Asking:
             self._speaking.withdraw(request.spoken.response.id, ending)
         else:
             self._out.refuse(refusal, request.event_id)
+
+    async def _respond_aside(self, spoken: SpokenResponse) -> None:
+        await aside.respond(self._dialogue, self._speaking, self._out, spoken)
+        self._waiting -= 1
 
     def _resolve(self, request: _Request) -> None:
         """Put items in place of the references in the input of a request, since an item may be

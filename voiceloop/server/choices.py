@@ -28,7 +28,10 @@ from voiceloop.wire.settings import (
     size,
 )
 
-OF_RESPONSES = ("output_modalities", "instructions", "tools", "tool_choice", "max_output_tokens")
+OF_RESPONSES = (
+    *("output_modalities", "instructions", "tools", "tool_choice", "max_output_tokens"),
+    *("parallel_tool_calls", "reasoning"),
+)
 """Names of the settings of a session that affect only its responses."""
 
 S = TypeVar("S", SessionSettings, ResponseSettings)
@@ -180,4 +183,5 @@ def options(
         client_tools=frozenset(tool.name for tool in offered(settings)),
         skills=skills,
         own_tools=own_tools,
+        parallel_calls=settings.parallel_tool_calls,
     )

@@ -48,6 +48,10 @@ class ModelContext(NamedTuple):
     tools: tuple[Tool, ...]
     required: tuple[str, ...]
     """Names of the functions of which every reply must call one; empty if replies may speak."""
+    effort: str | None
+    """How much the model reasons; None for the configured amount."""
+    parallel_calls: bool
+    """Whether one reply may call several functions."""
 
 
 class Dialogue:
@@ -186,9 +190,9 @@ class Dialogue:
     def check_room(self, settings: SessionSettings | ResponseSettings, param: str) -> None:
         """Raise ProtocolError, which names `param`, if instructions and tools leave no room for a
         conversation in the language model's context."""
-        system, tools, _ = self.seen(settings)
+        seen = self.seen(settings)
         try:
-            found = self.conversation.opening(system, tools)
+            found = self.conversation.opening(seen.instructions, seen.tools)
         except EngineError as error:  # a template may refuse anything
             raise ProtocolError(error.message, error.hint, param=param) from error
         if found is not None and found[0] > found[1]:
@@ -298,15 +302,16 @@ class Dialogue:
         """Return the instructions and functions that the model gets with these settings. If the
         server's own assistant replies, as `_own` decides, they also contain the date, the time, the
         place, the server's own tools, and the facts and the summary of a kept conversation."""
+        manner = settings.reasoning.effort, settings.parallel_tool_calls
         if not self._own(settings):
             tools, required = choices.offered(settings), choices.required(settings)
-            return ModelContext(settings.instructions, tools, required)
+            return ModelContext(settings.instructions, tools, required, *manner)
         system = prompt(
             self.engines.llm, settings.instructions, self.began, self.config, self._usable
         )
         if self.kept is not None:
             system = self.kept.remembered(system, self.config)
-        return ModelContext(system, tuple(offered(self.config, self._usable)), ())
+        return ModelContext(system, tuple(offered(self.config, self._usable)), (), *manner)
 
     def _own(self, settings: SessionSettings | ResponseSettings) -> bool:
         """Return whether the server's own assistant replies. It does if the settings have the

@@ -23,6 +23,9 @@ from voiceloop.wire.items import (
     OutputText,
 )
 
+SILENCE = "…"
+"""Text that the language model reads in place of the user's words when there are none."""
+
 
 def text_of(item: Item) -> str:
     """Return the texts and transcripts of a message, joined; an empty text for other items."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from voiceloop.errors import ProtocolError
 from voiceloop.server.audio import ResponseEncoder, SocketSpeaker
-from voiceloop.types import Clause, Pcm, TokenBurst, ToolCall, TurnTrace
+from voiceloop.types import FILTERED, Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.extensions import OutputClause, Played
 from voiceloop.wire.ids import NewId
@@ -18,6 +18,7 @@ from voiceloop.wire.ledger import PER_MS, Ledger
 from voiceloop.wire.response_events import StatusDetails, Usage
 from voiceloop.wire.responses import (
     CLIENT_CANCELLED,
+    CONTENT_FILTERED,
     CUT_OFF,
     NOTHING_SAID,
     TOO_LONG,
@@ -115,6 +116,8 @@ class SpokenResponse:
     """How it will end; None if that is not known yet."""
     tokens: int = 0
     """Number of tokens that the language model wrote for it."""
+    requested: bool = True
+    """Whether the client has requested it; otherwise it answers a turn that the server found."""
     stopped: ItemTruncate | None = None
     """The truncation by the client that has stopped it; None if there was none."""
 
@@ -131,7 +134,7 @@ class Speaking:
         self._open: dict[int, SpokenResponse] = {}
         """Responses in progress whose turn has begun, by turn."""
         self._announced: list[SpokenResponse] = []
-        """Responses in progress whose turn has not begun."""
+        """Responses in progress whose turn has not begun, or that have no turn."""
         self._past: list[SpokenResponse] = []
         """The last `REMEMBERED` responses that have ended."""
         self._sounding: SpokenResponse | None = None
@@ -159,11 +162,13 @@ class Speaking:
         """Return whether the response to `turn` is in progress."""
         return turn in self._open
 
-    def announce(self, settings: ResponseSettings) -> SpokenResponse:
-        """Tell the client of a new response, and return it. `begin` must follow, or `withdraw`."""
+    def announce(self, settings: ResponseSettings, *, requested: bool = True) -> SpokenResponse:
+        """Tell the client of a new response, and return it. `begin` must follow, or `withdraw`.
+        `requested` says whether the client has requested it."""
         cid = self._conversation_id
         response = Response(self._new_id, settings, self._ledger, conversation_id=cid)
-        spoken = SpokenResponse(response, ResponseEncoder(settings.audio.output.format))
+        encoder = ResponseEncoder(settings.audio.output.format)
+        spoken = SpokenResponse(response, encoder, requested=requested)
         self._announced.append(spoken)
         self._put(*response.start())
         return spoken
@@ -173,12 +178,14 @@ class Speaking:
         self._announced.remove(spoken)
         self._open[turn] = spoken
 
-    def withdraw(self, response_id: str | None, ending: StatusDetails) -> bool:
-        """End a response whose turn has not begun. Return False if there is none with this id."""
+    def withdraw(self, response_id: str | None, ending: StatusDetails | None) -> bool:
+        """End a response whose turn has not begun, or that has no turn. Return False if there is
+        none with this id."""
         for spoken in self._announced:
             if spoken.response.id == response_id:
                 self._announced.remove(spoken)
-                self._put(*spoken.response.end(ending))
+                usage = Usage.of(0, 0, spoken.tokens)
+                self._put(*spoken.response.end(ending, usage=usage))
                 return True
         return False
 
@@ -261,9 +268,12 @@ class Speaking:
         if trace.outcome == "failed":
             ending = failed(failure)
         elif trace.outcome == "abandoned":
-            ending = ending or failed("no words were understood", "nothing_heard")
+            unheard = failed("no words were understood", "nothing_heard")
+            ending = ending or (unheard if spoken.requested else TURN_DETECTED)
         elif trace.outcome == "interrupted":
             ending = ending or TURN_DETECTED
+        elif trace.counters.get(FILTERED):
+            ending = ending or CONTENT_FILTERED
         elif trace.outcome == "silent":
             ending = ending or NOTHING_SAID
         elif trace.counters.get("too_long"):

@@ -22,10 +22,11 @@ from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
 from voiceloop.recording.recording import Recording, Surroundings
 from voiceloop.schema import tag_of
-from voiceloop.server.asking import SILENCE, Asking
+from voiceloop.server.asking import Asking
 from voiceloop.server.audio import SocketMicrophone
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.editing import Editing
+from voiceloop.server.history import SILENCE
 from voiceloop.server.inputbuffer import InputBuffer
 from voiceloop.server.speaking import Out, Speaking
 from voiceloop.server.turnlog import TurnLog
@@ -169,7 +170,7 @@ class ClientSession:
         """Converse until `stop` is called."""
         try:
             with self._scope:
-                async with self._recording or nullcontext(), self._keeping():
+                async with self._recording or nullcontext(), self._keeping(), self._asking.beside():
                     await self.session.run()
         finally:
             self._speaking.leave(self.session.words_heard)
@@ -279,6 +280,9 @@ class ClientSession:
                 self._note_floor(event)
             case Transcript():
                 self._listening.transcript(event, self._dialogue.settings)
+                answered = event.final and event.text and self.session.expected
+                if answered and not self._speaking.responding:
+                    self._begin_response(event.turn)
             case TokenBurst():
                 self._begin_response(event.turn)
                 self._speaking.burst(event)

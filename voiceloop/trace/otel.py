@@ -23,7 +23,7 @@ from voiceloop.trace.record import (
     parts_ms,
     voice_to_voice_ms,
 )
-from voiceloop.types import StageSpan, TurnTrace
+from voiceloop.types import FILTERED, StageSpan, TurnTrace
 
 # Names of the GenAI conventions.
 OPERATION, PROVIDER, MODEL = "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"
@@ -149,6 +149,7 @@ def _said(trace: TurnTrace, words: WordsSaid) -> dict[str, Attribute]:
         return json.dumps([{"role": role, "parts": parts, **rest}], ensure_ascii=False)
 
     ended = "length" if trace.counters.get("too_long") else "stop"
+    ended = "content_filter" if trace.counters.get(FILTERED) else ended
     return {
         INPUT: message("user", words.transcript),
         OUTPUT: message("assistant", words.reply.strip(), finish_reason=ended),

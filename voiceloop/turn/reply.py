@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import anyio.lowlevel
@@ -34,7 +35,7 @@ from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources, Voiced
 from voiceloop.turn.speech import Speech
 from voiceloop.turn.thinking import Thinking
-from voiceloop.types import Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
+from voiceloop.types import LOADS, Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
 HEAD_START_S = 0.2
 """Maximum seconds for which thinking pauses while the voice makes its first sound. After a longer
@@ -170,7 +171,7 @@ class Reply:
                 self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
                 if not self._resources.overlap.held_audio:
                     await self.gate.opened()
-                await to_speak.send(found)
+                await to_speak.send(replace(found, index=count - 1))
                 await self.gate.opened()
                 # Thinking takes cores and Python's lock from the voice, and its result is not
                 # needed before this clause has sounded.
@@ -187,7 +188,7 @@ class Reply:
                 last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)
                 await to_speak.send(last)
 
-    async def _thoughts(self) -> AsyncGenerator[TokenBurst | inputs.Input, None]:
+    async def _thoughts(self) -> AsyncGenerator[TokenBurst | Clause | inputs.Input, None]:
         """Yield the text to be spoken and the reports to the core. Events are shown on the way."""
         request, thinking = self.asked, self.thinking
         begun, first, later = anyio.current_time(), True, list[TokenBurst]()
@@ -196,21 +197,20 @@ class Reply:
                 if first:
                     first = False
                     yield self._read(begun)
-                match thought:
-                    case inputs.ToolsCalled():
-                        self._resources.player.expect_gaps()
+                if isinstance(thought, inputs.ToolsCalled):
+                    self._resources.player.expect_gaps()
+                    yield thought
+                elif isinstance(thought, ToolCall):
+                    self._show(thought)
+                elif thought and (waits := self._waits(thought)):
+                    yield waits
+                elif thought:
+                    self._show(thought)
+                    spoken = request.options.spoken and not thinking.question
+                    if spoken and self._resources.overlap.stages:
                         yield thought
-                    case ToolCall(problem=""):
-                        self._show(thought)
-                    case ToolCall() | None:  # a call with a problem cannot be run
-                        pass
-                    case TokenBurst():
-                        self._show(thought)
-                        spoken = request.options.spoken and not thinking.question
-                        if spoken and self._resources.overlap.stages:
-                            yield thought
-                        elif spoken:
-                            later.append(thought)
+                    elif spoken:
+                        later.append(thought)
         if first and thinking.answer is not None:
             yield self._read(begun)
         if thinking.instead:
@@ -218,6 +218,20 @@ class Reply:
             self._show(TokenBurst(self._recorder.turn, (), text))
         for burst in later:
             yield burst
+
+    def _waits(self, burst: TokenBurst) -> Clause | None:
+        """If `burst` says that the model is being loaded, show a sentence that says so, and return
+        it as a clause. It is no part of the conversation. None if it was said before, and in a
+        written reply."""
+        thinking, text = self.thinking, self.thinking.language.loads
+        wanted = LOADS in burst.facts and thinking.counts[LOADS] == 1
+        if not (wanted and text and self.asked.options.spoken):
+            return None
+        self._resources.player.expect_gaps()
+        self._show(TokenBurst(burst.turn, (), f"{text} "))
+        said = normalize(text, thinking.language)
+        spans = tuple(Span(word.start, word.end, thinking.tokens) for word in said.words)
+        return Clause(burst.turn, 0, text, said.text, spans)
 
     def _read(self, begun: float) -> inputs.Read:
         """Return the report for the core that the language model has read the user's words."""

@@ -30,7 +30,7 @@ beginning, and again after each set of tool calls. A model that wants more repea
 
 
 Thought = TokenBurst | ToolCall | inputs.ToolsCalled | None
-"""What the model has thought; None if it was read, but waits for more."""
+"""What the model has thought; None if it was read, but waits for more or cannot be run."""
 
 
 class Thinking:
@@ -151,10 +151,8 @@ class Thinking:
             async with aclosing(self._items(steps)) as items:
                 async for item in items:
                     if isinstance(item, ToolCall):
-                        if self._has_done(item):
-                            continue
                         calls.append(item)
-                    yield item
+                    yield None if isinstance(item, ToolCall) and item.problem else item
             if self._guard.claimed and not calls:
                 async with aclosing(self._told(*self._replacement())) as words:
                     async for word in words:
@@ -241,7 +239,10 @@ class Thinking:
                 if isinstance(item, ToolCall):
                     for burst in self._guard.release():
                         yield self._taken(burst)
-                    yield self._owned(item)
+                    if not self._has_done(item):
+                        yield self._owned(item)
+                        if not self._request.options.parallel_calls:
+                            return
                 else:
                     for burst in self._guard.push(item) or [None]:
                         yield burst and self._taken(burst)

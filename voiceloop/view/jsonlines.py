@@ -7,7 +7,7 @@ from typing import IO
 
 from voiceloop.terminal import printable
 from voiceloop.trace.record import to_json
-from voiceloop.types import Clause, Event, Notice, TokenBurst, Transcript, TurnTrace
+from voiceloop.types import FILTERED, Clause, Event, Notice, TokenBurst, Transcript, TurnTrace
 from voiceloop.view.text import Exchanges
 
 
@@ -49,5 +49,5 @@ class JsonView:
             "drafted": int(trace.counters.get("drafted", 0)),
             "accepted": int(trace.counters.get("accepted", 0)),
             "outcome": trace.outcome,
-            "incomplete": bool(trace.counters.get("too_long")),
+            "incomplete": any(trace.counters.get(name) for name in ("too_long", FILTERED)),
         }

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from voiceloop.trace.record import Mark, latency_entry
-from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
+from voiceloop.types import (
+    FILTERED,
+    Clause,
+    Event,
+    Notice,
+    TokenBurst,
+    ToolCall,
+    Transcript,
+    TurnTrace,
+)
 from voiceloop.view.text import Exchanges, TurnText, call_text, split_after
 
 
@@ -77,6 +86,8 @@ def _ending(trace: TurnTrace, unheard: str) -> str:
         return ""  # the reply was complete, and all of it was heard
     if trace.outcome != "done":
         return trace.outcome
+    if trace.counters.get(FILTERED):
+        return "cut by the server's filter"
     return "cut at its most tokens" if trace.counters.get("too_long") else ""
 
 

@@ -32,9 +32,12 @@ class StatusDetails(Object, frozen=True):
 
     type: Literal["cancelled", "failed", "incomplete"]
     """The same value as the response's `status`."""
-    reason: Literal["turn_detected", "client_cancelled", "max_output_tokens"] | None = None
-    """Why it was cancelled or is incomplete: the user spoke, the client cancelled it, or it reached
-    its token limit. Null if the connection ended, or if `error` has the reason."""
+    reason: (
+        Literal["turn_detected", "client_cancelled", "max_output_tokens", "content_filter"] | None
+    ) = None
+    """Why it was cancelled or is incomplete: the user spoke, the client cancelled it, it reached
+    its token limit, or a filter of the language model's server cut it off. Null if the connection
+    ended, or if `error` has the reason."""
     error: StatusError | None = None
     """The reason why the response failed; null if it did not. With the code `nothing_said` the
     response did not fail, and `type` is `incomplete`. Then the model wrote no words, and a sentence

@@ -61,6 +61,7 @@ TURN_DETECTED = StatusDetails("cancelled", "turn_detected")
 CLIENT_CANCELLED = StatusDetails("cancelled", "client_cancelled")
 CUT_OFF = StatusDetails("cancelled")
 """The end of a response whose connection was lost midway."""
+CONTENT_FILTERED = StatusDetails("incomplete", "content_filter")
 TOO_LONG = StatusDetails("incomplete", "max_output_tokens")
 NOTHING_SAID = StatusDetails(
     "incomplete",

@@ -188,6 +188,15 @@ class NamedFunction(Object, frozen=True, tag="function"):
 ToolChoice = Literal["auto", "none", "required"] | NamedFunction
 
 
+class Reasoning(Settings, frozen=True):
+    """How the model reasons before it replies."""
+
+    effort: Literal["minimal", "low", "medium", "high", "xhigh"] | None = None
+    """How much the model reasons. A language model on another server gets it as
+    `reasoning_effort`, unless that server refuses it. Models in this server's process do not
+    reason. Null: as the server's configuration says."""
+
+
 class LlmServer(Object, frozen=True):
     """A language-model server that runs on the same machine as this server."""
 
@@ -258,8 +267,6 @@ class Extensions(Settings, frozen=True):
 
 
 TUNES = {
-    "reasoning": "how long the model reasons is the server's configuration",
-    "parallel_tool_calls": "how many tools the model calls in a response is its own choice",
     "temperature": "the server's configuration sets it",
 }
 """Keys of a session or a response that are accepted and have no effect, and the reason for each."""
@@ -284,7 +291,9 @@ class ResponseAudio(Settings, frozen=True):
 
 
 class ResponseSettings(Settings, frozen=True):
-    """The settings of one response. In `response.create` absent keys have the session's values."""
+    """The settings of one response. The fields are those of the API.
+
+    In `response.create` absent keys have the session's values."""
 
     unsupported: ClassVar = {
         "prompt": "send the text as `instructions`: prompts are not stored",
@@ -309,6 +318,11 @@ class ResponseSettings(Settings, frozen=True):
     """Functions that the model may call."""
     tool_choice: ToolChoice = "auto"
     """Whether the model calls functions, as in the session's settings."""
+    parallel_tool_calls: bool = True
+    """Whether the model may call several functions in the response, as in the session's
+    settings."""
+    reasoning: Reasoning = Reasoning()
+    """How the model reasons."""
     max_output_tokens: OutputTokens = "inf"
     """Maximum length of the response, in tokens; the tokens of calls count too."""
     metadata: (
@@ -358,6 +372,11 @@ class SessionSettings(Settings, frozen=True):
     functions and calls none. `required`: it says nothing, and calls one of the functions. An object
     with the name of a function: it says nothing, and calls that function. This holds for every
     response, also for one after the output of a function."""
+    parallel_tool_calls: bool = True
+    """Whether the model may call several functions in one response. If not, a response ends with
+    its first call."""
+    reasoning: Reasoning = Reasoning()
+    """How the model reasons."""
     max_output_tokens: OutputTokens = "inf"
     """Maximum length of a response, in tokens; the tokens of calls count too."""
     truncation: Annotated[Literal["auto"], TOLD] = "auto"
@@ -382,6 +401,8 @@ class SessionSettings(Settings, frozen=True):
             audio=ResponseAudio(ResponseOutput(self.audio.output.format, self.audio.output.voice)),
             tools=self.tools,
             tool_choice=self.tool_choice,
+            parallel_tool_calls=self.parallel_tool_calls,
+            reasoning=self.reasoning,
             max_output_tokens=self.max_output_tokens,
         )
         return base if overrides is None else base.updated(overrides)

@@ -24,7 +24,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.foreign import parsed
 from voiceloop.llm.remote import presence, troubles
 from voiceloop.llm.remote.address import Address
-from voiceloop.llm.remote.chatstream import ChatStream, Piece, PromptUsage, Text
+from voiceloop.llm.remote.chatstream import ChatStream, Loading, Piece, PromptUsage, Text
 from voiceloop.llm.remote.complaints import Complaint, Garbled, complaint, named
 from voiceloop.llm.remote.manners import Manners
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
@@ -42,6 +42,8 @@ and a reply that is cancelled must end soon."""
 CONNECT_S = 5.0
 """Seconds in which a server must accept a connection. In `look_up` it must also list its models in
 this time."""
+LOADING_S = 2.0
+"""Seconds of waiting after which it is reported that the server loads its model."""
 GRACE_S = 0.5
 """Seconds to wait after a complete reply for the server's last data, such as token counts."""
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
@@ -122,7 +124,7 @@ class ChatServer:
                 if not self.models and "json" not in _kind(answer):
                     raise troubles.no_such_server(self.where, _kind(answer))
         if scope.cancelled_caught:
-            raise troubles.silent(self.where, CONNECT_S)
+            raise troubles.silent(self.where, CONNECT_S, again=True)
 
     async def _run(
         self, body: Mapping[str, Any], manners: Manners, post: Callable[[Piece], None] | None
@@ -162,8 +164,7 @@ class ChatServer:
         may help, and for `llm.timeout_s` while the server loads its model. It is adapted and
         repeated after each refusal from which `manners` learns something.
         """
-        begun = asked_again = False
-        patient_until = anyio.current_time() + self._timeout_s
+        begun, asked_again, since = False, False, anyio.current_time()
 
         def note(piece: Piece) -> None:
             nonlocal begun
@@ -182,7 +183,10 @@ class ChatServer:
                     self._learn(trouble.complaint, request, manners)
                     if manners.fitted(dict(body)) != request:
                         continue
-                waits = trouble.loads and anyio.current_time() < patient_until
+                waited = anyio.current_time() - since
+                waits = trouble.loads and waited < self._timeout_s
+                if waits and waited >= LOADING_S:
+                    note(Loading())
                 if trouble.again_s is None or (asked_again and not waits):
                     raise
                 asked_again = asked_again or not waits
@@ -199,14 +203,21 @@ class ChatServer:
         self, body: Mapping[str, Any], post: Callable[[Piece], None], *, whole: bool
     ) -> None:
         """Send one request, and pass the pieces of its reply to `post`: all pieces if `whole`,
-        otherwise only those of the first data."""
-        stream = ChatStream()
-        with anyio.move_on_after(self._timeout_s) as scope:
+        otherwise only those of the first data.
+
+        A server that sends nothing at all may be loading its model, and would begin anew with
+        another request. So it has twice `llm.timeout_s` for its first data.
+        """
+        stream, patience_s = ChatStream(), 2 * self._timeout_s
+        with anyio.move_on_after(patience_s) as scope:
             async with (
                 self._requested("chat/completions", body) as answer,
                 aclosing(self._events(answer)) as blocks,
             ):
                 async for block in blocks:
+                    if patience_s > self._timeout_s:
+                        patience_s = self._timeout_s
+                        scope.deadline = anyio.current_time() + patience_s
                     for piece in self._pieces(stream, block):
                         # Only pieces of the reply count, not data that keeps a connection alive.
                         if not isinstance(piece, PromptUsage):
@@ -222,7 +233,7 @@ class ChatServer:
         if stream.finished:
             return
         if scope.cancelled_caught:
-            raise troubles.silent(self.where, self._timeout_s)
+            raise troubles.silent(self.where, patience_s, again=patience_s == self._timeout_s)
         raise troubles.broke_off(self.where, "the reply ends before it is complete")
 
     def _pieces(self, stream: ChatStream, block: bytes) -> list[Piece]:

@@ -51,6 +51,11 @@ class Calling:
 
 
 @dataclass(frozen=True, slots=True)
+class Loading:
+    """A sign that the server loads the model before it begins the reply."""
+
+
+@dataclass(frozen=True, slots=True)
 class PromptUsage:
     """Token counts of a reply, as the server reports them."""
 
@@ -66,12 +71,14 @@ class End:
 
     cut: bool
     """Whether the reply was cut off at its token limit."""
+    filtered: bool = False
+    """Whether a filter of the server has cut the reply off."""
 
 
-Piece = Text | Thought | Calling | StreamedCall | PromptUsage | End
+Piece = Text | Thought | Calling | Loading | StreamedCall | PromptUsage | End
 
 
-_FAILED = ("abort", "content_filter", "network_error")
+_FAILED = ("abort", "network_error")
 """Reasons for the end of a reply that mean that the rest of it is missing."""
 
 
@@ -124,7 +131,7 @@ class ChatStream:
         if not self._begun:
             raise Garbled("the end of a reply that has not begun")
         if not self.finished:
-            yield from self._ended(cut=False)
+            yield from self._ended()
 
     def _chunk(self, chunk: Mapping[str, Any], name: str) -> Iterator[Piece]:
         choice = _choice(chunk.get("choices"))
@@ -136,7 +143,8 @@ class ChatStream:
         if choice is not None and not self.finished and (reason := choice.get("finish_reason")):
             if reason in _FAILED:
                 raise Complaint(f"the reply was ended early ({reason})")
-            yield from self._ended(cut=reason in ("length", "max_tokens", "model_length"))
+            cut = reason in ("length", "max_tokens", "model_length")
+            yield from self._ended(cut, filtered=reason == "content_filter")
         if usage := _mapping(chunk.get("usage")):
             cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
             details = _mapping(usage.get("completion_tokens_details"))
@@ -189,12 +197,12 @@ class ChatStream:
             self._spoke = True
             yield Text(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
-    def _ended(self, cut: bool) -> Iterator[Piece]:
+    def _ended(self, cut: bool = False, filtered: bool = False) -> Iterator[Piece]:
         self.finished = True
         if self._half:
             yield Text("\ufffd")
         yield from self._crumbs.calls()
-        yield End(cut)
+        yield End(cut, filtered)
 
 
 def _choice(choices: object) -> Mapping[str, Any] | None:

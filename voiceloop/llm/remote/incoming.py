@@ -30,6 +30,8 @@ class Incoming:
         for speech."""
         self.cut = False
         """Whether the reply was cut off at its token limit."""
+        self.filtered = False
+        """Whether a filter of the server has cut the reply off."""
         self._stop = stop
         self._parts = Parts(thinking=thinking, stop=stop)
         self._leaks = Leaks()
@@ -65,8 +67,8 @@ class Incoming:
                 self._silent += not text
             case StreamedCall():
                 return [piece]
-            case End(cut):
-                self.cut = cut
+            case End():
+                self.cut, self.filtered = piece.cut, piece.filtered
             case PromptUsage(thought=thought):
                 self.thought = max(self.thought, thought)
             case _:
@@ -82,7 +84,7 @@ class Incoming:
         left = self._said(self._leaks.finish())
         if not self._parts.stopped:
             left += self._noted(self._parts.finish())
-        if self._supposed is None or self.cut:
+        if self._supposed is None or self.cut or self.filtered:
             return left
         plain = Parts(stop=self._stop)
         return [*plain.push("".join(self._supposed)), *plain.finish()]

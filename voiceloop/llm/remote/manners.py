@@ -22,15 +22,18 @@ LIMITS = {
 tried if the server refuses it."""
 THINKING = ("chat_template_kwargs", "reasoning_effort")
 """Parameters that can ask a model not to think."""
-ADDED = (*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options")
+ADDED = (
+    *(*THINKING, "repetition_penalty", "min_p", "top_k", "stream_options"),
+    "parallel_tool_calls",
+)
 """Parameters that only some servers know. If the message of a refusal names one of them, the server
 refuses this parameter. Other parameters may be named because the server supports them."""
 USUAL = (
     *("seed", "frequency_penalty", "presence_penalty", "top_p", "stop", "temperature"),
     *(*LIMITS, "tool_choice", "tools"),
 )
-UNTOLD = (*THINKING, *LIMITS, "stream_options")
-"""Parameters that are left out without a warning, because no user has set them."""
+UNTOLD = (*THINKING, *LIMITS, "stream_options", "parallel_tool_calls")
+"""Parameters that are left out without a warning, because no user of this machine has set them."""
 _REFUSES = re.compile(
     r"unsupported|(not|n't)\W+(\w+\W+){0,3}(support|permit|allow|accept|recogni|enabl|implement|valid)"
     r"|unrecogni|unknown|unexpected|unused|extra|invalid|illegal|must|should|only|cannot|can't"
@@ -91,6 +94,7 @@ class Manners:
                 fitted[sent_as] = value
         if "tools" not in fitted:
             fitted.pop("tool_choice", None)
+            fitted.pop("parallel_tool_calls", None)
         if self.alternates:
             fitted["messages"] = alternating(fitted["messages"])
         if self.no_system:

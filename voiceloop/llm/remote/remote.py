@@ -19,7 +19,7 @@ from voiceloop.languages import LANGUAGES
 from voiceloop.llm.chat import ChatConversation, ChatReply
 from voiceloop.llm.remote.address import OPENAI, USUAL, address
 from voiceloop.llm.remote.chatserver import ChatServer
-from voiceloop.llm.remote.chatstream import PromptUsage
+from voiceloop.llm.remote.chatstream import Loading, PromptUsage
 from voiceloop.llm.remote.incoming import Incoming
 from voiceloop.llm.remote.presence import logger
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
@@ -29,7 +29,7 @@ from voiceloop.llm.text.calls import written
 from voiceloop.llm.text.messages import Message
 from voiceloop.llm.text.parts import ReplyPart
 from voiceloop.llm.text.wording import SPOKEN
-from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall
+from voiceloop.types import FILTERED, LOADS, Calibration, Past, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4
 """Maximum number of stop strings that are sent to the server. All stop strings are also searched
@@ -46,6 +46,8 @@ class RemoteConversation(ChatConversation):
         self.seed = seed if config.temperature else None
         """Seed of the sampling; None at temperature 0. The server may ignore it."""
         self._manners = server.manners.copied()
+        self._effort: str | None = None
+        """The `effort` at the last `rewrite`."""
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         """Return True: the server takes care of tool calls."""
@@ -59,7 +61,10 @@ class RemoteConversation(ChatConversation):
         required: Collection[str] = (),
     ) -> None:
         """Replace the system prompt, the history and the tools. The server may take the new tools
-        even if it has refused the old ones."""
+        and the new effort even if it has refused the old ones."""
+        if self.effort != self._effort:
+            self._manners.forgive({"reasoning_effort"})
+            self._effort = self.effort
         if tools != self._tools:
             self._manners.forgive({"tools", "tool_choice"} - self._server.manners.left_out)
         super().rewrite(system, past, tools, required)
@@ -96,7 +101,8 @@ class RemoteConversation(ChatConversation):
     @property
     def _thinks(self) -> bool:
         """Whether requests allow additional tokens for thoughts."""
-        return self._config.thinking == "on" or self._manners.thinks
+        asked = self.effort or self._config.thinking == "on"
+        return bool(asked) or self._manners.thinks
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         known = len(reply.parts)
@@ -110,6 +116,8 @@ class RemoteConversation(ChatConversation):
                 for piece in pieces:
                     if isinstance(piece, PromptUsage):
                         self.tokens_read += piece.tokens
+                    elif isinstance(piece, Loading):
+                        yield TokenBurst(reply.turn, (), "", facts={LOADS: 1})
                     yield from _outputs(incoming.push(piece), reply, own)
                     self._note(incoming)
                     if incoming.over or reply.words >= most:
@@ -119,6 +127,8 @@ class RemoteConversation(ChatConversation):
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
         yield from _outputs(incoming.finish(), reply, own)
+        if incoming.filtered:
+            yield TokenBurst(reply.turn, (), "", facts={FILTERED: 1})
         if incoming.cut and len(reply.parts) == known:
             self._manners.thinks = True
             raise cut_off(incoming.thought, spent=True)
@@ -162,7 +172,9 @@ class RemoteConversation(ChatConversation):
             limit: most,
             "temperature": config.temperature,
         }
-        if config.thinking == "off":
+        if self.effort is not None:
+            request["reasoning_effort"] = self.effort
+        elif config.thinking == "off":
             request["reasoning_effort"] = "none"
             if not official:
                 request["chat_template_kwargs"] = {"enable_thinking": False}
@@ -189,6 +201,8 @@ class RemoteConversation(ChatConversation):
                 }
                 for tool in self._tools
             ]
+            if not self.parallel_calls:
+                request["parallel_tool_calls"] = False
         if self._required:
             one = [
                 {"type": "function", "function": {"name": names[name]}} for name in self._required

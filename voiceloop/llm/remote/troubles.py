@@ -103,12 +103,13 @@ def broke_off(where: Address, why: str) -> Trouble:
     )
 
 
-def silent(where: Address, seconds: float) -> Trouble:
-    """Return the error for a server that has sent nothing for `seconds`."""
+def silent(where: Address, seconds: float, *, again: bool) -> Trouble:
+    """Return the error for a server that has sent nothing for `seconds`. `again` says whether
+    another attempt may help."""
     return Trouble(
         f"{where.told} has said nothing for {seconds:g} s",
         "see the server's log; llm.timeout_s is how long to wait",
-        again_s=0.0,
+        again_s=0.0 if again else None,
         lost=True,
     )
 
