@@ -24,7 +24,7 @@ from faster_whisper import WhisperModel
 from voiceloop.asr.encoding import Encoding, is_ours, own_encoder, read_windows
 from voiceloop.asr.known import unknown_language
 from voiceloop.asr.unheard import LONG_S, WindowSound, fuller, gone
-from voiceloop.asr.whisper_decoder import Hypothesis, WhisperDecoder
+from voiceloop.asr.whisper_decoder import HUM_S, Hypothesis, WhisperDecoder
 from voiceloop.asr.whisper_model import load, whisper_device, whisper_type
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
@@ -209,9 +209,9 @@ def _read(
     decoder: WhisperDecoder, found: Hypothesis, sound: WindowSound, *, timed: bool
 ) -> _Reading:
     """Return the words of the decode `found`, without loops. There are none if the window probably
-    holds no speech. With `timed`, the words get exact times."""
+    holds no speech, or a hum. With `timed`, the words get exact times."""
     words = found.spoken
-    if not words:
+    if not words or (len(sound.pcm) < HUM_S * SPEECH_RATE and decoder.hums(found, len(sound.pcm))):
         return _Reading(found, (), ())
     if timed:
         return _Reading(found, *decoder.timed(found, words, len(sound.pcm)))

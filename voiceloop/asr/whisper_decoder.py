@@ -32,6 +32,16 @@ NO_SPEECH = 0.6
 """Probability of no speech above which an unlikely transcript is dropped."""
 UNLIKELY = -1.0
 """Mean log probability of a token below which a transcript is unlikely."""
+HUMS = " Mm-hmm.", " Uh-huh."
+"""How Whisper writes hums. It often takes one for a word instead: "Bye bye.", "Amen."."""
+HUM_S = 1.5
+"""Seconds of a window that may be a hum, a laugh or a sigh; longer ones are not examined."""
+CLEAR = -0.3
+"""Mean log probability of a token above which a transcript is certainly no hum."""
+NEAR = 0.9
+"""A sound is a hum if the mean log probability of one of `HUMS` is at most this much below that of
+the transcript, and at least `HUM_LEAST`."""
+HUM_LEAST = -1.9
 LOOP_TIMES, LOOP_WORDS = 4, 8
 """A phrase at the end of a transcript is a loop if it comes at least `LOOP_TIMES` times in a row,
 and if this makes at least `LOOP_WORDS` words in all."""
@@ -129,6 +139,20 @@ class WhisperDecoder:
             if word.text.strip()
         ]
 
+    def hums(self, found: Hypothesis, samples: int) -> bool:
+        """Return whether the sound that was decoded as `found` is rather a hum. The window has
+        `samples` samples. Costs two passes of the decoder, unless `found` is clear."""
+        if found.mean >= CLEAR:
+            return False
+        least = max(found.mean - NEAR, HUM_LEAST)
+        heard = _frames(found.states, samples)
+        for hum in map(self._tokenizer.encode, HUMS):
+            sot = self._tokenizer.sot_sequence
+            (aligned,) = self._model.align(found.states, sot, [hum], heard)
+            if np.prod(aligned.text_token_probs) >= math.exp(least * len(hum)):
+                return True
+        return False
+
     def timed(
         self, found: Hypothesis, words: Sequence[Spelling], samples: int
     ) -> tuple[list[Word], list[float]]:
@@ -138,9 +162,8 @@ class WhisperDecoder:
         last one ends. A word begins when the attention moves on to it. All times are in seconds
         from the beginning of the window, which has `samples` samples.
         """
-        tokens, states = found.tokens[: words[-1].last], found.states
-        heard = min(math.ceil(samples / HOP), int(states.shape[1]) * FRAMES_PER_STATE)
-        (aligned,) = self._model.align(states, self._tokenizer.sot_sequence, [tokens], heard)
+        tokens, heard = found.tokens[: words[-1].last], _frames(found.states, samples)
+        (aligned,) = self._model.align(found.states, self._tokenizer.sot_sequence, [tokens], heard)
         begins = np.full(len(tokens) + 1, np.inf)
         for token, state in aligned.alignments:
             begins[token] = min(begins[token], state * STATE_S)
@@ -156,6 +179,11 @@ class WhisperDecoder:
             for word in words
         ]
         return timed, begins.tolist()
+
+
+def _frames(states: ctranslate2.StorageView, samples: int) -> int:
+    """Return how many feature frames of `samples` samples the `states` cover."""
+    return min(math.ceil(samples / HOP), int(states.shape[1]) * FRAMES_PER_STATE)
 
 
 def without_loop(words: Sequence[Spelling]) -> Sequence[Spelling]:

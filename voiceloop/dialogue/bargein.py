@@ -20,7 +20,7 @@ voice goes on. It is half a second minus the frame in which the sound is noticed
 WORDLESS_MS = 2000.0
 """Maximum time in milliseconds from the beginning of the sound to the decision, while the user's
 voice goes on and the recogniser has no words of it yet. A slow recogniser has none of "yeah, right"
-after `DECIDE_MS`. The reply is silent meanwhile, so waiting for the words costs the user nothing."""
+after `DECIDE_MS`. The reply is silent meanwhile, so waiting costs the user nothing."""
 CLEAR = 2
 """A sound with at least this many words is an interruption at once. Backchannels are not
 counted."""
