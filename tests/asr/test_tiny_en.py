@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ctranslate2 import StorageView
 
-from voiceloop.asr.agreement import repeats
+from voiceloop.asr.agreement import normalise, repeats
 from voiceloop.asr.encoding import Encoding, whole_steps
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.audio.files import AudioFile
@@ -53,6 +53,34 @@ def spoken(require_program: Callable[[str], Path]) -> list[Pcm]:
 
 def heard(asr: Whisper, pcm: Pcm, *, final: bool = True) -> str:
     return " ".join(word.text for word in asr.transcribe(AsrRequest(pcm, final=final)))
+
+
+def test_a_hum_is_no_word_and_short_words_are_heard(require_program: Callable[[str], Path]) -> None:
+    require_program("flite")
+    said = ("Uh-huh.", "Hahaha.", "Stop.", "Goodbye.", "Go on.", "No.", "Never mind.")
+    asr = engine()
+    texts = [heard(asr, pcm) for pcm in by_flite([Line(text, "slt", 1.0) for text in said])]
+    assert texts[:2] == ["", ""]
+    assert [normalise(text) for text in texts[2:]] == [normalise(text) for text in said[2:]]
+
+
+def test_digits_in_groups_are_decoded_by_beams_in_the_final_decode_alone(
+    require_program: Callable[[str], Path],
+) -> None:
+    require_program("flite")
+    greedy, beams = engine(), engine(beam_size=5)
+    groups = (
+        "five five seven seven, one one one one",
+        "seven four seven, two nine nine four, four six zero five",
+        "one two six, six six four four, nine nine nine nine",
+        "zero one three four, zero five six one, zero one one three",
+    )
+    lines = [Line(f"My number is {text}.", "slt", 1.0) for text in groups]
+    spoken = list(by_flite(lines))
+    final = [heard(greedy, pcm) for pcm in spoken]
+    assert final == [heard(beams, pcm) for pcm in spoken]
+    partial = [heard(greedy, pcm, final=False) for pcm in spoken]
+    assert partial != final, "else this shows nothing"
 
 
 def test_short_windows_hear_what_full_ones_do_and_repeat_nothing(spoken: list[Pcm]) -> None:

@@ -61,8 +61,8 @@ of people that were cut at the speakers' pauses. In pieces of some seconds no mo
 than in the whole recording. In pieces of one second more words are wrong."""
 WORDS_PER_S = 8.0
 """Words in a second of a window that nobody says, the first word aside. Whisper may invent a
-sentence for a hum of half a second. Of five recordings of people the fastest second has four and a
-half words, and the fastest speakers say about six."""
+sentence for a hum of half a second. The fastest second in five recordings of people has six words,
+and the fastest half second four."""
 SEARCH_S = 0.1
 """Seconds on either side of a word boundary in which a cut is searched. The word times of human
 speech may be off by more."""
