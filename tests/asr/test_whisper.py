@@ -246,6 +246,21 @@ def test_more_beams_are_used_for_the_final_decode_alone(folder: Path) -> None:
     assert texts[3] != texts[2]
 
 
+def test_numbers_are_decoded_by_beams_in_the_final_decode_alone(
+    folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    tokens = json.loads((tmp_path / "tokenizer.json").read_text())
+    vocabulary = tokens["model"]["vocab"]  # "w1" becomes "1"
+    tokens["model"]["vocab"] = {text.replace("Ġw", "Ġ"): id for text, id in vocabulary.items()}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokens))
+    greedy, beams = engine(tmp_path, pad_s=None), engine(tmp_path, pad_s=None, beam_size=5)
+    partial, final = (AsrRequest(noise(2.0), final=final) for final in (False, True))
+    careful = [word.text for word in greedy.transcribe(final)]
+    assert careful == [word.text for word in beams.transcribe(final)]
+    assert careful != [word.text for word in greedy.transcribe(partial)]
+
+
 @pytest.mark.parametrize(
     ("text", "groups"),
     [
