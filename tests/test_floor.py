@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.dialogue.bargein import WORDLESS_MS
 from voiceloop.replay.run import ReplayResult, play
 from voiceloop.replay.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
 from voiceloop.trace.record import Mark
@@ -68,6 +69,14 @@ def test_what_is_no_interruption_pauses_the_reply_and_loses_no_sample(sound: Use
     assert sounded_s(other[0]) == pytest.approx(sounded_s(alone), abs=0.02)
 
 
+@pytest.mark.parametrize("asr_s", [0.05, 0.3, 0.6, 1.2])
+def test_a_backchannel_lets_the_reply_go_on_however_late_its_words_are(asr_s: float) -> None:
+    slow = Stages(asr_partial_s=asr_s, asr_final_s=asr_s)
+    first, second = talk(during("Yeah right", word_s=0.4), stages=slow).traces
+    assert first.outcome == "done" and first.heard == SKY and first.counters["resumed"] >= 1
+    assert second.outcome == "abandoned" and not second.heard
+
+
 @pytest.mark.parametrize("text", ["Stop", "No wait", "And what about the sea"])
 def test_words_end_the_reply_and_history_is_what_was_heard(text: str) -> None:
     first, second = talk(during(text)).traces
@@ -83,13 +92,14 @@ def test_words_end_the_reply_and_history_is_what_was_heard(text: str) -> None:
 
 
 def test_the_reply_pauses_at_once_and_is_decided_on_within_half_a_second() -> None:
-    for sound in (during("And what about the sea then"), during(noise_s=2.0)):
+    words, wordless = during("And what about the sea then"), during(noise_s=2.5)
+    for sound, most_ms in ((words, 500), (wordless, WORDLESS_MS + 20)):
         first, second = talk(sound).traces
         began = second.marks[Mark.SPEECH_START]
         silent = spans(first, "speaker")[0].end
         assert silent - began < 0.2
         (decision,) = [span for span in spans(second, "vad") if span.name == "interrupt"]
-        assert (decision.end - decision.start) * 1000 <= 500
+        assert (decision.end - decision.start) * 1000 <= most_ms
         assert first.outcome == "interrupted"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ctranslate2 import StorageView
 
-from voiceloop.asr.agreement import repeats
+from voiceloop.asr.agreement import normalise, repeats
 from voiceloop.asr.encoding import Encoding, whole_steps
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.audio.files import AudioFile
@@ -53,6 +53,26 @@ def spoken(require_program: Callable[[str], Path]) -> list[Pcm]:
 
 def heard(asr: Whisper, pcm: Pcm, *, final: bool = True) -> str:
     return " ".join(word.text for word in asr.transcribe(AsrRequest(pcm, final=final)))
+
+
+def test_a_hum_is_no_word_and_short_words_are_heard(require_program: Callable[[str], Path]) -> None:
+    require_program("flite")
+    said = ("Uh-huh.", "Hahaha.", "Stop.", "Goodbye.", "Go on.", "No.", "Never mind.")
+    asr = engine()
+    texts = [heard(asr, pcm) for pcm in by_flite([Line(text, "slt", 1.0) for text in said])]
+    assert texts[:2] == ["", ""]
+    assert [normalise(text) for text in texts[2:]] == [normalise(text) for text in said[2:]]
+
+
+def test_no_partial_of_a_number_stands_for_the_final(
+    require_program: Callable[[str], Path],
+) -> None:
+    require_program("flite")
+    number = "My number is five five seven seven, one one one one."
+    for text, stands in ((number, False), (QUESTIONS[0], True)):
+        (pcm,) = by_flite([Line(text, "slt", 1.0)])
+        words = engine().transcribe(AsrRequest(pcm, final=False))
+        assert all((word.probability > 0) is stands for word in words) and words
 
 
 def test_short_windows_hear_what_full_ones_do_and_repeat_nothing(spoken: list[Pcm]) -> None:

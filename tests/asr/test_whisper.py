@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ctranslate2
 import numpy as np
@@ -27,7 +27,7 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import Whisper, footprint, whisper
-from voiceloop.asr.whisper_decoder import UNLIKELY, Spelling, without_loop
+from voiceloop.asr.whisper_decoder import UNLIKELY, Hypothesis, Spelling, without_loop
 from voiceloop.asr.whisper_encoder import WhisperEncoder, encoder_bytes
 from voiceloop.asr.whisper_model import load, open_model
 from voiceloop.audio.frames import SPEECH_RATE, samples
@@ -244,6 +244,38 @@ def test_more_beams_are_used_for_the_final_decode_alone(folder: Path) -> None:
     ]
     assert texts[0] == texts[1] == texts[2]
     assert texts[3] != texts[2]
+
+
+def test_numbers_are_decoded_by_beams_in_the_final_decode_alone(
+    folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    tokens = json.loads((tmp_path / "tokenizer.json").read_text())
+    vocabulary = tokens["model"]["vocab"]  # "w1" becomes "1"
+    tokens["model"]["vocab"] = {text.replace("Ġw", "Ġ"): id for text, id in vocabulary.items()}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokens))
+    greedy, beams = engine(tmp_path, pad_s=None), engine(tmp_path, pad_s=None, beam_size=5)
+    partial, final = (AsrRequest(noise(2.0), final=final) for final in (False, True))
+    careful = [word.text for word in greedy.transcribe(final)]
+    assert careful == [word.text for word in beams.transcribe(final)]
+    assert careful != [word.text for word in greedy.transcribe(partial)]
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("My number is 5577 1111.", True),
+        ("416-555-0192", True),
+        ("4. 1. 1. 1. 2.", True),
+        ("I was born in 1984.", False),
+        ("w123 w456 B12 MP3 x64", False),
+    ],
+)
+def test_digits_in_groups_are_decoded_with_care_whatever_is_between_them(
+    text: str, groups: bool
+) -> None:
+    words = [Spelling(word, at, at + 1) for at, word in enumerate(text.split())]
+    assert Hypothesis(cast(Any, None), [], words, -0.3, 0.0, True).dictates is groups
 
 
 @pytest.mark.parametrize("pcm", [noise(0.0), np.zeros(32_000, np.float32), noise(2.0) * 1e-5])

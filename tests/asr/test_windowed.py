@@ -285,9 +285,9 @@ def test_one_decode_is_out_at_a_time_and_the_next_takes_the_newest_audio() -> No
 
 
 def test_what_seems_to_be_said_is_spelt_as_the_newest_decode_has_it() -> None:
-    turn = begin(AsrConfig(partial_every_ms=200), silence(3200))
+    turn = begin(AsrConfig(partial_every_ms=200), silence(16_000))
     texts = ("Tell me. About", "Tell me. About the", "tell me about the sky")
-    at, committed = 3200, ""
+    at, committed = 16_000, ""
     for text in texts:
         job = turn.next_window()
         assert job is not None
@@ -519,12 +519,12 @@ def test_the_final_decode_wins_over_committed_words_and_says_how_many_fell() -> 
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))
     end = 0
     for _ in range(2):
-        end = more(turn, end, 200)
+        end = more(turn, end, 600)
         job = turn.next_window()
         assert job is not None
         committed = turn.accept(job, said("what's the whether in rome")).committed
     assert len(committed) == 5
-    end = more(turn, end, 200)
+    end = more(turn, end, 600)
     turn.end(end, end)
     job = turn.next_window()
     assert job is not None
@@ -666,6 +666,20 @@ def likely(text: str) -> list[Word]:
     return [replace(word, probability=0.9) for word in said(text)]
 
 
+@given(st.integers(300, 3000), st.integers(0, 40), st.booleans())
+def test_words_that_nobody_says_so_fast_are_not_heard(ms: int, count: int, final: bool) -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, ms)
+    if final:
+        turn.pause(end, end - samples(50))
+    job = turn.next_window()
+    assert job is not None and job.final is final
+    heard = turn.accept(job, said("word " * count)).text.split()
+    assert len(heard) in (0, count)
+    assert len(heard) == count or count > 8 * ms / 1000
+    assert not heard or count <= 10 * ms / 1000 + 1
+
+
 @pytest.mark.parametrize(
     ("newest", "stands"),
     [
@@ -682,7 +696,7 @@ def test_a_partial_that_lacks_settled_words_stands_for_no_final_decode(
     settled = "ask what you can do for your country"
     end = 0
     for text, known in ((settled, ""), (settled, ""), (newest, settled)):
-        end = more(turn, end, 200)
+        end = more(turn, end, 1000)
         job = turn.next_window()
         assert job is not None and not job.final and " ".join(job.settled) == known
         turn.accept(job, likely(text))

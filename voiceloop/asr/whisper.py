@@ -24,7 +24,7 @@ from faster_whisper import WhisperModel
 from voiceloop.asr.encoding import Encoding, is_ours, own_encoder, read_windows
 from voiceloop.asr.known import unknown_language
 from voiceloop.asr.unheard import LONG_S, WindowSound, fuller, gone
-from voiceloop.asr.whisper_decoder import Hypothesis, WhisperDecoder
+from voiceloop.asr.whisper_decoder import HUM_S, Hypothesis, WhisperDecoder
 from voiceloop.asr.whisper_model import load, whisper_device, whisper_type
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
@@ -43,7 +43,8 @@ LOOKS = 2
 """Maximum depth of division. A window with missing words is divided in two, and each part may be
 divided again. So two missing sentences of three can be found."""
 CAREFUL_BEAMS = 5
-"""Beams of the last attempt to find missing words, if no division found them."""
+"""Beams of the last attempt to find missing words, if no division found them, and of the final
+decode of a number that is said in groups."""
 SURE = 0.6
 """Minimum mean probability of the words in a part of a divided window. Less likely words may be
 noise."""
@@ -94,7 +95,8 @@ class Whisper(WindowedAsr):
         A final decode uses the configured beams; a partial decode is greedy. With `request.timed`,
         the cross-attention gives the time and the probability of each word. Otherwise the words
         share the window evenly, and all get the mean probability of the tokens. That probability is
-        0 if the decode looped, reached its limit of tokens, or may have left something out.
+        0 if the decode looped, reached its limit of tokens, may have left something out, or may
+        hold a number that is said in groups.
         """
         pcm, timed = request.pcm, request.timed
         seconds = len(pcm) / SPEECH_RATE
@@ -120,7 +122,7 @@ class Whisper(WindowedAsr):
         self, decoder: WhisperDecoder, states: ctranslate2.StorageView, pcm: Pcm
     ) -> Hypothesis:
         """Decode a window with the configured beams. If a short window was encoded and its words
-        are not trusted, encode the full window and decode again."""
+        are not trusted, encode the full window and decode again. Digits are decoded with care."""
         seconds = len(pcm) / SPEECH_RATE
         found = decoder.decode(states, seconds, self._beams)
         if self._encode.shortens(pcm):
@@ -128,6 +130,8 @@ class Whisper(WindowedAsr):
             if not found.trusted:
                 self.counters["full_windows_after"] += 1
                 found = decoder.decode(self._encode(pcm, whole=True), seconds, self._beams)
+        if found.dictates and self._beams < CAREFUL_BEAMS:
+            found = decoder.decode(found.states, seconds, CAREFUL_BEAMS)
         return found
 
     def _complete(
@@ -209,15 +213,15 @@ def _read(
     decoder: WhisperDecoder, found: Hypothesis, sound: WindowSound, *, timed: bool
 ) -> _Reading:
     """Return the words of the decode `found`, without loops. There are none if the window probably
-    holds no speech. With `timed`, the words get exact times."""
+    holds no speech, or a hum. With `timed`, the words get exact times."""
     words = found.spoken
-    if not words:
+    if not words or (len(sound.pcm) < HUM_S * SPEECH_RATE and decoder.hums(found, len(sound.pcm))):
         return _Reading(found, (), ())
     if timed:
         return _Reading(found, *decoder.timed(found, words, len(sound.pcm)))
     step = len(sound.pcm) / SPEECH_RATE / len(words)
     looped = not found.ended or len(words) < len(found.words)
-    sure = not looped and not sound.spare(len(found.tokens))
+    sure = not (looped or found.dictates or sound.spare(len(found.tokens)))
     probability = math.exp(found.mean) if sure else 0.0
     spread = enumerate(words)
     return _Reading(

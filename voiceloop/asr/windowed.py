@@ -59,6 +59,10 @@ MUCH_S, REST_MS = 4.0, 250
 and later decodes begin after the pause. This was measured with tiny.en and base on five recordings
 of people that were cut at the speakers' pauses. In pieces of some seconds no more words are wrong
 than in the whole recording. In pieces of one second more words are wrong."""
+WORDS_PER_S = 8.0
+"""Words in a second of a window that nobody says, the first word aside. Whisper may invent a
+sentence for a hum of half a second. The fastest second in five recordings of people has six words,
+and the fastest half second four."""
 SEARCH_S = 0.1
 """Seconds on either side of a word boundary in which a cut is searched. The word times of human
 speech may be off by more."""
@@ -250,11 +254,14 @@ class WindowedSession:
 
     def accept(self, job: DecodeJob, words: Sequence[Word]) -> Transcript:
         """Take the `words` of `job`, whose times count from the window's first sample, and return
-        the transcript. Raises ValueError if `job` is not the one that runs."""
+        the transcript. Words that nobody can say so fast are invented, and dropped. Raises
+        ValueError if `job` is not the one that runs."""
         if job is not self._running:
             raise ValueError("a result for a decode that is not running")
         self._running = None
         self._pace.end(self._window.end)
+        if len(words) > 1 + WORDS_PER_S * len(job.pcm) / SPEECH_RATE:
+            words = ()
         heard = self._understood.fitted(
             tuple(
                 replace(word, start=job.when(word.start), end=job.when(word.end)) for word in words

@@ -1,8 +1,8 @@
 """Judges whether a user who makes a sound while a reply plays wants to interrupt it.
 
 The reply pauses at once, and this rule decides what becomes of it. After a cough, a "yes, yes" or
-an echo of the reply itself, the reply goes on. Words, or a voice that goes on for half a second,
-end the reply. The rule has no state, audio or clock.
+an echo of the reply itself, the reply goes on. Words, or a voice that goes on longer than any
+backchannel, end the reply. The rule has no state, audio or clock.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from voiceloop.languages import Language
 DECIDE_MS = 480.0
 """Maximum time in milliseconds from the beginning of the sound to the decision, while the user's
 voice goes on. It is half a second minus the frame in which the sound is noticed."""
+WORDLESS_MS = 2000.0
+"""Maximum time in milliseconds from the beginning of the sound to the decision, while the user's
+voice goes on and the recogniser has no words of it yet. A slow recogniser has none of "yeah, right"
+after `DECIDE_MS`. The reply is silent meanwhile, so waiting costs the user nothing."""
 CLEAR = 2
 """A sound with at least this many words is an interruption at once. Backchannels are not
 counted."""
@@ -63,7 +67,7 @@ def judge(
     if len(meant) >= CLEAR:
         return Verdict.INTERRUPT
     if speaking:
-        if waited_ms < DECIDE_MS:
+        if waited_ms < (DECIDE_MS if said else WORDLESS_MS):
             return Verdict.WAIT
         return Verdict.RESUME if said and not meant else Verdict.INTERRUPT
     if not final:

@@ -23,7 +23,7 @@ _TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly apostroph
 MOST_AGREEING = 8
 """Maximum number of words in a turn that counts as a yes."""
 
-INTERNATIONAL = frozenset("ah aha hm hmm mhm mm mmm oh ok okay".split())
+INTERNATIONAL = frozenset("ah aha aw aww ew ha hm hmm mhm mm mmm oh ok okay".split())
 """Backchannels that listeners use in many languages."""
 _HUM = re.compile(r"[hmn]{2,}|(?:h?[aeouäö]{1,3}h+)+|(h[aeiou])\1+h?")
 """How recognisers write hums and laughs: "mmmm", "nmm", "uhhuh", "ahh", "haha"."""
