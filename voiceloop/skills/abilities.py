@@ -50,7 +50,7 @@ def limits(tools: Sequence[str]) -> str:
     said += f" You {' and '.join(controls)}." if controls else ""
     if not said:
         return ""
-    # Without the last sentence, a small model answers "I can't help with that" to what is only told.
+    # Without the last sentence, a small model refuses to help with what it is only told.
     asked = "If asked to do one of these, say that you cannot."
     return f"{said.strip()} {asked} To anything else, reply like a friend."
 
