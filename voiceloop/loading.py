@@ -39,6 +39,7 @@ from voiceloop.engines import (
 )
 from voiceloop.llm.remote.remote import RemoteLlm
 from voiceloop.runner import ModelThread
+from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.clock import zone
 from voiceloop.skills.understand import grammar
 from voiceloop.threads import small_work
@@ -135,6 +136,7 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
         turn = ModelThread("turn", lambda: warm_turn(new["turn"]()))
     every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, turn]
     threads = [thread for thread in every if thread is not None]
+    ClaimGuard("", config.asr.language)  # compiles its patterns before the first reply needs them
     wait([thread.model for thread in threads])
     with ExitStack() as stack:
         for thread in threads:

@@ -79,6 +79,8 @@ HONEST = {
         "Puedes poner una alarma en tu teléfono.",
     ),
 }
+VOICES = st.sampled_from(["fr", "en", "de", "es"])
+"""Languages of the voice, which may differ from the user's. There are no claims in French."""
 SAID = [(code, text) for code, texts in CLAIMS.items() for text in texts]
 WELL = [(code, text) for code, texts in HONEST.items() for text in texts]
 
@@ -97,11 +99,11 @@ def passed(guard: ClaimGuard, text: str, cuts: list[int]) -> str:
 
 
 @pytest.mark.parametrize(("code", "text"), SAID)
-@given(cuts=st.lists(st.integers(0, 80), max_size=30))
+@given(cuts=st.lists(st.integers(0, 80), max_size=30), voice=VOICES)
 def test_a_claim_is_held_back_before_any_of_it_is_heard(
-    code: str, text: str, cuts: list[int]
+    code: str, text: str, cuts: list[int], voice: str
 ) -> None:
-    guard = ClaimGuard("Please do it", code)
+    guard = ClaimGuard("Please do it", voice, code)
     before = "Hm. " if cuts else ""
     heard = passed(guard, before + text, [cut for cut in cuts if cut > len(before)])
     assert guard.claimed and before.startswith(heard)
@@ -125,9 +127,11 @@ def test_a_claim_beside_a_quotation_or_in_a_reply_that_is_quoted_whole_is_one(
 
 
 @pytest.mark.parametrize(("code", "text"), WELL)
-@given(cuts=st.lists(st.integers(0, 80), max_size=30))
-def test_what_claims_nothing_is_heard_whole(code: str, text: str, cuts: list[int]) -> None:
-    guard = ClaimGuard("Please do it", code)
+@given(cuts=st.lists(st.integers(0, 80), max_size=30), voice=VOICES)
+def test_what_claims_nothing_is_heard_whole(
+    code: str, text: str, cuts: list[int], voice: str
+) -> None:
+    guard = ClaimGuard("Please do it", voice, code)
     assert passed(guard, text, cuts) == text and not guard.claimed
 
 

@@ -42,8 +42,20 @@ class Claims:
 
 
 @cache
-def claims(code: str) -> Claims | None:
-    """Return the claims of the language `code`; None if they are not known."""
+def claims(*codes: str) -> Claims | None:
+    """Return the claims of one or more languages together; None if none is known. The first one
+    that is known gives what is said instead."""
+    found = [one for code in dict.fromkeys(codes) if (one := _claims(code))]
+    if not found:
+        return None
+    lead = "|".join(one.lead.pattern for one in found)
+    claim = "|".join(one.claim.pattern for one in found)
+    compiled = (regex.compile(one, regex.IGNORECASE) for one in (lead, claim))
+    return Claims(found[0].exempt, found[0].instead, *compiled)
+
+
+@cache
+def _claims(code: str) -> Claims | None:
     text = Path(__file__).with_name("claims.toml").read_text(encoding="utf-8")
     given, words = tomllib.loads(text).get(code), dict[str, str]()
     if given is None:
@@ -86,9 +98,10 @@ def _unquoted(text: str, quoted: bool) -> str:
 class ClaimGuard:
     """Passes on the text of one reply until it claims that something was done."""
 
-    def __init__(self, asked: str, code: str) -> None:
-        """Watch the reply to the user's words `asked` in the language `code`."""
-        found = claims(code)
+    def __init__(self, asked: str, *codes: str) -> None:
+        """Watch the reply to the user's words `asked`, in the languages `codes`. The first is the
+        voice's."""
+        found = claims(*codes)
         self._known = None if found is None or _exempt(asked[:LONGEST]) else found
         self._quoted: bool | None = False
         """Whether the last sentence begins within a quotation, in which nothing is a claim. None if

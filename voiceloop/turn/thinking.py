@@ -89,7 +89,8 @@ class Thinking:
         """For each token of the reply, the number of characters of `said` up to its end."""
         acts = resources.engines.llm.acts
         watched = request.options.skills and answer is None and not acts
-        self._guard = ClaimGuard(request.text, self.language.code if watched else "")
+        codes = (self.language.code, request.language) if watched else ()
+        self._guard = ClaimGuard(request.text, *codes)
         """Guard against claims of deeds, where voiceloop's own assistant replies."""
 
     @property
