@@ -96,10 +96,10 @@ class Client:
             self._connection.send(header + pcm[at : at + frame].astype("<i2").tobytes())
 
     def reply(self, item: str, text: str, pcm: Pcm16, response: str = "resp_1") -> None:
-        """A whole reply: text and sound at once."""
+        """A whole reply: text and sound at once, so that the sound cannot run dry."""
         self.send("response.created", response={"id": response})
         self.text(item, text, response)
-        self.say(item, pcm)
+        self.say(item, pcm, frame=len(pcm))
         self.send("response.output_audio.done", item_id=item)
         self.send("response.output_audio_transcript.done", item_id=item, transcript=text)
         self.send("response.done", response={"id": response, "status": "completed", "output": []})

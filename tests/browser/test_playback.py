@@ -80,9 +80,9 @@ def test_what_is_sent_is_what_sounds(talking: tuple[Visit, Client]) -> None:
 def test_frames_that_come_twice_or_late_change_nothing(talking: tuple[Visit, Client]) -> None:
     opened, client = talking
     pcm = noise(0.5)
-    client.say(ITEM, pcm[:6000])
+    client.say(ITEM, pcm[:6000], frame=6000)
     client.say(ITEM, pcm[2400:6000], 2400)
-    client.say(ITEM, pcm[5900:], 5900)
+    client.say(ITEM, pcm[5900:], 5900, frame=len(pcm))
     client.send("response.output_audio.done", item_id=ITEM)
     client.say(ITEM, pcm)
     heard_to_the_end(client, ITEM, pcm)
@@ -187,12 +187,12 @@ def test_a_queue_that_runs_dry_is_counted_and_goes_on_without_a_loss(
 ) -> None:
     opened, client = talking
     pcm = noise(0.8)
-    client.say(ITEM, pcm[:4800])
+    say_whole(client, ITEM, pcm[:4800])
     client.until(
         lambda: [event["audio_ms"] for event in client.of("voiceloop.played")][-1:] == [195],
         "not heard up to the last 5 ms",
     )
-    client.say(ITEM, pcm[4800:], 4800)
+    client.say(ITEM, pcm[4800:], 4800, frame=len(pcm))
     expect(opened.page.locator("#latency-dry")).to_contain_text("The sound broke off once,")
     client.send("response.output_audio.done", item_id=ITEM)
     heard_to_the_end(client, ITEM, pcm)
@@ -208,7 +208,7 @@ def test_a_reply_whose_end_is_told_late_has_not_run_dry(talking: tuple[Visit, Cl
     opened, client = talking
     pcm = noise(0.5)
     client.send("response.created", response={"id": "resp_1"})
-    client.say(ITEM, pcm)
+    say_whole(client, ITEM, pcm)
     client.until(
         lambda: [event["audio_ms"] for event in client.of("voiceloop.played")][-1:] == [495],
         "not heard up to the last 5 ms",
