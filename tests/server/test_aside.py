@@ -73,6 +73,19 @@ async def test_they_are_created_at_once_and_end_while_another_is_spoken() -> Non
         assert not any(one.said in ("Hello", "Capital") for one in past), "they are no part of it"
 
 
+@pytest.mark.parametrize("modality", ["text", "audio"])
+async def test_one_of_the_servers_own_assistant_waits_and_rules_answer_it(modality: str) -> None:
+    async with client() as (one, _):
+        await speaks(one)
+        asked = aside("What is 7 times 8?", output_modalities=[modality], tools=[])
+        del asked["instructions"]
+        one.send("response.create", response=asked)
+        await anyio.sleep(30)
+        assert done(one) == [(None, "completed"), ("What is 7 times 8?", "completed")]
+        (item,) = of(one, "response.done")[1]["response"]["output"]
+        assert "7 times 8 is 56." in item["content"][0].values()
+
+
 async def test_one_has_its_own_voice_and_format() -> None:
     async with client() as (one, _):
         await speaks(one)

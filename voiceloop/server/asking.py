@@ -10,8 +10,8 @@ first of these that exists:
 5. the conversation as it is, with all outputs of earlier calls.
 
 One response to the conversation is in progress at a time. Those out of it are made beside it
-(`aside`), except for what voiceloop's own assistant says aloud: that waits until nothing else is in
-progress, because rules may answer it.
+(`aside`), except for those of voiceloop's own assistant: they wait until nothing else is in
+progress, because rules may answer them, and what they claim is watched.
 """
 
 from __future__ import annotations
@@ -169,8 +169,7 @@ class Asking:
             self._waiting -= 1
             self._out.refuse(error, request.event_id)
             return
-        options = self._dialogue.options(request.settings)
-        if request.aside and not (options.spoken and options.own_tools):
+        if request.aside and not self._dialogue.options(request.settings).own_tools:
             assert self._tasks is not None, "the session runs"
             self._tasks.start_soon(self._respond_aside, self._speaking.announce(request.settings))
             return

@@ -112,8 +112,8 @@ class ResponseCreate(ClientEventBase, frozen=True, tag="response.create"):
     The response is in progress from then on. While it is, another response to the conversation is
     refused with `conversation_already_has_active_response`. Responses with `conversation: none` are
     not: they are created at once, each with its own input, and made beside each other and beside
-    what is spoken. Only a spoken one with the server's own instructions and without functions waits
-    until nothing else is in progress. After `response.cancel` the new response waits for the end of
+    what is spoken. Only one with the server's own instructions and without functions waits until
+    nothing else is in progress. After `response.cancel` the new response waits for the end of
     the cancelled one. If the last response called functions, first create an item with the output
     of each call: one response answers all of them.
     """
