@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import soundfile
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
-from tests.browser.standin import StandIn, standing_in
+from tests.browser.standin import PATIENCE_S, StandIn, standing_in
 from tests.conftest import lacking
 
 HERE = Path(__file__).parent
@@ -31,6 +32,8 @@ EXPECTED = re.compile(
     r"|Failed to load resource: net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED)|EMPTY_RESPONSE)"
 )
 """What a browser prints where a server is gone, or lets nobody in."""
+
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 def chromium() -> str:
@@ -89,11 +92,11 @@ class Visit:
     def until(self, expression: str) -> None:
         """Wait for something to be true in the page."""
         # Playwright's own wait would use eval, which the page's policy forbids.
-        for _ in range(600):
-            if self.page.evaluate(expression):
-                return
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.page.evaluate(expression):
+            if time.monotonic() > deadline:
+                pytest.fail(f"it never came to be: {expression}")
             self.page.wait_for_timeout(25)
-        pytest.fail(f"it never came to be: {expression}")
 
 
 Open = Callable[..., Visit]
@@ -161,7 +164,6 @@ def visit(
         if allowed:
             context.grant_permissions(["microphone"])
         page = context.new_page()
-        page.set_default_timeout(15_000)
         page.add_init_script(
             "localStorage.setItem('voiceloop.settings', localStorage.getItem('voiceloop.settings')"
             " ?? JSON.stringify({processing: false}))"

@@ -25,7 +25,7 @@ from websockets.sync.server import ServerConnection, serve
 from voiceloop.bundled import bundled
 
 RATE = 24_000
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 """After this, what a test waits for will not come."""
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -89,17 +89,22 @@ class Client:
     def send_raw(self, message: str | bytes) -> None:
         self._connection.send(message)
 
-    def say(self, item: str, pcm: Pcm16, start: int = 0, *, frame: int = 480) -> None:
-        """Send sound of an item, from sample `start` on, in frames of 20 ms."""
+    def say(self, item: str, pcm: Pcm16, start: int = 0, *, frame: int | None = None) -> None:
+        """Send sound of an item, from sample `start` on.
+
+        It goes in one message, so that it cannot run dry on a busy machine, or in frames of
+        `frame` samples, as servers send it.
+        """
+        frame = frame or len(pcm)
         for at in range(0, len(pcm), frame):
             header = item.encode() + struct.pack("<I", start + at)
             self._connection.send(header + pcm[at : at + frame].astype("<i2").tobytes())
 
     def reply(self, item: str, text: str, pcm: Pcm16, response: str = "resp_1") -> None:
-        """A whole reply: text and sound at once, so that the sound cannot run dry."""
+        """A whole reply: text and sound at once."""
         self.send("response.created", response={"id": response})
         self.text(item, text, response)
-        self.say(item, pcm, frame=len(pcm))
+        self.say(item, pcm)
         self.send("response.output_audio.done", item_id=item)
         self.send("response.output_audio_transcript.done", item_id=item, transcript=text)
         self.send("response.done", response={"id": response, "status": "completed", "output": []})

@@ -104,14 +104,14 @@ def test_another_model_and_the_own_one_again_are_chosen_in_the_settings(
     message = page.get_by_label("Type instead")
     message.fill("Who is speaking?")
     message.press("Enter")
-    expect(note).to_contain_text("There is no answer: Ollama", timeout=30_000)
+    expect(note).to_contain_text("There is no answer: Ollama")
     expect(note).to_contain_text("Start Ollama again, or choose in the settings who answers.")
     expect(note).not_to_contain_text("127.0.0.1")
     page.reload()  # though it is gone
     expect(models).to_contain_text("llm qwen2.5:7b")
     choose(page, "none")
     told = "own language model writes the replies from now on"
-    expect(note).to_contain_text(told, timeout=30_000)  # it is loaded first
+    expect(note).to_contain_text(told)  # it is loaded first
     expect(models).to_contain_text("llm starter")
     assert tomllib.loads(file.read_text())["llm"] == {}
 

@@ -14,7 +14,6 @@ from tests.server.test_phone import ADDRESS, phoned
 
 pytestmark = pytest.mark.browser
 
-PATIENCE_MS = 30_000
 NO_SOCKETS = """
 const Before = WebSocket;
 window.WebSocket = class extends Before { constructor(url) { super(`${url}/nowhere`); } };
@@ -40,16 +39,15 @@ def phone(playwright: Playwright) -> Iterator[BrowserContext]:
     )
     context = browser.new_context(**playwright.devices["Pixel 5"])
     context.grant_permissions(["microphone"])
-    context.set_default_timeout(PATIENCE_MS)
     yield context
     browser.close()
 
 
 def talks(page: Page) -> None:
-    expect(page.locator("#phase")).to_have_text("Microphone off", timeout=PATIENCE_MS)
+    expect(page.locator("#phase")).to_have_text("Microphone off")
     page.get_by_label("Type instead").fill("What is 7 times 8?")
     page.keyboard.press("Enter")
-    expect(page.locator("#transcript")).to_contain_text("56", timeout=PATIENCE_MS)
+    expect(page.locator("#transcript")).to_contain_text("56")
 
 
 def test_the_code_opens_the_page_and_nobody_types_a_key(phone: BrowserContext, link: str) -> None:
@@ -94,6 +92,4 @@ def test_a_browser_that_opens_no_websocket_is_told_why(phone: BrowserContext, li
     page = phone.new_page()
     page.add_init_script(NO_SOCKETS)
     page.goto(link)
-    expect(page.locator("#notice")).to_contain_text(
-        "an iPhone has to trust its certificate first", timeout=PATIENCE_MS
-    )
+    expect(page.locator("#notice")).to_contain_text("an iPhone has to trust its certificate first")

@@ -12,6 +12,7 @@ from tests.browser.standin import RATE, Client, Pcm16, StandIn, item_id
 pytestmark = pytest.mark.browser
 
 FADE = 120
+FRAME = RATE // 50
 ITEM = item_id(1)
 
 
@@ -30,10 +31,9 @@ def sounding(opened: Visit) -> tuple[np.ndarray, np.ndarray]:
 
 def say_whole(client: Client, item: str, pcm: Pcm16) -> None:
     """Sound of which nothing is heard before all is there: on a busy machine it cannot run dry."""
-    few = RATE // 50  # not enough to begin with
-    client.say(item, pcm[:few])
+    client.say(item, pcm[:FRAME])  # not enough to begin with
     client.send("voiceloop.output.paused", item_id=item)
-    client.say(item, pcm[few:], few)
+    client.say(item, pcm[FRAME:], FRAME, frame=FRAME)
     client.send("voiceloop.output.resumed", item_id=item)
 
 
@@ -80,11 +80,11 @@ def test_what_is_sent_is_what_sounds(talking: tuple[Visit, Client]) -> None:
 def test_frames_that_come_twice_or_late_change_nothing(talking: tuple[Visit, Client]) -> None:
     opened, client = talking
     pcm = noise(0.5)
-    client.say(ITEM, pcm[:6000], frame=6000)
-    client.say(ITEM, pcm[2400:6000], 2400)
-    client.say(ITEM, pcm[5900:], 5900, frame=len(pcm))
+    client.say(ITEM, pcm[:6000])
+    client.say(ITEM, pcm[2400:6000], 2400, frame=FRAME)
+    client.say(ITEM, pcm[5900:], 5900)
     client.send("response.output_audio.done", item_id=ITEM)
-    client.say(ITEM, pcm)
+    client.say(ITEM, pcm, frame=FRAME)
     heard_to_the_end(client, ITEM, pcm)
     assert np.array_equal(sounding(opened)[0], pcm)
 
@@ -192,7 +192,7 @@ def test_a_queue_that_runs_dry_is_counted_and_goes_on_without_a_loss(
         lambda: [event["audio_ms"] for event in client.of("voiceloop.played")][-1:] == [195],
         "not heard up to the last 5 ms",
     )
-    client.say(ITEM, pcm[4800:], 4800, frame=len(pcm))
+    client.say(ITEM, pcm[4800:], 4800)
     expect(opened.page.locator("#latency-dry")).to_contain_text("The sound broke off once,")
     client.send("response.output_audio.done", item_id=ITEM)
     heard_to_the_end(client, ITEM, pcm)

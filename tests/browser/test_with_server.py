@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ import soundfile as sf
 from playwright.sync_api import Page, Playwright, WebSocket, expect
 
 from tests.browser.conftest import EXPECTED, chromium
+from tests.browser.standin import PATIENCE_S
 from tests.server.serving import RATE, free_port, serving, spoken_question
 from voiceloop.cli import main
 
@@ -27,15 +29,14 @@ SKY = (
     "So blue comes to us from every part of the sky."
 )
 RATE_IN = 16_000
-PATIENCE_MS = 30_000
 
 
 @pytest.fixture
 def microphone(tmp_path: Path) -> Path:
-    """Asks, and asks again in the middle of the answer."""
+    """Asks, and asks again in the middle of the answer, which begins late on a busy machine."""
     said = spoken_question(QUESTION)
-    room = np.random.default_rng(0).normal(0, 3e-4, 20 * RATE_IN).astype(np.float32)
-    for at in (RATE_IN, round(5.5 * RATE_IN)):
+    room = np.random.default_rng(0).normal(0, 3e-4, 25 * RATE_IN).astype(np.float32)
+    for at in (RATE_IN, 8 * RATE_IN):
         room[at : at + len(said)] += said
     path = tmp_path / "microphone.wav"
     sf.write(path, room, RATE_IN, "PCM_16")
@@ -76,11 +77,11 @@ class Watched:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so."""
-        for _ in range(600):
-            if condition():
-                return
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail("it never came to be")
             self.page.wait_for_timeout(50)
-        pytest.fail("it never came to be")
 
     def _watch(self, socket: WebSocket) -> None:
         socket.on("framereceived", self._received)
@@ -113,7 +114,6 @@ def watched(playwright: Playwright, microphone: Path) -> Iterator[Watched]:
     context = browser.new_context()
     context.grant_permissions(["microphone"])
     page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
     found = Watched(page)
     page.add_init_script(
         "localStorage.setItem('voiceloop.settings', JSON.stringify({processing: false}))"
@@ -132,13 +132,10 @@ def test_a_question_is_answered_interrupted_and_asked_again_after_a_restart(
         page.goto(f"http://localhost:{port}/")
         page.get_by_role("button", name="Start talking").click()
         expect(transcript).to_contain_text(QUESTION)
-        expect(transcript).to_contain_text("not heard from", timeout=PATIENCE_MS)
+        expect(transcript).to_contain_text("not heard from")
         expect(transcript.locator(".unheard").first).to_be_visible()
-        for _ in range(150):
-            page.wait_for_timeout(200)
-            if watched.responses == 2 and watched.unplayed_ms() < 1:
-                break
-        assert watched.unplayed_ms() < 1, "the second answer was played to its end"
+        # The second answer is played to its end.
+        watched.until(lambda: watched.responses == 2 and watched.unplayed_ms() < 1)
         first, second = watched.audio
         assert watched.played[first] < len(watched.audio[first]) / 2 / RATE * 1000
         wav = tmp_path / "answer.wav"
@@ -146,7 +143,7 @@ def test_a_question_is_answered_interrupted_and_asked_again_after_a_restart(
     expect(page.locator("body")).to_contain_text("Try now")
     with serving(tmp_path, port=port):
         page.get_by_label("Type instead").fill("What is the capital of Norway?")
-        expect(page.locator("body")).not_to_contain_text("Not connected", timeout=30_000)
+        expect(page.locator("body")).not_to_contain_text("Not connected")
         page.keyboard.press("Enter")
         expect(transcript).to_contain_text("The capital of Norway is Oslo.")
     whole = tmp_path / "whole.wav"
@@ -162,7 +159,7 @@ def ask(page: Page, question: str) -> None:
 def cut_off(page: Page) -> str:
     """What was heard of the newest reply, whose rest is grey."""
     reply = page.locator(".entry.assistant .said").last
-    expect(reply).to_contain_text("not heard from", timeout=PATIENCE_MS)
+    expect(reply).to_contain_text("not heard from")
     heard, _, rest = reply.inner_text().partition("not heard from")
     unheard = reply.locator(".unheard").inner_text()
     assert rest.endswith(unheard)
@@ -191,12 +188,12 @@ def test_a_conversation_goes_on_where_it_broke_off_in_the_middle_of_a_reply(
     with ExitStack() as servers:
         server = servers.enter_context(serving(tmp_path, port=port))
         page.goto(f"{server.page}/")
-        expect(phase).to_have_text("Microphone off", timeout=PATIENCE_MS)
+        expect(phase).to_have_text("Microphone off")
         ask(page, "What is 7 times 8?")
-        expect(page.locator("#transcript")).to_contain_text("56", timeout=PATIENCE_MS)
-        expect(phase).to_have_text("Microphone off", timeout=PATIENCE_MS)
+        expect(page.locator("#transcript")).to_contain_text("56")
+        expect(phase).to_have_text("Microphone off")
         ask(page, QUESTION)
-        expect(phase).to_have_text("Speaking", timeout=PATIENCE_MS)
+        expect(phase).to_have_text("Speaking")
         watched.until(lambda: watched.played_ms() > 2500)
         if restart:
             servers.close()  # it is killed
@@ -216,7 +213,7 @@ def test_a_conversation_goes_on_where_it_broke_off_in_the_middle_of_a_reply(
         expect(note).to_have_count(1 if restart else 0)
         ask(page, "What is the capital of Norway?")
         answer = "The capital of Norway is Oslo."
-        expect(page.locator("#transcript")).to_contain_text(answer, timeout=PATIENCE_MS)
+        expect(page.locator("#transcript")).to_contain_text(answer)
         expect(page.locator(".entry.user")).to_have_count(3)
 
 
@@ -227,7 +224,6 @@ def test_of_four_tabs_each_has_its_place_and_whoever_closes_one_makes_room(
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         stack.callback(browser.close)
         context = browser.new_context()
-        context.set_default_timeout(PATIENCE_MS)
 
         def tab() -> Page:
             page = context.new_page()
@@ -235,7 +231,7 @@ def test_of_four_tabs_each_has_its_place_and_whoever_closes_one_makes_room(
             return page
 
         def is_in(page: Page) -> None:
-            expect(page.locator("#phase")).to_have_text("Microphone off", timeout=PATIENCE_MS)
+            expect(page.locator("#phase")).to_have_text("Microphone off")
 
         first = tab()
         is_in(first)
@@ -248,14 +244,12 @@ def test_of_four_tabs_each_has_its_place_and_whoever_closes_one_makes_room(
         for page in tabs:
             is_in(page)
         fifth = tab()
-        expect(fifth.locator("#notice")).to_contain_text(
-            "All places are taken", timeout=PATIENCE_MS
-        )
+        expect(fifth.locator("#notice")).to_contain_text("All places are taken")
         tabs[2].close()
         is_in(fifth)
         for page in (first, fifth):
             ask(page, "What is 7 times 8?")
-            expect(page.locator("#transcript")).to_contain_text("56", timeout=PATIENCE_MS)
+            expect(page.locator("#transcript")).to_contain_text("56")
 
 
 def test_a_voice_is_heard_before_it_is_chosen(watched: Watched, tmp_path: Path) -> None:
