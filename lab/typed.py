@@ -109,7 +109,8 @@ class TypedSession:
             case TokenBurst():
                 self.text += event.text
             case ToolCall():
-                self.calls.append(event)
+                before = [call for call in self.calls if call.call_id != event.call_id]
+                self.calls = [*before, event]
             case TurnTrace():
                 self.trace = event
                 self._turn_over.set()

@@ -251,7 +251,7 @@ async def test_a_tool_waits_until_the_user_has_finished() -> None:
     result = await converse(Utterance(0.5, "What time is it"))
     shown = [time for event, time in zip(result.events, result.times, strict=True)
              if isinstance(event, ToolCall)]  # fmt: skip
-    assert shown == [result.traces[0].marks[Mark.ENDPOINT]]
+    assert shown == [result.traces[0].marks[Mark.ENDPOINT]] * 2  # the call, and its result
     hesitant = (Utterance(0.5, "What time is it"), Utterance(2.0, "then"))
     result = await converse(*hesitant)
     assert not [event for event in result.events if isinstance(event, ToolCall)]
@@ -673,7 +673,11 @@ async def test_of_a_call_that_cannot_be_read_the_model_and_the_user_are_told() -
     returned = [text for name, text in result.log if name == "tool_result"]
     unread = '{"error": "the call cannot be read: it is no JSON"}'
     assert returned == [unread, '{"timer": "5 minutes"}']
-    assert [event.name for event in result.events if isinstance(event, ToolCall)] == ["set_timer"]
+    calls = [event for event in result.events if isinstance(event, ToolCall)]
+    assert [(call.name, bool(call.result)) for call in calls] == [
+        ("set_timer", False),
+        ("set_timer", True),
+    ]
     notices = [event.text for event in result.events if isinstance(event, Notice)]
     assert notices[0] == "the model wrote a call that cannot be read: it is no JSON"
 

@@ -15,7 +15,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -449,8 +448,7 @@ class Session:
             refused = error(ASKED[action.verdict])
             if action.question:
                 reply.thinking.question = action.question
-                resources.show(replace(call, result=refused))  # so that a page shows what waits
-            reply.thinking.returned(call, refused)
+            reply.returned(call, refused)
         elif own and resources.toolbox.outlives(call.name):
             assert self._lasting is not None, "the session runs"
             self._lasting.start_soon(self._report, call_tool(resources, action))
@@ -458,7 +456,7 @@ class Session:
             self._do(self._work[action.turn], call_tool(resources, action))
         else:
             result = resources.skills.call(call, self._wall_clock(), reply.asked.language)
-            reply.thinking.returned(call, result)
+            reply.returned(call, result)
 
     def _note(self, reply: Reply | None, outcome: Outcome, heard: str) -> None:
         """Keep a finished exchange for the skills. After a goodbye, end the session.

@@ -139,7 +139,7 @@ class ToolCall:
     confirm: bool = False
     """True if the user must agree before the function is run."""
     result: str = ""
-    """The result, as JSON, of what a rule did without the model; empty for a call of the model."""
+    """The result, as JSON. Empty until the call has returned."""
 
 
 @dataclass(frozen=True, slots=True)

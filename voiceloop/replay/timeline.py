@@ -81,7 +81,8 @@ def _entries(at: float, event: Event) -> Iterator[TimelineEntry]:
         case TokenBurst():
             yield _entry(at, Lane.DECODE, event.turn, "shown", event.text)
         case ToolCall():
-            yield _entry(at, Lane.DECODE, event.turn, "called", call_text(event))
+            what = "returned" if event.result else "called"
+            yield _entry(at, Lane.DECODE, event.turn, what, call_text(event))
         case Clause():
             yield _entry(at, Lane.SPEAKER, event.turn, "clause", event.text)
         case Notice():

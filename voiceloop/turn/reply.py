@@ -92,7 +92,13 @@ class Reply:
                 self.gate.resume()
                 player.resume()
             case actions.BringResult():
-                self.thinking.returned(action.call, action.result)
+                self.returned(action.call, action.result)
+
+    def returned(self, call: ToolCall, result: str) -> None:
+        """Give the model the result of a call of voiceloop's own tools, and show both."""
+        self.thinking.returned(call, result)
+        if not call.problem:
+            self._resources.show(replace(call, result=result))
 
     def commit(self) -> None:
         """Carry out the effects of a known answer, open the gate, and show the events withheld so

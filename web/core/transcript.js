@@ -31,6 +31,7 @@ import { positive } from './values.js';
 const ROLES = ['user', 'assistant', 'tool'];
 /** How the names of calls begin that stand for what a rule has done; its words tell of it too. */
 const OWN_CALL = 'voiceloop_';
+const NOT_DONE = ' – not done';
 /** Characters of one entry; a page has to stay usable whatever a server sends. */
 export const LONGEST = 20_000;
 /** Entries that are kept, and clauses of one of them. */
@@ -278,10 +279,25 @@ export class Transcript {
       entry.done = true;
       return entry;
     }
+    if (item.type === 'function_call_output') return this.#returned(item, String(after));
     if (!text || (item.role !== 'user' && item.role !== 'assistant')) return null;
     const entry = this.#entry(id, item.role, after);
     if (item.status === 'in_progress') return null;
     return this.#settle(entry, text);
+  }
+
+  /**
+   * Says of a call that it did nothing: it failed, or the user is asked first.
+   *
+   * @param {any} item the call's result
+   * @param {string} call id of the call
+   */
+  #returned(item, call) {
+    const entry = this.#byId.get(call);
+    const failed = String(item.output).startsWith('{"error"');
+    if (entry?.role !== 'tool' || !failed || entry.text.endsWith(NOT_DONE)) return null;
+    entry.text += NOT_DONE;
+    return entry;
   }
 
   /**

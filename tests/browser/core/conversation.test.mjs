@@ -486,6 +486,18 @@ test('calls of tools are shown, deleted items are not', () => {
   assert.deepEqual(transcript.entries, []);
 });
 
+test('of a call that did nothing it is said', () => {
+  const call = { id: 't', type: 'function_call', name: 'pay', arguments: '{"euros": 900}' };
+  const type = 'conversation.item.done';
+  for (const [output, shown] of [['{"error": "no"}', 'pay(900) – not done'], ['{"data": 1}', 'pay(900)']]) {
+    const item = { id: 'r', type: 'function_call_output', output };
+    const returned = { type, item, previous_item_id: 't' };
+    const transcript = told({ type, item: call }, returned, returned);
+    assert.equal(transcript.get('t').text, shown);
+    assert.equal(transcript.entries.length, 1);
+  }
+});
+
 test('a page stays usable whatever it is told', () => {
   const transcript = told(delta('a', 'x'.repeat(3 * LONGEST)), delta('a', 'y'));
   assert.ok(transcript.get('a').text.length <= LONGEST + 2);
