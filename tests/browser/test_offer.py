@@ -111,7 +111,7 @@ def test_another_model_and_the_own_one_again_are_chosen_in_the_settings(
     expect(models).to_contain_text("llm qwen2.5:7b")
     choose(page, "none")
     told = "own language model writes the replies from now on"
-    expect(note).to_contain_text(told)  # it is loaded first
+    expect(note).to_contain_text(told, timeout=300_000)  # it is loaded first
     expect(models).to_contain_text("llm starter")
     assert tomllib.loads(file.read_text())["llm"] == {}
 

@@ -80,9 +80,12 @@ def test_what_is_sent_is_what_sounds(talking: tuple[Visit, Client]) -> None:
 def test_frames_that_come_twice_or_late_change_nothing(talking: tuple[Visit, Client]) -> None:
     opened, client = talking
     pcm = noise(0.5)
+    client.say(ITEM, pcm[:FRAME])
+    client.send("voiceloop.output.paused", item_id=ITEM)
     client.say(ITEM, pcm[:6000])
     client.say(ITEM, pcm[2400:6000], 2400, frame=FRAME)
     client.say(ITEM, pcm[5900:], 5900)
+    client.send("voiceloop.output.resumed", item_id=ITEM)
     client.send("response.output_audio.done", item_id=ITEM)
     client.say(ITEM, pcm, frame=FRAME)
     heard_to_the_end(client, ITEM, pcm)

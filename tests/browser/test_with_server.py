@@ -163,7 +163,8 @@ def cut_off(page: Page) -> str:
     heard, _, rest = reply.inner_text().partition("not heard from")
     unheard = reply.locator(".unheard").inner_text()
     assert rest.endswith(unheard)
-    assert f"{heard} {unheard}".split() == SKY.split()
+    # On a busy machine not all of it has been written.
+    assert SKY.startswith(" ".join(f"{heard} {unheard}".split()))
     assert 0 < len(heard.split()) < len(SKY.split())
     return " ".join(heard.split())
 
