@@ -101,6 +101,7 @@ def test_a_commands_own_options_go_with_the_named_file_which_beats_the_others(
         (["--", "greet", "x"], "no command was given", "greet, count, copy"),
         (["--verison"], "there is no option --verison", "--version"),
         (["greet", "x", "--luod"], "there is no option --luod", "--loud"),
+        (["greet", "x", "--server.loud"], "there is no option --server.loud", "--loud"),
         (["greet", "x", "--asr.modle", "y"], "there is no option --asr.modle", "--asr.model"),
         (["greet", "x", "-l"], "there is no option -l", "`voiceloop greet --help`"),
         (["greet", "x", "-loud"], "there is no option -loud", "--loud"),

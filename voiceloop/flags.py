@@ -358,7 +358,8 @@ def _no_command(
 def _no_option(flag: str, known: Iterable[str], lists: str) -> ConfigError:
     name = flag.lstrip("-").replace("_", "-")
     settings = (key.replace("_", "-") for key in KEYS)
-    near = MEANT.get(name) or nearest(name, {"help", "help-all", "config", *known, *settings})
+    options, last = {"help", "help-all", "config", *known, *settings}, name.rpartition(".")[2]
+    near = MEANT.get(name) or (last if last in options else nearest(name, options))
     return ConfigError(f"there is no option {flag}", f"did you mean --{near}?" if near else lists)
 
 
