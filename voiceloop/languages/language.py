@@ -26,8 +26,8 @@ MOST_AGREEING = 8
 _HUMS = frozenset("ah aha aw aww ew ha hm hmm mhm mm mmm oh".split())
 INTERNATIONAL = _HUMS | {"ok", "okay"}
 """Backchannels that listeners use in many languages."""
-_HUM = re.compile(r"[hmn]{2,}|(?:h?[aeouäö]{1,3}h+)+|(h[aeiou])\1+h?")
-"""How recognisers write hums and laughs: "mmmm", "nmm", "uhhuh", "ahh", "haha"."""
+_HUM = re.compile(r"[hmn]{2,}|[aeuäö]h[hmn]+|(?:h?[aeouäö]{1,3}h+)+|(h[aeiou])\1+h?")
+"""How recognisers write hums and laughs: "mmmm", "nmm", "uhm", "uhhuh", "ahh", "haha"."""
 
 
 def is_hum(word: str) -> bool:
