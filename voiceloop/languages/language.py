@@ -23,8 +23,8 @@ _TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly apostroph
 MOST_AGREEING = 8
 """Maximum number of words in a turn that counts as a yes."""
 
-_HUMS = frozenset("ah aha aw aww ew ha hm hmm mhm mm mmm oh".split())
-INTERNATIONAL = _HUMS | {"ok", "okay"}
+_HUMS = frozenset("ah aha aw aww ha hm hmm mhm mm mmm oh".split())
+INTERNATIONAL = _HUMS | {"ew", "ok", "okay"}
 """Backchannels that listeners use in many languages."""
 _HUM = re.compile(r"[hmn]{2,}|[aeuäö]h[hmn]+|(?:h?[aeouäö]{1,3}h+)+|(h[aeiou])\1+h?")
 """How recognisers write hums and laughs: "mmmm", "nmm", "uhm", "uhhuh", "ahh", "haha"."""
