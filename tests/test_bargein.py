@@ -73,6 +73,25 @@ def test_a_voice_that_goes_on_interrupts_in_the_end(
     assert found is Verdict.WAIT or said or waited_ms >= WORDLESS_MS, "the words may come late"
 
 
+@given(polite, meant, waits)
+def test_unlikely_words_end_no_reply_while_the_voice_goes_on(
+    before: list[str], words: list[str], waited_ms: float
+) -> None:
+    def found(*, speaking: bool) -> Verdict:
+        return judge(
+            [*before, *words],
+            ENGLISH,
+            speaking=speaking,
+            final=True,
+            waited_ms=waited_ms,
+            spoken=(),
+            likely=False,
+        )
+
+    assert found(speaking=True) is (Verdict.WAIT if waited_ms < WORDLESS_MS else Verdict.INTERRUPT)
+    assert found(speaking=False) is Verdict.INTERRUPT
+
+
 def test_silence_waits_for_the_words() -> None:
     found = judge([], ENGLISH, speaking=False, final=False, waited_ms=5000, spoken=())
     assert found is Verdict.WAIT

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.asr.agreement import LocalAgreement, common_prefix, normalise, repeats
+from voiceloop.asr.agreement import LocalAgreement, answering, common_prefix, normalise, repeats
 from voiceloop.types import Word
 
 pytestmark = pytest.mark.pure
@@ -172,3 +173,17 @@ def test_what_is_said_twice_in_a_row_is_noticed(said: list[str], last: list[str]
 )
 def test_one_word_again_is_no_repetition(text: str) -> None:
     assert not repeats(text.split())
+
+
+hums = st.lists(st.sampled_from(["Mmm.", "Uh-huh.", "HN,", "Ah!", "Oh,", "ha", "Ähm", "..."]))
+said = st.lists(st.sampled_from(["Yes.", "No!", "Ja.", "Sí,", "A.", "Bye.", "Okay", "Ohm", "he"]))
+
+
+@given(hums, said, st.randoms())
+def test_a_turn_of_hums_says_nothing_and_words_keep_their_hums(
+    around: list[str], inside: list[str], order: Random
+) -> None:
+    mixed = around + inside
+    order.shuffle(mixed)
+    turn = tuple(words(mixed))
+    assert answering(turn) == (turn if inside else ())

@@ -57,11 +57,13 @@ def heard(asr: Whisper, pcm: Pcm, *, final: bool = True) -> str:
 
 def test_a_hum_is_no_word_and_short_words_are_heard(require_program: Callable[[str], Path]) -> None:
     require_program("flite")
-    said = ("Uh-huh.", "Hahaha.", "Stop.", "Goodbye.", "Go on.", "No.", "Never mind.")
+    hums = ("Uh-huh.", "Hahaha.", "Ah.")
+    words = ("Stop.", "Goodbye.", "Go on.", "No.", "Never mind.", "Bye.", "Thank you.", "See you.")
     asr = engine()
-    texts = [heard(asr, pcm) for pcm in by_flite([Line(text, "slt", 1.0) for text in said])]
-    assert texts[:2] == ["", ""]
-    assert [normalise(text) for text in texts[2:]] == [normalise(text) for text in said[2:]]
+    texts = [heard(asr, pcm) for pcm in by_flite([Line(one, "slt", 1.0) for one in hums + words])]
+    assert texts[: len(hums)] == [""] * len(hums)
+    found = [normalise(text) for text in texts[len(hums) :]]
+    assert found == [normalise(text) for text in words]
 
 
 def test_no_partial_of_a_number_stands_for_the_final(

@@ -27,7 +27,7 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import Whisper, footprint, whisper
-from voiceloop.asr.whisper_decoder import UNLIKELY, Hypothesis, Spelling, without_loop
+from voiceloop.asr.whisper_decoder import CLOSING, UNLIKELY, Hypothesis, Spelling, without_loop
 from voiceloop.asr.whisper_encoder import WhisperEncoder, encoder_bytes
 from voiceloop.asr.whisper_model import load, open_model
 from voiceloop.audio.frames import SPEECH_RATE, samples
@@ -276,6 +276,20 @@ def test_digits_in_groups_are_decoded_with_care_whatever_is_between_them(
 ) -> None:
     words = [Spelling(word, at, at + 1) for at, word in enumerate(text.split())]
     assert Hypothesis(cast(Any, None), [], words, -0.3, 0.0, True).dictates is groups
+
+
+@given(st.sampled_from(["Bye.", "Bye bye!", "See you.", "Thank you."]), st.floats(-3, 0))
+def test_closings_that_are_unlikely_were_not_said_but_other_words_were(
+    text: str, mean: float
+) -> None:
+    def spoken(text: str) -> str:
+        words = [Spelling(word, at, at + 1) for at, word in enumerate(text.split())]
+        found = Hypothesis(cast(Any, None), [], words, mean, 0.0, True)
+        return " ".join(word.text for word in found.spoken)
+
+    assert spoken(text) == (text if mean >= CLOSING else "")
+    for more in ("Goodbye.", "Yes.", "Stop.", f"Okay {text}", f"{text} John."):
+        assert spoken(more) == more
 
 
 @pytest.mark.parametrize("pcm", [noise(0.0), np.zeros(32_000, np.float32), noise(2.0) * 1e-5])

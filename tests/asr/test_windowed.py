@@ -666,6 +666,24 @@ def likely(text: str) -> list[Word]:
     return [replace(word, probability=0.9) for word in said(text)]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [("Mmm.", "", ""), ("Mmm.", "ha", ""), ("Hmm,", "stop.", "Hmm, stop."), ("Yes.", "", "Yes.")],
+)
+def test_a_turn_of_hums_has_no_words_in_the_end(before: str, after: str, text: str) -> None:
+    turn = begin(AsrConfig(partial_every_ms=200), silence(0))
+    end = more(turn, 0, 600)
+    job = turn.next_window()
+    assert job is not None
+    assert turn.accept(job, said(before)).text == before, "it may still become words"
+    end = more(turn, end, 600)
+    turn.end(end, end)
+    job = turn.next_window()
+    assert job is not None
+    final = turn.accept(job, said(f"{before} {after}"))
+    assert final.final and final.text == text
+
+
 @given(st.integers(300, 3000), st.integers(0, 40), st.booleans())
 def test_words_that_nobody_says_so_fast_are_not_heard(ms: int, count: int, final: bool) -> None:
     turn = begin(AsrConfig(partial_every_ms=200), silence(0))

@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from voiceloop.languages.language import is_hum
 from voiceloop.types import Word
 
 
@@ -22,6 +23,12 @@ def normalise(text: str) -> str:
     digits."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(character for character in folded if character.isalnum())
+
+
+def answering(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return all `words` of a turn, or none if all of them are hums, which answer nothing."""
+    keys = [key for word in words if (key := normalise(word.text))]
+    return () if all(map(is_hum, keys)) else words
 
 
 def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from voiceloop.asr.agreement import answering
 from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, samples, silence
 from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr, AsrJob, AsrRequest, AsrTurn
@@ -110,7 +111,8 @@ class StreamingSession:
         until the engine has given its final words."""
         if self._silence is None or self._silence[0] > self._final_to:
             return None
-        return Transcript(self._turn.number, self._revision + 1, self._words, final=True)
+        words = answering(self._words)
+        return Transcript(self._turn.number, self._revision + 1, words, final=True)
 
     @property
     def hypothesis(self) -> str:

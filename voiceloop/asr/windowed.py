@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from voiceloop.asr.agreement import repeats
+from voiceloop.asr.agreement import answering, repeats
 from voiceloop.asr.understood import Understood
 from voiceloop.asr.unheard import gone
 from voiceloop.asr.window import DecodeJob, TurnWindow
@@ -220,7 +220,7 @@ class WindowedSession:
         newest, silence = self._newest, self._silence
         if newest is None or silence is None or silence.speech_end > newest.reaches + late:
             return None
-        words = self._understood.whole(newest.words)
+        words = answering(self._understood.whole(newest.words))
         return Transcript(self._turn.number, self._revision + 1, words, final=True)
 
     def next_job(self) -> AsrJob | None:

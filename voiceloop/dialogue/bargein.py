@@ -19,8 +19,11 @@ DECIDE_MS = 480.0
 voice goes on. It is half a second minus the frame in which the sound is noticed."""
 WORDLESS_MS = 2000.0
 """Maximum time in milliseconds from the beginning of the sound to the decision, while the user's
-voice goes on and the recogniser has no words of it yet. A slow recogniser has none of "yeah, right"
-after `DECIDE_MS`. The reply is silent meanwhile, so waiting costs the user nothing."""
+voice goes on and the recogniser has no likely words of it yet. A slow recogniser has none of "yeah,
+right" after `DECIDE_MS`. The reply is silent meanwhile, so waiting costs the user nothing."""
+LIKELY = 0.5
+"""Minimum mean probability of words that end a reply while the user's voice goes on. For a hum that
+goes on, Whisper may have less likely words, and none once all of the hum is decoded."""
 CLEAR = 2
 """A sound with at least this many words is an interruption at once. Backchannels are not
 counted."""
@@ -53,21 +56,23 @@ def judge(
     final: bool,
     waited_ms: float,
     spoken: Sequence[str],
+    likely: bool = True,
 ) -> Verdict:
     """Judge by the user's `words` in `language` whether a sound interrupts the reply, which paused
     `waited_ms` ago.
 
     `speaking` says whether the user's voice goes on, and `final` whether no more words come.
-    `spoken` are the words of the reply that sounded before it paused.
+    `spoken` are the words of the reply that sounded before it paused. `likely` says whether the
+    recogniser is sure of `words`; of others, more may be known when the voice has ended.
     """
     said = _normal(words)
     meant = [word for word in said if not language.is_backchannel(word)]
     if _echo(said, _normal(spoken), ECHO):
         meant = []
-    if len(meant) >= CLEAR:
+    if len(meant) >= CLEAR and (likely or not speaking):
         return Verdict.INTERRUPT
     if speaking:
-        if waited_ms < (DECIDE_MS if said else WORDLESS_MS):
+        if waited_ms < (DECIDE_MS if said and likely else WORDLESS_MS):
             return Verdict.WAIT
         return Verdict.RESUME if said and not meant else Verdict.INTERRUPT
     if not final:

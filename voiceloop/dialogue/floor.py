@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from voiceloop.dialogue import actions
-from voiceloop.dialogue.bargein import DECIDE_MS, Verdict, comes_back, judge
+from voiceloop.dialogue.bargein import DECIDE_MS, LIKELY, Verdict, comes_back, judge
 from voiceloop.dialogue.consent import note_end
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.state import Contest, Phase, ReplyProgress, Standing, Turn
@@ -79,13 +79,15 @@ def _verdict(turn: Turn, contested: Contest, played: ReplyProgress, now: float) 
     known = turn.words.whole or turn.words.newest
     speaking = turn.silence is None and not turn.ended
     waited_ms = (now - contested.since) * 1000
+    words = known.committed + known.tentative if known else ()
     found = judge(
-        [word.text for word in known.committed + known.tentative] if known else [],
+        [word.text for word in words],
         turn.language,
         speaking=speaking,
         final=turn.words.whole is not None,
         waited_ms=waited_ms,
         spoken=played.words,
+        likely=sum(word.probability for word in words) >= LIKELY * len(words),
     )
     silent_s = 0.0 if turn.silence is None else now - turn.silence.at
     # Of a word with a short silence in its middle, only the first half may have been decoded.

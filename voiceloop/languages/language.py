@@ -23,10 +23,17 @@ _TYPOGRAPHIC = str.maketrans({"’": "'"})  # noqa: RUF001 - the curly apostroph
 MOST_AGREEING = 8
 """Maximum number of words in a turn that counts as a yes."""
 
-INTERNATIONAL = frozenset("ah aha aw aww ew ha hm hmm mhm mm mmm oh ok okay".split())
+_HUMS = frozenset("ah aha aw aww ha hm hmm mhm mm mmm oh".split())
+INTERNATIONAL = _HUMS | {"ew", "ok", "okay"}
 """Backchannels that listeners use in many languages."""
-_HUM = re.compile(r"[hmn]{2,}|(?:h?[aeouäö]{1,3}h+)+|(h[aeiou])\1+h?")
-"""How recognisers write hums and laughs: "mmmm", "nmm", "uhhuh", "ahh", "haha"."""
+_HUM = re.compile(r"[hmn]{2,}|[aeuäö]h[hmn]+|(?:h?[aeouäö]{1,3}h+)+|(h[aeiou])\1+h?")
+"""How recognisers write hums and laughs: "mmmm", "nmm", "uhm", "uhhuh", "ahh", "haha"."""
+
+
+def is_hum(word: str) -> bool:
+    """Return whether `word`, in the spelling of `asr.agreement.normalise`, is a hum, a laugh or a
+    sigh in any language: a sound that a listener makes, and that answers nothing."""
+    return word in _HUMS or _HUM.fullmatch(word) is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,9 +86,9 @@ class Language:
     """Rules for saying written text. None leaves that to the synthesizer."""
 
     def is_backchannel(self, word: str) -> bool:
-        """Return whether `word`, in the spelling of `asr.agreement.normalise`, is a backchannel, a
-        hum or a laugh."""
-        return word in self.backchannels or _HUM.fullmatch(word) is not None
+        """Return whether `word`, in the spelling of `asr.agreement.normalise`, is a backchannel or
+        a hum."""
+        return word in self.backchannels or is_hum(word)
 
     def asks_for_more(self, text: str) -> bool:
         """Return whether the user is likely to say more after `text`. The longest known ending of
