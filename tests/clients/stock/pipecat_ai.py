@@ -31,7 +31,9 @@ from pipecat.services.openai.realtime.llm import OpenAIRealtimeLLMService
 from pipecat.transports.base_output import BaseOutputTransport
 from pipecat.transports.base_transport import TransportParams
 from pipecat.workers.runner import WorkerRunner
-from steps import FRAME_S, PATIENCE_S, RATE, SCRIPT, URL, Microphone, run, told, until
+from steps import PATIENCE_S, RATE, SCRIPT, URL, Microphone, run, told, until
+
+PAUSE_S = 0.3
 
 
 class Speaker(BaseOutputTransport):
@@ -48,7 +50,8 @@ class Speaker(BaseOutputTransport):
 
     async def write_audio_frame(self, frame: OutputAudioRawFrame) -> bool:
         seconds, now = len(frame.audio) / (2 * RATE), time.monotonic()
-        self._over = max(self._over, now - FRAME_S) + seconds  # a late wake-up is made up for
+        # What follows at once makes up for late wake-ups; after a pause it begins anew.
+        self._over = (self._over if now < self._over + PAUSE_S else now) + seconds
         await asyncio.sleep(self._over - now)
         self.played_s += seconds
         return True
