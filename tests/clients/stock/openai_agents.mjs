@@ -134,8 +134,11 @@ class Talk {
     const cutMs = this.all('conversation.item.truncated', since)[0].audio_end_ms;
     since = this.events.length;
     this.session.transport.sendEvent({ type: 'conversation.item.retrieve', item_id: story });
-    await until(() => this.all('conversation.item.retrieved', since).length);
-    const [part] = this.all('conversation.item.retrieved', since)[0].item.content;
+    // The SDK itself retrieves other items.
+    const retrieved = () => this.all('conversation.item.retrieved', since)
+      .find(({ item }) => item.id === story);
+    await until(retrieved);
+    const [part] = retrieved().item.content;
     return { cut_ms: cutMs, kept: part.transcript, ...came };
   }
 }

@@ -58,6 +58,11 @@ class Talk:
     def all(self, kind: str, since: int = 0) -> list[dict]:
         return [event for event in self.events[since:] if event["type"] == kind]
 
+    def retrieved(self, item_id: str, since: int) -> list[dict]:
+        """What has come of an item; the SDK itself retrieves others."""
+        found = [one["item"] for one in self.all("conversation.item.retrieved", since)]
+        return [item for item in found if item["id"] == item_id]
+
     async def send(self, kind: str, **fields: object) -> None:
         message = {"type": kind, "other_data": fields}
         await self.session.model.send_event(RealtimeModelSendRawMessage(message=message))
@@ -117,8 +122,8 @@ class Talk:
         cut_ms = self.all("conversation.item.truncated", since)[0]["audio_end_ms"]
         since = len(self.events)
         await self.send("conversation.item.retrieve", item_id=story)
-        await until(lambda: self.all("conversation.item.retrieved", since))
-        [part] = self.all("conversation.item.retrieved", since)[-1]["item"]["content"]
+        await until(lambda: self.retrieved(story, since))
+        [part] = self.retrieved(story, since)[0]["content"]
         return {"cut_ms": cut_ms, "kept": part["transcript"], **came}
 
 
