@@ -77,6 +77,13 @@ def test_a_sound_that_is_cleared_lets_the_response_go_on() -> None:
     assert LONG in heard
 
 
+@pytest.mark.parametrize("sound", ["stop", SEA])
+def test_a_response_ends_although_the_audio_stops_in_the_middle_of_a_sound(sound: str) -> None:
+    lines = told([(0.5, SKY), (4.0, sound)], (0.1, update()), seconds=4.25)
+    assert events(lines, "voiceloop.output.paused")
+    assert events(lines, "response.done")
+
+
 @pytest.mark.parametrize("written", [True, False])
 def test_what_one_response_was_asked_to_be_is_not_what_the_next_one_is(written: bool) -> None:
     text = {"type": "response.create", "response": {"output_modalities": ["text"]}}

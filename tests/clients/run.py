@@ -1,7 +1,9 @@
 """Stock clients hold a conversation with `voiceloop serve`, one after the other: `make clients`.
 
-    python -m tests.clients.run [CLIENT ...]
+    python -m tests.clients.run [--turns N] [CLIENT ...]
 
+With `--turns` a conversation has N turns: a greeting, and then the others in their order, again
+and again.
 Each client is a program in an environment of its own (.clients), unmodified, and tells what came
 back in each step as a line of JSON. Here it is judged: a table comes last, and the status is 1
 where anything went wrong.
@@ -9,6 +11,7 @@ where anything went wrong.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -17,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -29,8 +34,9 @@ from tests.server.serving import serving, to_wire
 
 HERE = Path(__file__).parent / "stock"
 HOME = Path(__file__).parents[2] / ".clients"
-PATIENCE_S = 90.0
-"""A client takes a third of it."""
+PATIENCE_S = 60.0
+TURN_PATIENCE_S = 15.0
+"""A client takes a third of it, and of so much for each turn."""
 
 PROGRAMS = {
     "livekit-agents": [str(HOME / "bin/python"), str(HERE / "livekit_agents.py")],
@@ -97,6 +103,9 @@ STEPS: dict[str, tuple[str, Check]] = {
 """What a client does in each step, and whether that came back which should."""
 
 
+GREETING, *TURNS, RESTORED = STEPS
+
+
 def told(stream: Iterator[str]) -> Iterator[tuple[str, Came]]:
     """What a client tells of its steps; whatever else it prints is shown."""
     for line in stream:
@@ -115,23 +124,27 @@ def refused(page: str) -> list[str]:
     return [code for code, count in found if float(count)]
 
 
-def held(name: str, folder: Path) -> dict[str, str]:
+def held(name: str, folder: Path, turns: Sequence[str]) -> dict[str, str]:
     """Let a client have its conversation; what is wrong in each step, by the step's name."""
     print(f"\n{name}")
-    faults = dict.fromkeys(STEPS, "it never came to it")
+    left = Counter([*turns, RESTORED])
+    faults = dict.fromkeys(STEPS, "")
     with serving(folder, "--log-transcripts") as server:
         command = [*PROGRAMS[name], server.page, str(folder)]
         client = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        timer = threading.Timer(PATIENCE_S, client.kill)
+        timer = threading.Timer(PATIENCE_S + TURN_PATIENCE_S * len(turns), client.kill)
         timer.start()
         assert client.stdout is not None
         for step, came in told(client.stdout):
             does, check = STEPS[step]
-            faults[step] = "" if check(came) else f"not what was expected: {came}"
+            left[step] -= 1
+            faults[step] += "" if check(came) else f"not what was expected: {came} "
             print(f"  {'ok   ' if check(came) else 'WRONG'} {step:11}  {does}  ->  {shown(came)}")
         timer.cancel()
         if client.wait():
             faults["end"] = f"the client ended with status {client.returncode}"
+        for step, count in (+left).items():
+            faults[step] += f"it never came to {count} of them"
         errors = refused(server.page)
         # A response may be over by the time that its client stops it.
         if errors := [code for code in errors if code != "response_cancel_not_active"]:
@@ -148,17 +161,22 @@ def shown(came: Came) -> str:
 
 def main() -> int:
     """Run the clients that are named, or all."""
-    names = sys.argv[1:] or list(PROGRAMS)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--turns", type=int, default=1 + len(TURNS))
+    parser.add_argument("names", nargs="*", default=list(PROGRAMS), metavar="CLIENT")
+    given = parser.parse_args()
+    names = given.names
+    turns = [GREETING, *islice(cycle(TURNS), given.turns - 1)]
     shutil.copy(HERE / "openai_agents.mjs", HOME)  # Node looks for packages beside the program
     os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
     results: dict[str, dict[str, str]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        (folder / "script.json").write_text(json.dumps(SCRIPT))
+        (folder / "script.json").write_text(json.dumps({**SCRIPT, "turns": turns}))
         question = spoken(CAPITAL, Voice("espeak", "en-us"))
         (folder / "capital.pcm").write_bytes(to_wire(question, 16_000))
         for name in names:
-            results[name] = held(name, folder)
+            results[name] = held(name, folder, turns)
     print(f"\n{'':15}", *(f"{step:11}" for step in STEPS))
     for name, faults in results.items():
         print(f"{name:15}", *(f"{'WRONG' if faults[step] else 'ok':11}" for step in STEPS))

@@ -148,3 +148,18 @@ async def test_a_new_response_to_the_conversation_does_not_wait_for_one() -> Non
             "(None, 'completed')",
         ]
         assert not of(one, "error")
+
+
+async def test_one_of_the_servers_own_assistant_waits_for_the_user_too() -> None:
+    async with client() as (one, _):
+        manual = {"type": "realtime", "tools": [], "audio": {"input": {"turn_detection": None}}}
+        one.send("session.update", session=manual)
+        sound = base64.b64encode(bytes(24_000)).decode()
+        one.send("input_audio_buffer.append", audio=sound)
+        await anyio.sleep(1)
+        one.send("response.create", response={"conversation": "none", "metadata": {"for": "it"}})
+        await anyio.sleep(1)
+        assert of(one, "response.created") and not done(one)
+        one.send("input_audio_buffer.clear")
+        await anyio.sleep(10)
+        assert done(one) == [("it", "completed")] and not of(one, "error")

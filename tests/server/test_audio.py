@@ -10,6 +10,7 @@ import pytest
 from voiceloop.audio.g711 import encode
 from voiceloop.server.audio import (
     MAX_LAG_S,
+    MISSING_S,
     RATE,
     TAIL_S,
     ResponseEncoder,
@@ -156,6 +157,20 @@ async def test_another_format_holds_for_what_is_fed_after_it_alone() -> None:
     assert len(heard) == 8000 * len(order)
     for part in np.split(heard, len(order)):
         assert level(part[800:]) == pytest.approx(0.3 / np.sqrt(2), rel=0.02)
+
+
+@pytest.mark.parametrize("lacks", [True, False])
+@pytest.mark.parametrize("format", FORMATS)
+async def test_within_a_turn_silence_stands_for_what_does_not_come(
+    format: AudioFormat, lacks: bool
+) -> None:
+    microphone = SocketMicrophone(lacks=lambda: lacks)
+    microphone.take(format)
+    microphone.feed(sent(tone(0.5, format.rate), format))
+    with anyio.move_on_after(2.5 * MISSING_S):
+        async for frame in microphone.frames():
+            assert frame.start < 8100 or level(frame.pcm) < 0.01
+    assert microphone.position == 8000 + lacks * round(2 * MISSING_S * 16_000)
 
 
 @pytest.mark.parametrize("former", FORMATS)

@@ -183,3 +183,18 @@ def test_what_is_less_than_the_level_is_left_out(stream: io.StringIO) -> None:
     finally:
         logging.getLogger().removeHandler(handler)
     assert stream.getvalue() == ""
+
+
+def test_what_a_tool_server_writes_besides_is_one_line_without_a_traceback(
+    stream: io.StringIO,
+) -> None:
+    handler = start(stream, Formatter())
+    try:
+        try:
+            json.loads("Starting server on stdio...")
+        except ValueError:
+            logging.getLogger("mcp.client.stdio").exception("Failed to parse JSONRPC message")
+    finally:
+        logging.getLogger().removeHandler(handler)
+    (told,) = [json.loads(each) for each in stream.getvalue().splitlines()]
+    assert told["message"] == "Failed to parse JSONRPC message" and "exception" not in told

@@ -215,14 +215,16 @@ class Asking:
     def _must_wait(self, request: _Request) -> bool:
         """Return whether a response cannot begin before a turn has ended.
 
-        A response out of the conversation waits for every other. One to the conversation waits for
-        one that is being cut off, or that is out of the conversation. Texts and outputs also wait
-        for a turn that is yet to be answered: one reply to both would leave one of them out.
+        A response out of the conversation waits for every other, and for every open turn. One to
+        the conversation waits for one that is being cut off, or that is out of the conversation.
+        Texts and outputs also wait for a turn that is yet to be answered: one reply to both would
+        leave one of them out.
         """
+        if request.aside:
+            return self._speaking.responding or not self._session.idle
         if self._speaking.responding:
-            return request.aside or not self._speaking.busy
-        given = request.texts or self.unanswered.brought
-        return self._session.expected and bool(request.aside or given)
+            return not self._speaking.busy
+        return self._session.expected and bool(request.texts or self.unanswered.brought)
 
     def _answer(self, request: _Request) -> int | None:
         """Have the session begin the response. Return the number of the turn that it answers; None

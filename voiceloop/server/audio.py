@@ -8,6 +8,7 @@ what it has played. This module knows no sockets, and of the protocol only the a
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
@@ -30,6 +31,9 @@ from voiceloop.types import AudioFrame, Pcm
 from voiceloop.wire.settings import AudioFormat, PcmaFormat, PcmFormat, PcmuFormat
 from voiceloop.wire.sound import RATE
 
+MISSING_S = 2.0
+"""Seconds without audio in the middle of a turn after which as much silence is heard in its place.
+A client may send nothing while its user is muted, and without it the turn would never end."""
 MAX_LAG_S = 1.0
 """Maximum playback delay in seconds; if a client reports a longer one, this is assumed."""
 TAIL_S = 0.3
@@ -50,9 +54,15 @@ class SocketMicrophone:
     finished = False
     """Always False: a client can always send more."""
 
-    def __init__(self, heard: Callable[[int], None] = lambda position: None) -> None:
-        """`heard` is called after each frame with the number of samples at 16 kHz up to its end."""
+    def __init__(
+        self,
+        heard: Callable[[int], None] = lambda position: None,
+        lacks: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`heard` is called after each frame with the number of samples at 16 kHz up to its end.
+        `lacks` returns whether a turn has begun that only more audio can end."""
         self._heard = heard
+        self._lacks = lacks
         self._line: deque[Pcm | Callback] = deque()
         self._waiting = 0
         """Length of the audio that has not been heard yet, in samples at `RATE`."""
@@ -101,11 +111,15 @@ class SocketMicrophone:
         """Do nothing, since `hold` does nothing."""
 
     async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Yield frames of 20 ms at 16 kHz, each as soon as its audio has arrived."""
+        """Yield frames of 20 ms at 16 kHz, each as soon as its audio has arrived. If none arrives
+        for `MISSING_S` in the middle of a turn, yield silence."""
         while True:
             if not self._line:
                 self._more = anyio.Event()
-                await self._more.wait()
+                with anyio.move_on_after(MISSING_S if self._lacks() else math.inf) as waiting:
+                    await self._more.wait()
+                if waiting.cancelled_caught and self._lacks():
+                    self._queue(silence(round(MISSING_S * self._format.rate)))
                 continue
             entry = self._line.popleft()
             if callable(entry):

@@ -88,6 +88,11 @@ class InputBuffer:
         self._session.forget()
 
     @property
+    def lacks(self) -> bool:
+        """Whether a turn is being heard that only more audio can end."""
+        return self._session.hears and not self._committed
+
+    @property
     def _committed(self) -> bool:
         """Whether the client says where turns end."""
         return isinstance(self._detector, Commitment)

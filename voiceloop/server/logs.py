@@ -90,6 +90,8 @@ def start(
     logging.getLogger("voiceloop").setLevel(level)
     # At lower levels websockets logs headers, which have keys, and frames, which have speech.
     logging.getLogger("websockets").setLevel(max(level, logging.WARNING))
+    # It shows where it failed to read each line of a tool server that is no message.
+    logging.getLogger("mcp.client.stdio").addFilter(_without_traceback)
     return handler
 
 
@@ -97,6 +99,12 @@ def _add_visit(record: logging.LogRecord) -> bool:
     """Add the number of the client session to a record. Return True, to keep the record."""
     if visit := VISIT.get():
         record.visit = visit
+    return True
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Remove the traceback from a record. Return True, to keep the record."""
+    record.exc_info = None
     return True
 
 

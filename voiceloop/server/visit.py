@@ -105,7 +105,7 @@ class ClientSession:
         self._ended = ended
         self._listening = UserTurns(dialogue.new_id, dialogue.ledger, out.put)
         self._speaking = Speaking(dialogue.new_id, dialogue.ledger, dialogue.id, out)
-        self.microphone = SocketMicrophone(self._note_silence)
+        self.microphone = SocketMicrophone(self._note_silence, lambda: self._buffer.lacks)
         around = Surroundings(
             Centred(self.microphone, self._note_muted),
             self._speaking.speaker,

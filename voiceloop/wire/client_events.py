@@ -51,7 +51,11 @@ class SessionUpdate(ClientEventBase, frozen=True, tag="session.update"):
 
 
 class InputAudioAppend(ClientEventBase, frozen=True, tag="input_audio_buffer.append"):
-    """Append audio of the user. A binary message does the same: its bytes are the samples."""
+    """Append audio of the user. A binary message does the same: its bytes are the samples.
+
+    With turn detection, two seconds without audio in the middle of a turn count as two seconds of
+    silence. So a turn ends, too, if the client sends nothing while its user is muted.
+    """
 
     audio: AudioBytes
     """Whole samples, in the session's `audio.input.format`."""

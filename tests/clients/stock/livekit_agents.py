@@ -98,7 +98,8 @@ class Talk:
         self.session.on("conversation_item_added", lambda event: self.messages.append(event.item))
         self.events: list[dict] = []
 
-    async def begin(self, agent: Agent) -> None:
+    async def begin(self, agent: Clock) -> None:
+        self.agent = agent
         await self.session.start(agent)
         self.connection = agent.realtime_llm_session
         self.connection.on("openai_server_event_received", self.events.append)
@@ -117,7 +118,30 @@ class Talk:
         await until(lambda: any(event["type"] == kind for event in self.events[since:]))
         return next(event for event in self.events[since:] if event["type"] == kind)
 
-    async def cut(self, step: str, stop: Callable[[], object], *, follow: bool) -> None:
+    async def turn(self, kind: str) -> dict:
+        """What came back in one turn."""
+        match kind:
+            case "greeting":
+                await self.session.generate_reply(instructions=SCRIPT["greeting"])
+                return {"reply": self.texts("assistant")[-1]}
+            case "spoken":
+                count = len(self.messages)
+                self.microphone.say("capital.pcm")
+                await until(lambda: len(self.messages) >= count + 2)
+                return {"heard": self.texts("user")[-1], "reply": self.texts("assistant")[-1]}
+            case "typed":
+                await self.session.generate_reply(user_input=SCRIPT["typed"])
+                return {"reply": self.texts("assistant")[-1]}
+            case "tool":
+                self.agent.called = []
+                await self.session.generate_reply(user_input=SCRIPT["tool"])
+                return {"called": self.agent.called, "reply": self.texts("assistant")[-1]}
+            case "interrupted":
+                return await self.cut(lambda: self.microphone.say("capital.pcm"), follow=True)
+            case _:
+                return await self.cut(self.session.interrupt, follow=False)
+
+    async def cut(self, stop: Callable[[], object], *, follow: bool) -> dict:
         """Interrupt a story while it sounds."""
         since, said = len(self.events), len(self.messages)
         self.session.generate_reply(user_input=SCRIPT["story"])
@@ -133,30 +157,14 @@ class Talk:
         since = len(self.events)
         self.connection.send_event(retrieve)
         retrieved = await self.event("conversation.item.retrieved", since)
-        told(step, kept=retrieved["item"]["content"][0]["transcript"], **came)
+        return {"kept": retrieved["item"]["content"][0]["transcript"], **came}
 
 
 async def conversation() -> None:
     talk = Talk()
-    agent = Clock()
-    await talk.begin(agent)
-
-    await talk.session.generate_reply(instructions=SCRIPT["greeting"])
-    told("greeting", reply=talk.texts("assistant")[-1])
-
-    count = len(talk.messages)
-    talk.microphone.say("capital.pcm")
-    await until(lambda: len(talk.messages) >= count + 2)
-    told("spoken", heard=talk.texts("user")[-1], reply=talk.texts("assistant")[-1])
-
-    await talk.session.generate_reply(user_input=SCRIPT["typed"])
-    told("typed", reply=talk.texts("assistant")[-1])
-
-    await talk.session.generate_reply(user_input=SCRIPT["tool"])
-    told("tool", called=agent.called, reply=talk.texts("assistant")[-1])
-
-    await talk.cut("interrupted", lambda: talk.microphone.say("capital.pcm"), follow=True)
-    await talk.cut("stopped", talk.session.interrupt, follow=False)
+    await talk.begin(Clock())
+    for kind in SCRIPT["turns"]:
+        told(kind, **await talk.turn(kind))
     await talk.end()
 
 

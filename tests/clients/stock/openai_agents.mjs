@@ -91,8 +91,37 @@ class Talk {
     return this.last('assistant');
   }
 
+  /** What came back in one turn. */
+  async turn(kind) {
+    const since = this.events.length;
+    let reply;
+    switch (kind) {
+      case 'greeting':
+        this.session.transport.sendEvent({
+          type: 'response.create', response: { instructions: script.greeting },
+        });
+        return { reply: await this.reply(since) };
+      case 'spoken':
+        this.say('capital.pcm');
+        reply = await this.reply(since);
+        return { heard: this.last('user'), reply };
+      case 'typed':
+        this.session.sendMessage(script.typed);
+        return { reply: await this.reply(since) };
+      case 'tool':
+        this.called = [];
+        this.session.sendMessage(script.tool);
+        reply = await this.reply(since, 2);
+        return { called: this.called, reply };
+      case 'interrupted':
+        return this.cut(() => this.say('capital.pcm'), true);
+      default:
+        return this.cut(() => this.session.interrupt(), false);
+    }
+  }
+
   /** Interrupt a story while it sounds. */
-  async cut(step, stop, follow) {
+  async cut(stop, follow) {
     let since = this.events.length;
     const played = this.playedMs;
     this.session.sendMessage(script.story);
@@ -105,35 +134,18 @@ class Talk {
     const cutMs = this.all('conversation.item.truncated', since)[0].audio_end_ms;
     since = this.events.length;
     this.session.transport.sendEvent({ type: 'conversation.item.retrieve', item_id: story });
-    await until(() => this.all('conversation.item.retrieved', since).length);
-    const [part] = this.all('conversation.item.retrieved', since)[0].item.content;
-    told(step, { cut_ms: cutMs, kept: part.transcript, ...came });
+    // The SDK itself retrieves other items.
+    const retrieved = () => this.all('conversation.item.retrieved', since)
+      .find(({ item }) => item.id === story);
+    await until(retrieved);
+    const [part] = retrieved().item.content;
+    return { cut_ms: cutMs, kept: part.transcript, ...came };
   }
 }
 
 const talk = new Talk();
 await talk.begin();
-talk.session.transport.sendEvent({
-  type: 'response.create', response: { instructions: script.greeting },
-});
-told('greeting', { reply: await talk.reply(0) });
-
-let since = talk.events.length;
-talk.say('capital.pcm');
-let reply = await talk.reply(since);
-told('spoken', { heard: talk.last('user'), reply });
-
-since = talk.events.length;
-talk.session.sendMessage(script.typed);
-told('typed', { reply: await talk.reply(since) });
-
-since = talk.events.length;
-talk.session.sendMessage(script.tool);
-reply = await talk.reply(since, 2);
-told('tool', { called: talk.called, reply });
-
-await talk.cut('interrupted', () => talk.say('capital.pcm'), true);
-await talk.cut('stopped', () => talk.session.interrupt(), false);
+for (const kind of script.turns) told(kind, await talk.turn(kind));
 talk.end();
 
 // The SDK restores messages; calls it sends to nobody.
@@ -148,7 +160,7 @@ restored.session.updateHistory(script.history.filter((one) => one.type === 'mess
     content: [{ type: role === 'user' ? 'input_text' : 'output_text', text }],
   }),
 ));
-since = restored.events.length;
+const since = restored.events.length;
 restored.session.sendMessage(script.again);
 told('restored', { reply: await restored.reply(since) });
 restored.end();

@@ -58,6 +58,11 @@ class Talk:
     def all(self, kind: str, since: int = 0) -> list[dict]:
         return [event for event in self.events[since:] if event["type"] == kind]
 
+    def retrieved(self, item_id: str, since: int) -> list[dict]:
+        """What has come of an item; the SDK itself retrieves others."""
+        found = [one["item"] for one in self.all("conversation.item.retrieved", since)]
+        return [item for item in found if item["id"] == item_id]
+
     async def send(self, kind: str, **fields: object) -> None:
         message = {"type": kind, "other_data": fields}
         await self.session.model.send_event(RealtimeModelSendRawMessage(message=message))
@@ -79,7 +84,30 @@ class Talk:
             else ""
         )
 
-    async def cut(self, step: str, stop: Callable[[], object], *, follow: bool) -> None:
+    async def turn(self, kind: str) -> dict:
+        """What came back in one turn."""
+        since = len(self.events)
+        match kind:
+            case "greeting":
+                await self.send("response.create", response={"instructions": SCRIPT["greeting"]})
+                return {"reply": await self.reply(since)}
+            case "spoken":
+                self.microphone.say("capital.pcm")
+                reply = await self.reply(since)
+                return {"heard": self.last("user"), "reply": reply}
+            case "typed":
+                await self.session.send_message(SCRIPT["typed"])
+                return {"reply": await self.reply(since)}
+            case "tool":
+                called.clear()
+                await self.session.send_message(SCRIPT["tool"])
+                return {"reply": await self.reply(since, 2), "called": called}
+            case "interrupted":
+                return await self.cut(lambda: self.microphone.say("capital.pcm"), follow=True)
+            case _:
+                return await self.cut(self.session.interrupt, follow=False)
+
+    async def cut(self, stop: Callable[[], object], *, follow: bool) -> dict:
         """Interrupt a story while it sounds."""
         since, played = len(self.events), self.played_s
         await self.session.send_message(SCRIPT["story"])
@@ -94,9 +122,9 @@ class Talk:
         cut_ms = self.all("conversation.item.truncated", since)[0]["audio_end_ms"]
         since = len(self.events)
         await self.send("conversation.item.retrieve", item_id=story)
-        await until(lambda: self.all("conversation.item.retrieved", since))
-        [part] = self.all("conversation.item.retrieved", since)[-1]["item"]["content"]
-        told(step, cut_ms=cut_ms, kept=part["transcript"], **came)
+        await until(lambda: self.retrieved(story, since))
+        [part] = self.retrieved(story, since)[0]["content"]
+        return {"cut_ms": cut_ms, "kept": part["transcript"], **came}
 
 
 async def session(work) -> None:
@@ -113,24 +141,8 @@ async def session(work) -> None:
 
 
 async def conversation(talk: Talk) -> None:
-    await talk.send("response.create", response={"instructions": SCRIPT["greeting"]})
-    told("greeting", reply=await talk.reply(0))
-
-    since = len(talk.events)
-    talk.microphone.say("capital.pcm")
-    reply = await talk.reply(since)
-    told("spoken", heard=talk.last("user"), reply=reply)
-
-    since = len(talk.events)
-    await talk.session.send_message(SCRIPT["typed"])
-    told("typed", reply=await talk.reply(since))
-
-    since = len(talk.events)
-    await talk.session.send_message(SCRIPT["tool"])
-    told("tool", reply=await talk.reply(since, 2), called=called)
-
-    await talk.cut("interrupted", lambda: talk.microphone.say("capital.pcm"), follow=True)
-    await talk.cut("stopped", talk.session.interrupt, follow=False)
+    for kind in SCRIPT["turns"]:
+        told(kind, **await talk.turn(kind))
 
 
 async def restored(talk: Talk) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Callable
 
 from loguru import logger
@@ -32,6 +33,8 @@ from pipecat.transports.base_transport import TransportParams
 from pipecat.workers.runner import WorkerRunner
 from steps import PATIENCE_S, RATE, SCRIPT, URL, Microphone, run, told, until
 
+PAUSE_S = 0.3
+
 
 class Speaker(BaseOutputTransport):
     """An output that takes as long as the sound does."""
@@ -39,14 +42,17 @@ class Speaker(BaseOutputTransport):
     def __init__(self) -> None:
         super().__init__(TransportParams(audio_out_enabled=True, audio_out_sample_rate=RATE))
         self.played_s = 0.0
+        self._over = 0.0
 
     async def start(self, frame: StartFrame) -> None:
         await super().start(frame)
         await self.set_transport_ready(frame)
 
     async def write_audio_frame(self, frame: OutputAudioRawFrame) -> bool:
-        seconds = len(frame.audio) / (2 * RATE)
-        await asyncio.sleep(seconds)
+        seconds, now = len(frame.audio) / (2 * RATE), time.monotonic()
+        # What follows at once makes up for late wake-ups; after a pause it begins anew.
+        self._over = (self._over if now < self._over + PAUSE_S else now) + seconds
+        await asyncio.sleep(self._over - now)
         self.played_s += seconds
         return True
 
@@ -127,7 +133,31 @@ class Talk:
         await until(lambda: any(self.replies[since:]))
         return next(filter(None, self.replies[since:]))
 
-    async def cut(self, step: str, stop: Callable[[], object], *, follow: bool) -> None:
+    async def turn(self, kind: str) -> dict:
+        """What came back in one turn."""
+        since = len(self.replies)
+        match kind:
+            case "greeting":
+                await self.worker.queue_frame(LLMRunFrame())
+                return {"reply": await self.reply(since)}
+            case "spoken":
+                self.microphone.say("capital.pcm")
+                reply = await self.reply(since)
+                return {"heard": self.heard[-1], "reply": reply}
+            case "typed":
+                await self.write(SCRIPT["typed"])
+                return {"reply": await self.reply(since)}
+            case "tool":
+                self.called.clear()
+                await self.write(SCRIPT["tool"])
+                return {"reply": await self.reply(since), "called": self.called}
+            case "interrupted":
+                return await self.cut(lambda: self.microphone.say("capital.pcm"), follow=True)
+            case _:
+                interruption = InterruptionWorkerFrame()
+                return await self.cut(lambda: self.worker.queue_frame(interruption), follow=False)
+
+    async def cut(self, stop: Callable[[], object], *, follow: bool) -> dict:
         """Interrupt a story while it sounds."""
         since, played = len(self.replies), self.speaker.played_s
         await self.write(SCRIPT["story"])
@@ -140,32 +170,14 @@ class Talk:
         came = {"reply": await self.reply(since + 1)} if follow else {}
         async with asyncio.timeout(PATIENCE_S):
             [part] = (await self.llm.retrieve_conversation_item(story.id)).content
-        told(step, kept=part.transcript, **came)
+        return {"kept": part.transcript, **came}
 
 
 async def conversation() -> None:
     talk = Talk(f"{SCRIPT['instructions']} {SCRIPT['greeting']}", [])
     await talk.begin()
-    await talk.worker.queue_frame(LLMRunFrame())
-    told("greeting", reply=await talk.reply(0))
-
-    since = len(talk.replies)
-    talk.microphone.say("capital.pcm")
-    reply = await talk.reply(since)
-    told("spoken", heard=talk.heard[-1], reply=reply)
-
-    since = len(talk.replies)
-    await talk.write(SCRIPT["typed"])
-    told("typed", reply=await talk.reply(since))
-
-    since = len(talk.replies)
-    await talk.write(SCRIPT["tool"])
-    told("tool", reply=await talk.reply(since), called=talk.called)
-
-    await talk.cut("interrupted", lambda: talk.microphone.say("capital.pcm"), follow=True)
-    await talk.cut(
-        "stopped", lambda: talk.worker.queue_frame(InterruptionWorkerFrame()), follow=False
-    )
+    for kind in SCRIPT["turns"]:
+        told(kind, **await talk.turn(kind))
     await talk.end()
 
 
