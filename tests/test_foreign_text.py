@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from time import thread_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from voiceloop.dialogue.question import question
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages.en import ENGLISH
 from voiceloop.llm.remote.complaints import complaint
@@ -40,6 +41,8 @@ PAIRS = [
     ('"', "\\"),
     ("yes ", "please "),
     ("1 ", "1,"),
+    ("a", "://"),
+    (" ", "|"),
     ("<", ">"),
     ("\n", " "),
 ]
@@ -66,6 +69,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "parts at once": lambda text: Parts().push(text),
     "calls": calls.read,
     "consent": ENGLISH.agrees,
+    "a question": lambda text: question(text, {"a": text, text: 1}, ENGLISH),
     "a request": lambda text: answer(text, "en", SkillContext(datetime(2026, 11, 26, tzinfo=UTC))),
     "a message": refused,
     "a complaint": lambda text: complaint({"error": {"message": text}}),
@@ -76,6 +80,8 @@ READERS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @settings(max_examples=6, deadline=None)
+@example(pair=("a", "://"), kind="unended")
+@example(pair=(" ", "|"), kind="unended")
 @given(pair=st.sampled_from(PAIRS), kind=st.sampled_from(("repeated", "unended", "nested")))
 def test_reading_takes_linear_work(
     reader: Callable[[str], object], pair: tuple[str, str], kind: str
