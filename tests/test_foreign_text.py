@@ -19,9 +19,11 @@ from voiceloop.llm.text import bounds, calls
 from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.parts import Parts
 from voiceloop.skills.answer import answer
+from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.known import SkillContext
 from voiceloop.terminal import printable
 from voiceloop.tools import results
+from voiceloop.types import TokenBurst
 from voiceloop.wire.jsontext import parse_object
 
 pytestmark = [pytest.mark.pure, pytest.mark.slow]
@@ -65,6 +67,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "a text without steering": results.harmless,
     "leaked tokens": lambda text: streamed(Leaks(), text),
     "leaked tokens at once": lambda text: Leaks().push(text),
+    "claims": lambda text: ClaimGuard("Do it", "en").push(TokenBurst(0, (0,), text)),
     "parts": lambda text: streamed(Parts(), text),
     "parts at once": lambda text: Parts().push(text),
     "calls": calls.read,
@@ -82,6 +85,7 @@ READERS: dict[str, Callable[[str], object]] = {
 @settings(max_examples=6, deadline=None)
 @example(pair=("a", "://"), kind="unended")
 @example(pair=(" ", "|"), kind="unended")
+@example(pair=("\n", " "), kind="unended")
 @given(pair=st.sampled_from(PAIRS), kind=st.sampled_from(("repeated", "unended", "nested")))
 def test_reading_takes_linear_work(
     reader: Callable[[str], object], pair: tuple[str, str], kind: str
