@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 MOST_LEVELS = 64
 """Maximum number of levels of lists and objects within each other. Python reads hundreds, but may
@@ -22,11 +22,12 @@ def parsed(text: str | bytes, *, strict: bool = True) -> Any:
     return value
 
 
-def is_deep(value: object) -> bool:
+def is_deep(value: Any) -> bool:
     """Return whether `value` is nested deeper than `MOST_LEVELS`."""
-    level: list[object] = [value]
+    level: list[Any] = [value]
     for _ in range(MOST_LEVELS + 1):
-        dicts = [cast("dict[str, object]", one) for one in level if isinstance(one, dict)]
-        lists = [cast("list[object]", one) for one in level if isinstance(one, list)]
-        level = [inner for one in (*lists, *(known.values() for known in dicts)) for inner in one]
+        level = [one.values() if isinstance(one, dict) else one for one in level]
+        level = [
+            inner for one in level if not isinstance(one, str | int | float | None) for inner in one
+        ]
     return bool(level)

@@ -129,7 +129,7 @@ def _called(name: str, given: object) -> ParsedCall:
     arguments = {} if given is None else given
     if not isinstance(arguments, dict):
         return ParsedCall(name, {}, "its arguments are no object")
-    if is_deep(cast("object", arguments)):
+    if is_deep(arguments):
         return ParsedCall(name, {}, "its arguments are nested too deep")
     return ParsedCall(name, cast("dict[str, object]", arguments))
 
