@@ -23,6 +23,7 @@ from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.known import SkillContext
 from voiceloop.terminal import printable
 from voiceloop.tools import results
+from voiceloop.tts.plain import plain
 from voiceloop.types import TokenBurst
 from voiceloop.wire.jsontext import parse_object
 
@@ -78,6 +79,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "a complaint": lambda text: complaint({"error": {"message": text}}),
     "a schema": lambda text: bounds.written({"a": [text, {text: text}]}),
     "a line": printable,
+    "written words": plain,
 }
 
 
@@ -100,3 +102,11 @@ def test_reading_takes_linear_work(
     begun = thread_time()
     reader(text)
     assert thread_time() - begun < MOST_S
+
+
+@pytest.mark.parametrize("text", ["ab ", "\u00b0", "timer. "])
+def test_a_long_text_is_no_request_whatever_it_says(text: str) -> None:
+    begun = thread_time()
+    known = SkillContext(datetime(2026, 11, 26, tzinfo=UTC))
+    assert answer("Set a timer for one minute. " + text * 2_000_000, "en", known) is None
+    assert thread_time() - begun < MOST_S / 10
