@@ -206,6 +206,7 @@ def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:
         ("threads = -1", "threads must be an integer from 0 to 256, not -1", ""),
         ("threads = true", "threads must be an integer from 0 to 256, not True", ""),
         ("threads = 1000000", "threads must be an integer from 0 to 256", ""),
+        ("asr.beam_size = 99999999999", "asr.beam_size must be an integer from 1 to 64", ""),
         ("threads = 1.5", "threads must be an integer", ""),
         ("threads = '2'", "threads must be an integer from 0 to 256, not '2'", ""),
         ("[asr]\nmodel = 3", "asr.model must be text, not 3", ""),

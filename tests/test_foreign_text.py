@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from time import thread_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from voiceloop.dialogue.question import question
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages.en import ENGLISH
 from voiceloop.llm.remote.complaints import complaint
@@ -18,9 +19,12 @@ from voiceloop.llm.text import bounds, calls
 from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.parts import Parts
 from voiceloop.skills.answer import answer
+from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.known import SkillContext
 from voiceloop.terminal import printable
 from voiceloop.tools import results
+from voiceloop.tts.plain import plain
+from voiceloop.types import TokenBurst
 from voiceloop.wire.jsontext import parse_object
 
 pytestmark = [pytest.mark.pure, pytest.mark.slow]
@@ -40,6 +44,8 @@ PAIRS = [
     ('"', "\\"),
     ("yes ", "please "),
     ("1 ", "1,"),
+    ("a", "://"),
+    (" ", "|"),
     ("<", ">"),
     ("\n", " "),
 ]
@@ -62,20 +68,26 @@ READERS: dict[str, Callable[[str], object]] = {
     "a text without steering": results.harmless,
     "leaked tokens": lambda text: streamed(Leaks(), text),
     "leaked tokens at once": lambda text: Leaks().push(text),
+    "claims": lambda text: ClaimGuard("Do it", "en").push(TokenBurst(0, (0,), text)),
     "parts": lambda text: streamed(Parts(), text),
     "parts at once": lambda text: Parts().push(text),
     "calls": calls.read,
     "consent": ENGLISH.agrees,
+    "a question": lambda text: question(text, {"a": text, text: 1}, ENGLISH),
     "a request": lambda text: answer(text, "en", SkillContext(datetime(2026, 11, 26, tzinfo=UTC))),
     "a message": refused,
     "a complaint": lambda text: complaint({"error": {"message": text}}),
     "a schema": lambda text: bounds.written({"a": [text, {text: text}]}),
     "a line": printable,
+    "written words": plain,
 }
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @settings(max_examples=6, deadline=None)
+@example(pair=("a", "://"), kind="unended")
+@example(pair=(" ", "|"), kind="unended")
+@example(pair=("\n", " "), kind="unended")
 @given(pair=st.sampled_from(PAIRS), kind=st.sampled_from(("repeated", "unended", "nested")))
 def test_reading_takes_linear_work(
     reader: Callable[[str], object], pair: tuple[str, str], kind: str
@@ -90,3 +102,11 @@ def test_reading_takes_linear_work(
     begun = thread_time()
     reader(text)
     assert thread_time() - begun < MOST_S
+
+
+@pytest.mark.parametrize("text", ["ab ", "\u00b0", "timer. "])
+def test_a_long_text_is_no_request_whatever_it_says(text: str) -> None:
+    begun = thread_time()
+    known = SkillContext(datetime(2026, 11, 26, tzinfo=UTC))
+    assert answer("Set a timer for one minute. " + text * 2_000_000, "en", known) is None
+    assert thread_time() - begun < MOST_S / 10

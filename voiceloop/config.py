@@ -72,7 +72,7 @@ class AsrConfig(Object, frozen=True):
     compute_type: Literal["auto", "int8", "float16", "float32"] = "auto"
     """How CTranslate2 stores and multiplies weights. On a CPU voiceloop runs its own encoder for
     Whisper, always in 32 bits."""
-    beam_size: Positive = 1
+    beam_size: Annotated[int, Meta(ge=1, le=64)] = 1
     """Beams of the final decode; partial decodes are always greedy."""
     pad_s: Annotated[float, Meta(ge=0, le=30)] | None = 0.5
     """Silence after the speech that Whisper's encoder computes in full on a CPU, in seconds. The

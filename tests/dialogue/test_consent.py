@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from voiceloop.config import TurnConfig
@@ -201,6 +201,7 @@ SIGNS = (
     *("```", "<!--", "*", "**", "_", "(", "[", "](", "<b", ">", "https://", "www.", "evil.com"),
     *("/x", "?a=1", "&amp;", "#", "|", "$x", "$", "~~", "900", "mallory", "\n", "\n\n", "- "),
     *(":", ".", " ", "!", "{", "`", "\\", "'", '"', "1.", "@", "-->", "\u202e", ":smile:"),
+    *("://", "data:", "a1b2c3d4e5f60718"),
 )
 MARKUP = st.lists(st.sampled_from(SIGNS), max_size=12).map("".join)
 
@@ -212,6 +213,19 @@ def test_no_argument_hides_what_follows_it(text: str) -> None:
         said = normalize(asked, language(code)).text
         assert "mallory" in said and "sum" in said and "pay" in said
         assert "x77" in said or code != "fr"
+
+
+@given(MARKUP, MARKUP)
+@example("", "://")
+@example("data:", "")
+@example(":", ":")
+@example("", "0a1b2c3d4e5f60718293a4b5c6d7e8f9")
+@example("x" * 60, "")
+def test_no_argument_hides_itself(before: str, behind: str) -> None:
+    for code in ("en", "de", "es", "fr"):
+        asked = question("pay", {"to": f"{before}mallory{behind}", "sum": 900}, language(code))
+        said = normalize(asked, language(code)).text
+        assert not asked or "mallory" in said.replace(" ", "")
 
 
 @given(st.text(st.sampled_from("ab1 9.@/-"), max_size=300))

@@ -63,6 +63,11 @@ TEMPLATES = {
     "{{ loop.depth }}{% endfor %}",
     "dictionaries": "{% set d = dict(a=1, **{'b': messages | length}) %}{{ d | tojson }}"
     "{% for k, v in d.items() %}{{ k }}{{ v ** 2 }}{% endfor %}{{ dict.fromkeys(['x'], 2) }}",
+    "comparisons": "{{ [1, 2] == [1, 2] }}{{ 1 < 2 < 3 }}{{ 'user' in messages[0].values() }}"
+    "{{ messages | map(attribute='role') | unique | join(' ') }}{{ (1, 2) | max }}"
+    "{{ messages | selectattr('role', 'equalto', 'user') | list | length }}"
+    "{% for m in messages if loop is defined and m.role is in ['user', 'tool'] %}{{ loop.index }}"
+    "{% endfor %}{{ messages[0].content.strip().rsplit('a', 1) | first }}{{ '12' | int + 1 }}",
     "slices": "{% set rest = messages[1:] %}{{ rest[::-1] | tojson }}"
     "{{ (messages + rest) | length }}{% for m in messages | reverse %}{{ m.role | upper }}"
     "{{ cycler('a', 'b').next() }}{% endfor %}",
@@ -145,6 +150,10 @@ def test_a_template_without_end_is_cut_off(name: str) -> None:
     assert next(looked) < 1010
 
 
+DOUBLED = (
+    "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}"
+    "{% set ns.a, ns.b = [ns.a, ns.a], [ns.b, ns.b] %}{% endfor %}"
+)
 LARGE = {
     "text times a number": "{{ 'a' * 9000000000 }}",
     "a number times text": "{{ 9000000000 * 'ab' }}",
@@ -190,6 +199,24 @@ LARGE = {
     "in capitals": "{{ (['a' * 4000000] * 999) | map('upper') | list | length }}",
     "in a macro": "{% set s = 'a' * 4000000 %}{% macro f() %}{% for i in range(2000) %}{{ s }}"
     "{% endfor %}{% endmacro %}{{ f() | length }}",
+    "two that look alike": DOUBLED + "{{ ns.a == ns.b }}",
+    "two that a test compares": DOUBLED + "{{ ns.a is eq(ns.b) }}",
+    "two that a loop compares": DOUBLED + "{% for x in [ns.a, ns.b] %}{{ loop.changed(x) }}"
+    "{% endfor %}",
+    "a key": "{% set ns = namespace(t=(1,)) %}{% for i in range(60) %}"
+    "{% set ns.t = (ns.t, ns.t) %}{% endfor %}{{ {}[ns.t] }}",
+    "joined of an iterator": "{{ (['a' * 9999] * 9999) | select | join }}",
+    "joined of an iterator by a method": "{{ ''.join((['a' * 9999] * 9999) | select) }}",
+    "joined numbers": "{{ range(9999) | join('a' * 9999) }}",
+    "joined values": "{{ dict.fromkeys(range(9999), 'a' * 9999).values() | join }}",
+    "bytes": "{{ 'a'.encode() }}",
+    "a width that is a text": "{{ ('{0:{1}}' * 999).format('a', '99999') }}",
+    "sorted": "{{ (['A' * 4000000] * 999) | sort | length }}",
+    "wrapped": "{{ ('a' * 4000000) | wordwrap(1) | length }}",
+    "sums of lists": "{{ ([[1] * 99] * 9999) | sum(start=[]) | length }}",
+    "stripped": "{{ ('a' * 4000000).strip('b' * 99999 ~ 'a') }}",
+    "searched from the end": "{{ ('a' * 4000000).rfind('b' ~ 'a' * 99999) }}",
+    "divided": "{{ (('f' * 4000000) | int(base=16)) // 3 == 1 }}",
     "the whole": "{% for i in range(9999) %}{{ 'a' * 9999 }}{% endfor %}",
 }  # fmt: skip
 

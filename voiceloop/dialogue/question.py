@@ -18,11 +18,16 @@ WHOLE_WORDS = 24
 MOST_CHARS = 600
 """Maximum number of characters of a question. A longer one is not asked."""
 
-_UNSAID = re.compile(r"[a-z][a-z\d+.-]*://|[^\w\s.,:@/+%€$£'-]|_|\$(?!\d)|'(?!\w)|-(?!\w)", re.I)
+_UNSAID = re.compile(r"\bhttps?://|[^\w\s.,:@/+%€$£'-]|_|\$(?!\d)|'(?!\w)|-(?!\w)", re.I)
 _JOINT = re.compile(r"(?<=[^\W\d])/|/(?=[^\W\d])|(?<=\bwww)\.", re.I)
 """Pattern of a mark that is said as a word of its own. Within a link a voice would leave out what
 follows it."""
 _TELLING = re.compile(r"[\d@€$£%]|\w[.:]\w")
+_NAMING = re.compile(r"(?<!\d):|:(?!\d)")
+"""Pattern of a colon that is in no time or ratio. A voice takes `:smile:` and `data:` for names of
+what nobody reads aloud."""
+_LONG = re.compile(r"[\w+/-]{31}(?=[\w+/-])")
+"""Pattern of the beginning of a longer word, which a voice would take for code, or shorten."""
 
 
 def question(name: str, arguments: Mapping[str, object], language: Language) -> str:
@@ -42,4 +47,5 @@ def _said(value: object, language: Language) -> str:
     words = _JOINT.sub(lambda mark: f" {mark[0]} ".replace(".", " "), plain).split()
     kept = words[:WHOLE_WORDS] + [word for word in words[WHOLE_WORDS:] if _TELLING.search(word)]
     left = len(words) - len(kept)
-    return " ".join(kept) + (f", {language.left_out.format(count=left)}" if left else "")
+    said = _LONG.sub(r"\g<0> ", _NAMING.sub(" ", " ".join(kept)))
+    return said + (f", {language.left_out.format(count=left)}" if left else "")

@@ -13,7 +13,7 @@ from voiceloop.skills.phrases import PHRASES
 from voiceloop.skills.phrases.phrases import Phrases
 from voiceloop.skills.requests import templates
 from voiceloop.skills.running import which as running_timer
-from voiceloop.skills.understand import understand
+from voiceloop.skills.understand import MOST_CHARS, understand
 from voiceloop.skills.values import SkillRequest
 from voiceloop.skills.words import spelled
 
@@ -54,7 +54,7 @@ def answer(text: str, code: str, known: SkillContext) -> Answer | None:
 def _of_sentence(text: str, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to the one sentence or clause of several that is about timers. Return None
     if another one may contradict it, or if it may be quoted or conditional."""
-    if code not in PHRASES:
+    if code not in PHRASES or len(text) > MOST_PIECES * MOST_CHARS:
         return None
     words = [word.text for word in spelled(text)]
     named = tuple(templates(code).names.split())

@@ -144,8 +144,9 @@ class ClaimGuard:
 
     def _suspected(self, known: Claims) -> int:
         """Return how many characters at the end of the text are, or may become, a claim."""
+        at = 0
         while True:
-            sentence = self._sentence
+            sentence = self._sentence[at : at + 2 * LONGEST]
             if self._quoted is not None:
                 sentence = _unquoted(sentence, self._quoted)
             lead = known.lead.match(sentence)
@@ -164,13 +165,14 @@ class ClaimGuard:
                 self.claimed = True
             elif done:
                 if self._quoted is not None:
-                    self._quoted ^= len(_QUOTE.findall(self._sentence[:done])) % 2 == 1
-                self._sentence = self._sentence[done:]
+                    self._quoted ^= len(_QUOTE.findall(self._sentence, at, at + done)) % 2 == 1
+                at += done
                 continue
+            self._sentence = self._sentence[at:]
             may_lead = not rest or known.lead.fullmatch(rest, partial=True)
             if may_lead or (found and not found.start()):
                 return len(self._sentence)
-            return len(rest) - found.start() if found else 0
+            return len(self._sentence) - begin - found.start() if found else 0
 
     def _before(self, characters: int) -> list[TokenBurst]:
         """Return the held bursts that end before the last `characters` of the text."""

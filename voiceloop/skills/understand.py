@@ -16,6 +16,8 @@ from voiceloop.skills.words import RequestWord, counted, parted, spelled
 MOST_WORDS = 30
 """Maximum number of words in a text with a request. A longer text probably contains more than
 one."""
+MOST_CHARS = 20 * MOST_WORDS
+"""Maximum number of characters in such a text."""
 MOST_TRIMMED = 8
 """Maximum number of words that are ignored after a request, such as `please`. In front of a request
 it is the greatest index at which an ignored phrase may begin."""
@@ -31,7 +33,7 @@ def understand(text: str, code: str) -> Iterator[SkillRequest]:
     """Yield the requests that `text` may make in the language `code`, the likeliest first. Nothing
     is yielded if no rule is sure."""
     rules = grammar(code)
-    if rules is None or len(text) > 20 * MOST_WORDS:
+    if rules is None or len(text) > MOST_CHARS:
         return
     phrases = rules.phrases
     said = counted(parted(spelled(text), phrases.seams), phrases.words)

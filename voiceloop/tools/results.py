@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from typing import Any
 
 import msgspec
 
 from voiceloop.config import LlmConfig
+from voiceloop.foreign import parsed
 from voiceloop.llm.text.leaks import LONGEST, TOKEN
 from voiceloop.llm.text.parts import MARKS
 from voiceloop.llm.text.removal import without
@@ -69,9 +71,12 @@ def data(value: object, most: int = MOST_CHARS) -> str:
         return _wrapped("data", value, most)
     try:
         written = msgspec.json.encode(value, enc_hook=str)[: most + 1].decode(errors="ignore")
-        known: Any = json.loads(written) if len(written) <= most else written
+        known: Any = parsed(written) if len(written) <= most else written
     except (TypeError, ValueError, RecursionError, OverflowError):
-        known = str(value)
+        try:
+            known = str(value)
+        except RecursionError:
+            known = reprlib.repr(value)
     if isinstance(known, str):
         return _wrapped("data", known, most)
     return harmless(json.dumps({"data": known}, ensure_ascii=False))

@@ -24,6 +24,9 @@ from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources
 from voiceloop.types import TokenBurst, ToolCall
 
+WORDY = 1000
+"""Number of characters above which a reply is taken to have words. Normalising all of a longer one
+would hold up the event loop."""
 TOOL_ROUNDS = 4
 """Maximum number of times that the model generates output in one reply. It does so once at the
 beginning, and again after each set of tool calls. A model that wants more repeats itself."""
@@ -296,7 +299,7 @@ class Thinking:
             return True
         if not self._request.options.spoken:
             return bool(self.said.strip())
-        return bool(normalize(self.said, self.language).words)
+        return len(self.said) > WORDY or bool(normalize(self.said, self.language).words)
 
     def _without_words(self) -> str:
         """Return what is said in place of a reply without words."""

@@ -6,14 +6,19 @@ A size is a number of characters, entries or bits.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sized
 from typing import Any
 
 LARGEST = 4_000_000
 """Maximum size of a value that a template may make."""
 _OTHER = 64
 """Size of a value of another type, written as text."""
+_BIT = 16
+"""Size of a bit of a product, because dividing large numbers takes long."""
+_QUICK = 1000
+"""Number of steps of a search or a comparison that count as one of other work."""
 _FIELD = re.compile(r"[%{]")
+_WIDTH_GIVEN = re.compile(r"\*|:[^{}]*\{")
 _DIGITS = re.compile(r"\d+")
 
 
@@ -21,7 +26,7 @@ def size(value: Any) -> int:
     """Return the size of a value, without that of its entries."""
     if isinstance(value, int):
         return value.bit_length()
-    return len(value) if isinstance(value, str | bytes | list | tuple | dict) else 0
+    return len(value) if isinstance(value, Sized) else 0
 
 
 def written(value: Any) -> int:
@@ -36,7 +41,7 @@ def written(value: Any) -> int:
         if isinstance(one, Mapping):
             rest.extend(one.keys())
             rest.extend(one.values())
-        elif isinstance(one, list | tuple | set | frozenset):
+        elif isinstance(one, Collection) and not isinstance(one, range):
             rest.extend(one)
         found += 4 * (size(one) or _OTHER)
     return found
@@ -47,14 +52,14 @@ def product(operator: str, left: Any, right: Any) -> int:
     whole = isinstance(left, int) and isinstance(right, int)
     match operator:
         case "**":
-            return left.bit_length() * abs(right) if whole else 0
+            return _BIT * left.bit_length() * abs(right) if whole else 0
         case "%":
             arguments = right if isinstance(right, tuple) else (right,)
             return _formatted(left, *arguments) if isinstance(left, str) else 0
         case "+":
             return size(left) + size(right)
         case _ if whole:
-            return left.bit_length() + right.bit_length()
+            return _BIT * (left.bit_length() + right.bit_length())
         case _:
             times, text = (left, right) if isinstance(left, int) else (right, left)
             return size(text) * times if isinstance(times, int) else 0
@@ -79,11 +84,11 @@ def _bound(name: str, value: Any, *given: Any) -> int:
 
 
 def _formatted(text: Any, *given: Any) -> int:
-    """Each field may have any of the widths in `text`, and write any of the values."""
-    text = str(text)
-    widths = [int(one[0][:20]) for one in _DIGITS.finditer(text)]
-    widths += [abs(one) for one in given if isinstance(one, int)] if "*" in text else []
-    each = max(widths, default=0) + max(map(written, given), default=0)
+    """Each field may have any of the widths in `text` or, where it says so, any that is given, and
+    write any of the values."""
+    text, most = str(text), max(map(written, given), default=0)
+    wide = f"{text} {given}" if most <= LARGEST and _WIDTH_GIVEN.search(text) else text
+    each = most + max((int(one[0][:20]) for one in _DIGITS.finditer(wide)), default=0)
     return len(text) + sum(1 for _ in _FIELD.finditer(text)) * each
 
 
@@ -114,6 +119,14 @@ def _wrapped(text: Any, *given: Any) -> int:
     return size(text) * (1 + max((len(one) for one in given if isinstance(one, str)), default=0))
 
 
+def _searched(text: Any, *given: Any) -> int:
+    return size(text) + size(text) * max(map(size, given), default=0) // _QUICK
+
+
+def _copied(value: Any, *_: Any) -> int:
+    return written(value) + size(value) * written(value) // _QUICK
+
+
 def _whole(value: Any, *_: Any) -> int:
     return written(value)
 
@@ -126,9 +139,12 @@ _BOUNDS: Mapping[str, Callable[..., int]] = {
     "indent": _indented,
     "expandtabs": _tabs,
     "tojson": _json,
-    "wordwrap": _wrapped,
     "translate": _wrapped,
     **dict.fromkeys(("string", "pprint", "xmlattr", "urlencode", "escape", "e"), _whole),
+    **dict.fromkeys(("unique", "sort", "min", "max", "groupby", "dictsort"), _whole),
+    **dict.fromkeys(("eq", "==", "equalto", "ne", "!=", "lt", "<", "le", "<=", "in"), _whole),
+    **dict.fromkeys("trim strip lstrip rstrip rfind rindex rsplit rpartition".split(), _searched),
+    **dict.fromkeys(("wordwrap", "striptags", "urlize", "sum", "int"), _copied),
 }
-"""Bounds of filters and methods of text. Others make nothing larger than their value, or than the
-largest number that they are given."""
+"""Bounds of filters, tests and methods of text. Others make nothing larger than their value, or
+than the largest number that they are given."""

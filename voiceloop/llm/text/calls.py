@@ -16,6 +16,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
+from voiceloop.foreign import is_deep
+
 CALLS = {
     "<tool_call>": "</tool_call>",
     "<tools>": "</tools>",
@@ -127,6 +129,8 @@ def _called(name: str, given: object) -> ParsedCall:
     arguments = {} if given is None else given
     if not isinstance(arguments, dict):
         return ParsedCall(name, {}, "its arguments are no object")
+    if is_deep(arguments):
+        return ParsedCall(name, {}, "its arguments are nested too deep")
     return ParsedCall(name, cast("dict[str, object]", arguments))
 
 

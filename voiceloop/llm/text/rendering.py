@@ -90,7 +90,9 @@ class _Environment(ImmutableSandboxedEnvironment):
         )
         self.filters["tojson"] = _to_json
         self.filters = {name: self._bounded(name, one) for name, one in self.filters.items()}
+        self.tests = {name: self._bounded(name, one) for name, one in self.tests.items()}
         self.filters |= {
+            "weighed": self._weighed,
             "counted": self._counted,
             "sized": self._sized,
             "printed": self._printed,
@@ -113,7 +115,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, function: Any, /, *args: Any, **options: Any) -> Any:
         """Call `function` (a macro, a method, or a recursive loop) within the limits."""
         self._step()
-        for value in (*args, *options.values()):
+        for value in map(self._weighed, (*args, *options.values())):
             if isinstance(value, int) and abs(value) > bounds.LARGEST:
                 raise _too_large()
         method = getattr(function, "__wrapped__", function)  # the sandbox wraps `format`
@@ -130,15 +132,16 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def _bounded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the filter `name` with limits. Some filters take jinja's state before the
-        value."""
+        """Return the filter or test `name` with limits. It makes lists, because the size of an
+        iterator is unknown. Some filters take jinja's state before the value."""
         first = int(hasattr(function, "jinja_pass_arg"))
 
         @wraps(function)
         def bounded(*args: Any, **named: Any) -> Any:
             self._step()
             self._make(bounds.of_filter(name, *args[first:], **named))
-            return function(*args, **named)
+            made = function(*args, **named)
+            return [*self._counted(made)] if isinstance(made, Iterator) else made
 
         return bounded
 
@@ -157,8 +160,12 @@ class _Environment(ImmutableSandboxedEnvironment):
             self._step()
             yield item
 
-    def _sized(self, value: Any) -> Any:
-        if bounds.size(value) > bounds.LARGEST:
+    def _weighed(self, value: Any) -> Any:
+        """Return `value`. Comparing, hashing or copying it may take work for all that is in it."""
+        return self._sized(value, bounds.written)
+
+    def _sized(self, value: Any, measure: Callable[[Any], int] = bounds.size) -> Any:
+        if isinstance(value, bytes) or measure(value) > bounds.LARGEST:
             raise _too_large()
         return value
 
@@ -184,6 +191,17 @@ class _Bounded(NodeTransformer):
         self.generic_visit(node)
         node.nodes = [cast(nodes.Expr, _filtered(one, "printed")) for one in node.nodes]
         return node
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:
+        self.generic_visit(node)
+        node.expr = _filtered(node.expr, "weighed")
+        for operand in node.ops[:-1]:
+            operand.expr = _filtered(operand.expr, "weighed")
+        return node
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:
+        self.generic_visit(node)
+        return _filtered(node, "weighed") if node.ctx == "load" else node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
         self.generic_visit(node)
