@@ -106,6 +106,20 @@ async def test_one_has_its_own_voice_and_format() -> None:
         assert isinstance(tts, ScriptedTts) and ("other", "Hello.") in tts.spoken
 
 
+@pytest.mark.parametrize("said", ["Long", "Mixed", "Hello"])
+async def test_a_message_begins_before_its_sound_and_its_words(said: str) -> None:
+    async with client() as (one, _):
+        one.send("response.create", response=aside(said, tools=[LOOK], **SPOKEN))
+        await anyio.sleep(30)
+        begun = set[str]()
+        for event in one.told.events:
+            if event["type"] == "response.output_item.added":
+                begun.add(event["item"]["id"])
+            elif "response_id" in event and "item_id" in event:
+                assert event["item_id"] in begun, event["type"]
+        assert of(one, "response.output_audio.delta") and done(one) == [(said, "completed")]
+
+
 @pytest.mark.parametrize("when", [0.0, 0.05])
 async def test_one_is_cancelled_alone(when: float) -> None:
     async with client() as (one, _):

@@ -48,6 +48,7 @@ REPLIES = {
     "Capital": ("Lisbon.",),
     "Sum": ("Fifty-six.",),
     "Long": ("One two three four five six. ",) * 5,
+    "Mixed": ("Let me look. ", ToolCall(1, "m", "look", {"where": "up"})),
     "Wait": (ToolCall(1, "w", "look", {}), "I am looking. ", "It takes. ", "Some more time."),
 }
 LOOK = {"type": "function", "name": "look", "description": "", "parameters": {}}
