@@ -61,6 +61,7 @@ async def _make(dialogue: Dialogue, out: Out, spoken: SpokenResponse) -> None:
                 pass
     finally:
         with anyio.CancelScope(shield=True):
+            spoken.read = conversation.tokens_read
             await runner.call(conversation.close, priority=GUESS)
 
 

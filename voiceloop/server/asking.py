@@ -72,9 +72,11 @@ class Asking:
         speaking: Speaking,
         out: Out,
         begin: Callable[[int], None],
+        spent: Callable[[float, float], None],
     ) -> None:
-        """`begin` begins the response to a turn, whose number it is called with. It calls
-        `take`."""
+        """`begin` begins the response to a turn, whose number it is called with. It calls `take`.
+        `spent` is called with the numbers of tokens that were written and read for a response
+        beside others."""
         self.unanswered = Unanswered()
         self._dialogue = dialogue
         self._session = session
@@ -82,6 +84,7 @@ class Asking:
         self._speaking = speaking
         self._out = out
         self._begins = begin
+        self._spent = spent
         self._requested: _Request | None = None
         """The request whose response is about to begin; None if there is no such request."""
         self._waiting = 0
@@ -204,6 +207,7 @@ class Asking:
     async def _respond_aside(self, spoken: SpokenResponse) -> None:
         await aside.respond(self._dialogue, self._speaking, self._out, spoken)
         self._waiting -= 1
+        self._spent(spoken.tokens, spoken.read)
 
     def _resolve(self, request: _Request) -> None:
         """Put items in place of the references in the input of a request, since an item may be
