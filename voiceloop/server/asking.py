@@ -35,6 +35,7 @@ from voiceloop.server.speaking import Out, Speaking, SpokenResponse
 from voiceloop.server.unanswered import Unanswered
 from voiceloop.session import Session
 from voiceloop.wire.client_events import ResponseCreate
+from voiceloop.wire.items import FunctionCall
 from voiceloop.wire.responses import failed
 from voiceloop.wire.settings import ResponseSettings, SessionSettings
 
@@ -236,6 +237,8 @@ class Asking:
         if requested.input is not None:
             said = unanswered(self._dialogue.read(requested))
             return self._session.write(said or SILENCE, options)
+        items = self._dialogue.ledger.items
+        self.unanswered.keep_calls({it.call_id for it in items if isinstance(it, FunctionCall)})
         results = self.unanswered.take_results()
         if results and self.unanswered.continues(results):
             return self._session.answer_calls(results, options)
@@ -250,7 +253,7 @@ class Asking:
         if results or (self._session.idle and not self.unanswered.missing()):
             # No turn is left to answer: reply to the conversation as it is, even an empty one.
             self.rewrite(requested)
-            waiting, items = self.unanswered.items, self._dialogue.ledger.items
+            waiting = self.unanswered.items
             said = unanswered([item for item in items if item.id not in waiting])
             return self._session.write(said or SILENCE, options)
         return None
