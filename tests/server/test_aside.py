@@ -162,3 +162,26 @@ async def test_a_new_response_to_the_conversation_does_not_wait_for_one() -> Non
             "(None, 'completed')",
         ]
         assert not of(one, "error")
+
+
+@pytest.mark.parametrize("kind", ["to the conversation", "beside it", "of the server's own"])
+async def test_audio_that_is_not_committed_holds_up_no_response(kind: str) -> None:
+    async with client() as (one, _):
+        audio = {"input": {"turn_detection": None}}
+        one.send("session.update", session={"audio": audio})
+        silence = base64.b64encode(bytes(48_000)).decode()
+        one.send("input_audio_buffer.append", audio=silence)
+        await anyio.sleep(1)
+        if kind == "to the conversation":
+            one.write("Capital")
+            one.send("response.create", response={"metadata": {"for": "Capital"}})
+        else:
+            asked = aside("Capital")
+            if kind == "of the server's own":
+                asked |= {"instructions": one.dialogue.engines.llm.system, "tools": []}
+            one.send("response.create", response=asked)
+        await anyio.sleep(30)
+        assert done(one) == [("Capital", "completed")]
+        one.send("input_audio_buffer.commit")
+        await anyio.sleep(5)
+        assert of(one, "input_audio_buffer.committed") and not of(one, "error")
