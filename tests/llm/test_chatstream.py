@@ -261,13 +261,29 @@ WRONG: list[tuple[bytes, str]] = [
     (wire({"choices": [{"delta": {}, "error": {"message": "it broke"}}]}), "it broke"),
     (wire({"error": {"code": 5}}), ""),
     (wire(chunk("error")), ""),
-    (wire(chunk("abort")), "the reply was ended early (abort)"),
+    *(
+        (wire(chunk(reason)), f"the reply was ended early ({reason})")
+        for reason in ("abort", "cancelled", "insufficient_system_resource", "timeout")
+    ),
 ]
 
 
 def test_a_filter_ends_a_reply_and_keeps_what_came_before() -> None:
-    filtered = every(wire(chunk(content="I "), chunk("content_filter")))
-    assert filtered == [Text("I "), End(cut=False, filtered=True)]
+    for reason in ("content_filter", "SAFETY", "sensitive", "RECITATION", "prohibited_content"):
+        filtered = every(wire(chunk(content="I "), chunk(reason)))
+        assert filtered == [Text("I "), End(cut=False, filtered=True)]
+
+
+@pytest.mark.parametrize(
+    "reason", ["length", "max_tokens", "MAX_TOKENS", "model_length", "max_new"]
+)
+def test_a_limit_cuts_a_reply_off(reason: str) -> None:
+    assert every(wire(chunk(content="I "), chunk(reason)))[1:] == [End(cut=True)]
+
+
+@pytest.mark.parametrize("reason", ["stop", "STOP", "eos", "stop_sequence", "end_turn", "COMPLETE"])
+def test_any_other_reason_completes_a_reply(reason: str) -> None:
+    assert every(wire(chunk(content="I "), chunk(reason)))[1:] == [End(cut=False)]
 
 
 @pytest.mark.parametrize(("raw", "told"), WRONG)

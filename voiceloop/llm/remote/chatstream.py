@@ -78,8 +78,12 @@ class End:
 Piece = Text | Thought | Calling | Loading | StreamedCall | PromptUsage | End
 
 
-_FAILED = ("abort", "network_error")
-"""Reasons for the end of a reply that mean that the rest of it is missing."""
+_FAILED = re.compile(r"abort|error|cancel|insufficient|time.?out|fail|overload", re.IGNORECASE)
+"""A pattern of reasons for the end of a reply that mean that the rest of it is missing."""
+_CUT = re.compile(r"length|max|trunc", re.IGNORECASE)
+"""A pattern of reasons that mean that a limit has cut the reply off."""
+_FILTERED = re.compile(r"filter|safety|sensitive|recitation|prohibited|block", re.IGNORECASE)
+"""A pattern of reasons that mean that a filter has cut the reply off."""
 
 
 class ChatStream:
@@ -141,10 +145,10 @@ class ChatStream:
         if wrong := complained(chunk, name):
             raise wrong
         if choice is not None and not self.finished and (reason := choice.get("finish_reason")):
-            if reason in _FAILED:
+            if _FAILED.search(str(reason)):
                 raise Complaint(f"the reply was ended early ({reason})")
-            cut = reason in ("length", "max_tokens", "model_length")
-            yield from self._ended(cut, filtered=reason == "content_filter")
+            cut, filtered = _CUT.search(str(reason)), _FILTERED.search(str(reason))
+            yield from self._ended(cut is not None, filtered=filtered is not None)
         if usage := _mapping(chunk.get("usage")):
             cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
             details = _mapping(usage.get("completion_tokens_details"))
