@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import ssl
 import subprocess
@@ -488,6 +489,34 @@ def test_a_server_that_sends_nothing_is_asked_once(
     error = failing(talk(server, timeout_s=0.3).reply("Hello", 1))
     assert "said nothing for 0.6 s" in error.message
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        broken(delta("Yes."), STOP),
+        broken(delta("Yes."), STOP, DONE),
+        broken(delta("Yes."), STOP, b"data: {\n\n", end=True),
+        broken(delta("Yes."), b"data: " + json.dumps(STOP).encode(), end=True),
+        broken(delta("Yes."), b"data: [DONE]", end=True),
+    ],
+)
+def test_what_comes_of_a_connection_behind_a_complete_reply_does_not_matter(
+    serve: Callable[..., Scripted], play: Play
+) -> None:
+    server = serve(play, saying("And you?"))
+    conversation = talk(server)
+    assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
+    assert spoken(all_of(conversation.reply("And now?", 2))) == "And you?"
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("rest", [b'data: {"choi', b"data: {}", b"da"])
+def test_an_event_that_breaks_off_is_no_part_of_a_reply(
+    serve: Callable[..., Scripted], rest: bytes
+) -> None:
+    server = serve(broken(rest, end=True), saying("At last."))
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "At last."
 
 
 def test_a_reply_that_is_complete_is_not_waited_for(serve: Callable[..., Scripted]) -> None:
