@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.llm.remote.chatstream import (
+    PIECE,
     ChatStream,
     End,
     Piece,
@@ -266,6 +267,13 @@ WRONG: list[tuple[bytes, str]] = [
         for reason in ("abort", "cancelled", "insufficient_system_resource", "timeout")
     ),
 ]
+
+
+@given(st.text(max_size=5000) | st.integers(0, 5000).map(lambda n: "x " * n))
+def test_a_long_chunk_comes_in_pieces(text: str) -> None:
+    pieces = [one.text for one in read(wire(chunk(content=text))) if isinstance(one, Text)]
+    assert "".join(pieces) == text
+    assert all(len(piece) <= PIECE for piece in pieces)
 
 
 def test_a_filter_ends_a_reply_and_keeps_what_came_before() -> None:

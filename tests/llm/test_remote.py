@@ -34,6 +34,7 @@ from voiceloop.config import GUARDED, Config, LlmConfig
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.remote.address import address
 from voiceloop.llm.remote.chatserver import STEP_S
+from voiceloop.llm.remote.chatstream import PIECE
 from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
 from voiceloop.llm.remote.troubles import Trouble, unreachable
 from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
@@ -282,6 +283,12 @@ def test_thoughts_are_not_spoken_and_a_reply_ends_where_it_was_told_to(
 ) -> None:
     server = serve(saying("<th", "ink>Hm, so.</think>", "Yes. EN", "D of it", " all."))
     assert spoken(all_of(talk(server, stop=("END",)).reply("Well?", 1))) == "Yes. "
+
+
+def test_a_reply_in_one_chunk_ends_at_its_limit_too(serve: Callable[..., Scripted]) -> None:
+    conversation = talk(serve(saying("word " * 50_000)), max_new_tokens=20)
+    assert len(spoken(all_of(conversation.reply("Hello", 1)))) <= PIECE
+    assert conversation.limited
 
 
 def test_a_server_that_never_stops_is_stopped(serve: Callable[..., Scripted]) -> None:

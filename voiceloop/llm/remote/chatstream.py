@@ -22,6 +22,9 @@ from voiceloop.llm.remote.toolcrumbs import StreamedCall, ToolCrumbs
 MOST_COUNTED = 1_000_000_000
 """Largest number of tokens that a server is believed to have counted. A larger number counts as
 0."""
+PIECE = 1000
+"""Maximum number of characters in a piece of text. So a reply in one chunk still ends at its limit,
+and is not worked on all at once."""
 DEEPEST = 8
 """Maximum number of nested levels of content in which texts are read."""
 _DONE = "[DONE]"
@@ -199,7 +202,8 @@ class ChatStream:
         text = text.removesuffix(self._half)
         if text:
             self._spoke = True
-            yield Text(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            yield from (Text(text[at : at + PIECE]) for at in range(0, len(text), PIECE))
 
     def _ended(self, cut: bool = False, filtered: bool = False) -> Iterator[Piece]:
         self.finished = True
