@@ -127,13 +127,10 @@ class ConversationState:
         the first of them. A turn that is to be answered alone goes before one that is still heard.
         """
         turn, turns = Turn(self.begun + 1, number, language, **known), self.turns
-        alone = turn.request.insisted
-        waiting = [
-            at
-            for at, other in enumerate(turns)
-            if not other.request.made and (not turn.asks or (alone and not other.ended))
-        ]
-        at = waiting[0] if waiting else len(turns)
+        alone, at = turn.request.insisted, len(turns)
+        for place, other in reversed(list(enumerate(turns))):
+            if not other.request.made and (not turn.asks or (alone and not other.ended)):
+                at = place
         self.turns = (*turns[:at], turn, *turns[at:])
         self.begun = turn.id
         self.unread = False  # the model reads the whole history with the turn's words
