@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.llm.remote.chatstream import (
+    PIECE,
     ChatStream,
     End,
     Piece,
@@ -261,13 +262,36 @@ WRONG: list[tuple[bytes, str]] = [
     (wire({"choices": [{"delta": {}, "error": {"message": "it broke"}}]}), "it broke"),
     (wire({"error": {"code": 5}}), ""),
     (wire(chunk("error")), ""),
-    (wire(chunk("abort")), "the reply was ended early (abort)"),
+    *(
+        (wire(chunk(reason)), f"the reply was ended early ({reason})")
+        for reason in ("abort", "cancelled", "insufficient_system_resource", "timeout")
+    ),
 ]
 
 
+@given(st.text(max_size=5000) | st.integers(0, 5000).map(lambda n: "x " * n))
+def test_a_long_chunk_comes_in_pieces(text: str) -> None:
+    pieces = [one.text for one in read(wire(chunk(content=text))) if isinstance(one, Text)]
+    assert "".join(pieces) == text
+    assert all(len(piece) <= PIECE for piece in pieces)
+
+
 def test_a_filter_ends_a_reply_and_keeps_what_came_before() -> None:
-    filtered = every(wire(chunk(content="I "), chunk("content_filter")))
-    assert filtered == [Text("I "), End(cut=False, filtered=True)]
+    for reason in ("content_filter", "SAFETY", "sensitive", "RECITATION", "prohibited_content"):
+        filtered = every(wire(chunk(content="I "), chunk(reason)))
+        assert filtered == [Text("I "), End(cut=False, filtered=True)]
+
+
+@pytest.mark.parametrize(
+    "reason", ["length", "max_tokens", "MAX_TOKENS", "model_length", "max_new"]
+)
+def test_a_limit_cuts_a_reply_off(reason: str) -> None:
+    assert every(wire(chunk(content="I "), chunk(reason)))[1:] == [End(cut=True)]
+
+
+@pytest.mark.parametrize("reason", ["stop", "STOP", "eos", "stop_sequence", "end_turn", "COMPLETE"])
+def test_any_other_reason_completes_a_reply(reason: str) -> None:
+    assert every(wire(chunk(content="I "), chunk(reason)))[1:] == [End(cut=False)]
 
 
 @pytest.mark.parametrize(("raw", "told"), WRONG)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from voiceloop.llm.remote.chatstream import Calling, End, Piece, PromptUsage, Text, Thought
 from voiceloop.llm.remote.incoming import Incoming
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
+from voiceloop.llm.text.leaks import Leaks
 from voiceloop.llm.text.parts import THOUGHTS, ReplyPart
 
 pytestmark = pytest.mark.pure
@@ -35,6 +36,14 @@ def test_thoughts_count_apart_wherever_they_stand(words: int, begin: str) -> Non
     said, incoming = come(*pieces, End(cut=False))
     assert said == "It is noon."
     assert (incoming.thought, incoming.lone) == (words, False)
+
+
+def test_what_stands_between_marks_of_a_response_is_said() -> None:
+    thought = "<|START_THINKING|>They greet me.<|END_THINKING|>"
+    answer = "<|START_RESPONSE|>Good day.<|END_RESPONSE|>"
+    leaks = Leaks()
+    text = leaks.push(thought + answer) + leaks.finish()
+    assert come(Text(text), End(cut=False))[0] == "Good day."
 
 
 def test_what_the_server_tells_of_thoughts_counts_too() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import ssl
 import subprocess
@@ -33,6 +34,7 @@ from voiceloop.config import GUARDED, Config, LlmConfig
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.remote.address import address
 from voiceloop.llm.remote.chatserver import STEP_S
+from voiceloop.llm.remote.chatstream import PIECE
 from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
 from voiceloop.llm.remote.troubles import Trouble, unreachable
 from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
@@ -283,6 +285,12 @@ def test_thoughts_are_not_spoken_and_a_reply_ends_where_it_was_told_to(
     assert spoken(all_of(talk(server, stop=("END",)).reply("Well?", 1))) == "Yes. "
 
 
+def test_a_reply_in_one_chunk_ends_at_its_limit_too(serve: Callable[..., Scripted]) -> None:
+    conversation = talk(serve(saying("word " * 50_000)), max_new_tokens=20)
+    assert len(spoken(all_of(conversation.reply("Hello", 1)))) <= PIECE
+    assert conversation.limited
+
+
 def test_a_server_that_never_stops_is_stopped(serve: Callable[..., Scripted]) -> None:
     hung_up = threading.Event()
 
@@ -488,6 +496,34 @@ def test_a_server_that_sends_nothing_is_asked_once(
     error = failing(talk(server, timeout_s=0.3).reply("Hello", 1))
     assert "said nothing for 0.6 s" in error.message
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        broken(delta("Yes."), STOP),
+        broken(delta("Yes."), STOP, DONE),
+        broken(delta("Yes."), STOP, b"data: {\n\n", end=True),
+        broken(delta("Yes."), b"data: " + json.dumps(STOP).encode(), end=True),
+        broken(delta("Yes."), b"data: [DONE]", end=True),
+    ],
+)
+def test_what_comes_of_a_connection_behind_a_complete_reply_does_not_matter(
+    serve: Callable[..., Scripted], play: Play
+) -> None:
+    server = serve(play, saying("And you?"))
+    conversation = talk(server)
+    assert spoken(all_of(conversation.reply("Hello", 1))) == "Yes."
+    assert spoken(all_of(conversation.reply("And now?", 2))) == "And you?"
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("rest", [b'data: {"choi', b"data: {}", b"da"])
+def test_an_event_that_breaks_off_is_no_part_of_a_reply(
+    serve: Callable[..., Scripted], rest: bytes
+) -> None:
+    server = serve(broken(rest, end=True), saying("At last."))
+    assert spoken(all_of(talk(server).reply("Hello", 1))) == "At last."
 
 
 def test_a_reply_that_is_complete_is_not_waited_for(serve: Callable[..., Scripted]) -> None:

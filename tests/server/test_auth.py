@@ -310,7 +310,15 @@ def test_without_keys_nobody_else_may_connect_whatever_they_call_the_server(peer
 FORWARDED = ["Forwarded", "Via", "X-Forwarded-For", "X-FORWARDED-PROTO", "x-real-ip"]
 
 
-@pytest.mark.parametrize("name", [*FORWARDED, "X-Forwarded-Host"])
+OTHERS = [
+    *("X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded", "Forwarded-For"),
+    *("X_Forwarded_For", "X-Original-Forwarded-For", "CF-Connecting-IP", "True-Client-IP"),
+    *("X-Client-IP", "X-Cluster-Client-IP", "X-Envoy-External-Address", "Tailscale-User-Login"),
+    *("X-Original-Host", "CDN-Loop", "Fastly-Client-IP", "X-ARR-ClientIP"),
+]
+
+
+@pytest.mark.parametrize("name", [*FORWARDED, *OTHERS])
 def test_what_a_proxy_forwards_is_not_this_machine(name: str) -> None:
     assert refused(LOCAL, HOST, (name, "127.0.0.1")) is RefusalReason.PROXY
     assert refused(LOCAL, HOST, (name, "127.0.0.1"), peer=THERE) is RefusalReason.PROXY

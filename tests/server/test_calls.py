@@ -48,6 +48,7 @@ REPLIES = {
     "Capital": ("Lisbon.",),
     "Sum": ("Fifty-six.",),
     "Long": ("One two three four five six. ",) * 5,
+    "Mixed": ("Let me look. ", ToolCall(1, "m", "look", {"where": "up"})),
     "Wait": (ToolCall(1, "w", "look", {}), "I am looking. ", "It takes. ", "Some more time."),
 }
 LOOK = {"type": "function", "name": "look", "description": "", "parameters": {}}
@@ -165,6 +166,21 @@ async def test_asked_too_early_it_says_whose_result_is_missing_and_loses_nothing
         one.returned(down, "grass")
         assert text(await one.respond()) == "One thing."
         assert results(llm) == ["sky", "grass"]
+
+
+async def test_a_call_that_was_deleted_is_waited_for_no_more() -> None:
+    async with client() as (one, llm):
+        one.write("Both")
+        up, down = calls(await one.respond())
+        one.send("conversation.item.delete", item_id=up["id"])
+        one.returned(down, "grass")
+        assert (await one.respond())["status"] == "completed"
+        (_, past) = rewritten(llm)
+        assert [result for _, result in past[-1].replied] == ["grass"]
+        with pytest.raises(ProtocolError, match="call_id"):
+            one.returned(up, "sky")
+        one.write("Hello")
+        assert text(await one.respond()) == "Hello."
 
 
 async def test_what_a_tool_of_the_servers_returned_stands_in_its_place_among_them() -> None:

@@ -180,6 +180,20 @@ async def test_what_was_said_last_is_sent_before_it_is_closed() -> None:
         assert wire.told[-1]["error"]["type"] == "server_error"
 
 
+async def test_tokens_of_responses_beside_others_are_charged_too() -> None:
+    async with server(generated_tokens_per_min=60) as own:
+        wire, _ = await own.connect()
+        await wire.wait("session.created")
+        content = [{"type": "input_text", "text": "Tell me"}]
+        given = [{"type": "message", "role": "user", "content": content}]
+        about = {"conversation": "none", "input": given, "instructions": "Be brief."}
+        about["output_modalities"] = ["text"]
+        for _ in range(60 // len(STORY.split()) + 1):
+            wire.say("response.create", response=about)
+        assert (await wire.end())[0] == POLICY
+        assert "tokens written in a minute" in wire.told[-1]["error"]["message"]
+
+
 async def test_a_client_that_does_not_read_is_waited_for_no_longer_than_said() -> None:
     async with server() as own:
         wire, connection = await own.connect()

@@ -300,6 +300,20 @@ async def test_a_request_as_long_as_it_may_be_is_read() -> None:
     assert wire.received.startswith(b"HTTP/1.1 101 ")
 
 
+@given(st.binary(max_size=3000) | st.just(OPENING) | st.just(b"\x89\x80\0\0\0\0"))
+def test_a_request_is_answered_first_whatever_comes_behind_it(behind: bytes) -> None:
+    async def main() -> None:
+        wire = Wire()
+        connected(wire)
+        wire.send(OPENING + behind)
+        await anyio.sleep(1)
+        assert wire.received.startswith(b"HTTP/1.1 101 ")
+        wire.abort()
+        await anyio.sleep(1)
+
+    VirtualClock().run(main)
+
+
 async def test_of_those_who_do_not_say_what_for_the_oldest_go() -> None:
     newcomers: dict[Paced, None] = {}
     wires = [Wire() for _ in range(NEWCOMERS + 20)]

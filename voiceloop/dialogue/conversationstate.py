@@ -122,13 +122,15 @@ class ConversationState:
     def add(self, number: int, language: Language, **known: Any) -> Turn:
         """Begin a turn, with the fields `known`, and return it.
 
-        The new turn goes to the end of the queue. There is one exception: turns whose reply was not
-        requested yet may wait for ever. A turn in which the user says nothing goes before the first
-        of them.
+        The new turn goes to the end of the queue. There are two exceptions, since turns whose reply
+        was not requested yet may wait for ever. A turn in which the user says nothing goes before
+        the first of them. A turn that is to be answered alone goes before one that is still heard.
         """
         turn, turns = Turn(self.begun + 1, number, language, **known), self.turns
-        waiting = [at for at, other in enumerate(turns) if not other.request.made]
-        at = waiting[0] if waiting and not turn.asks else len(turns)
+        alone, at = turn.request.insisted, len(turns)
+        for place, other in reversed(list(enumerate(turns))):
+            if not other.request.made and (not turn.asks or (alone and not other.ended)):
+                at = place
         self.turns = (*turns[:at], turn, *turns[at:])
         self.begun = turn.id
         self.unread = False  # the model reads the whole history with the turn's words

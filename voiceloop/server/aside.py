@@ -61,6 +61,7 @@ async def _make(dialogue: Dialogue, out: Out, spoken: SpokenResponse) -> None:
                 pass
     finally:
         with anyio.CancelScope(shield=True):
+            spoken.read = conversation.tokens_read
             await runner.call(conversation.close, priority=GUESS)
 
 
@@ -83,12 +84,13 @@ async def _bursts(
                 spoken.ending = CONTENT_FILTERED if FILTERED in item.facts else spoken.ending
                 events, ends = response.text(item.text), most != "inf" and spoken.tokens >= most
                 spoken.ending = TOO_LONG if ends else spoken.ending
-                yield item
             else:
                 continue
             said = said or bool(events)
             for event in events:
                 out.put(event)
+            if isinstance(item, TokenBurst):
+                yield item  # only now: its sound follows the events that begin the message
             if ends:
                 return
     limited = await runner.call(lambda: conversation.limited, priority=GUESS)

@@ -35,6 +35,7 @@ from voiceloop.server.speaking import Out, Speaking, SpokenResponse
 from voiceloop.server.unanswered import Unanswered
 from voiceloop.session import Session
 from voiceloop.wire.client_events import ResponseCreate
+from voiceloop.wire.items import FunctionCall
 from voiceloop.wire.responses import failed
 from voiceloop.wire.settings import ResponseSettings, SessionSettings
 
@@ -72,9 +73,11 @@ class Asking:
         speaking: Speaking,
         out: Out,
         begin: Callable[[int], None],
+        spent: Callable[[float, float], None],
     ) -> None:
-        """`begin` begins the response to a turn, whose number it is called with. It calls
-        `take`."""
+        """`begin` begins the response to a turn, whose number it is called with. It calls `take`.
+        `spent` is called with the numbers of tokens that were written and read for a response
+        beside others."""
         self.unanswered = Unanswered()
         self._dialogue = dialogue
         self._session = session
@@ -82,6 +85,7 @@ class Asking:
         self._speaking = speaking
         self._out = out
         self._begins = begin
+        self._spent = spent
         self._requested: _Request | None = None
         """The request whose response is about to begin; None if there is no such request."""
         self._waiting = 0
@@ -204,6 +208,7 @@ class Asking:
     async def _respond_aside(self, spoken: SpokenResponse) -> None:
         await aside.respond(self._dialogue, self._speaking, self._out, spoken)
         self._waiting -= 1
+        self._spent(spoken.tokens, spoken.read)
 
     def _resolve(self, request: _Request) -> None:
         """Put items in place of the references in the input of a request, since an item may be
@@ -215,16 +220,14 @@ class Asking:
     def _must_wait(self, request: _Request) -> bool:
         """Return whether a response cannot begin before a turn has ended.
 
-        A response out of the conversation waits for every other, and for every open turn. One to
-        the conversation waits for one that is being cut off, or that is out of the conversation.
-        Texts and outputs also wait for a turn that is yet to be answered: one reply to both would
-        leave one of them out.
+        A response out of the conversation waits for every other. One to the conversation waits for
+        one that is being cut off, or that is out of the conversation. Texts and outputs also wait
+        for a turn that is yet to be answered: one reply to both would leave one of them out.
         """
-        if request.aside:
-            return self._speaking.responding or not self._session.idle
         if self._speaking.responding:
-            return not self._speaking.busy
-        return self._session.expected and bool(request.texts or self.unanswered.brought)
+            return request.aside or not self._speaking.busy
+        given = request.texts or self.unanswered.brought
+        return self._session.expected and bool(request.aside or given)
 
     def _answer(self, request: _Request) -> int | None:
         """Have the session begin the response. Return the number of the turn that it answers; None
@@ -234,6 +237,8 @@ class Asking:
         if requested.input is not None:
             said = unanswered(self._dialogue.read(requested))
             return self._session.write(said or SILENCE, options)
+        items = self._dialogue.ledger.items
+        self.unanswered.keep_calls({it.call_id for it in items if isinstance(it, FunctionCall)})
         results = self.unanswered.take_results()
         if results and self.unanswered.continues(results):
             return self._session.answer_calls(results, options)
@@ -245,10 +250,11 @@ class Asking:
         answered = self._session.respond(options)
         if answered is not None:
             return answered
-        if results or (self._session.idle and not self.unanswered.missing()):
+        free = not self._speaking.responding and not self._session.expected
+        if results or (free and not self.unanswered.missing()):
             # No turn is left to answer: reply to the conversation as it is, even an empty one.
             self.rewrite(requested)
-            waiting, items = self.unanswered.items, self._dialogue.ledger.items
+            waiting = self.unanswered.items
             said = unanswered([item for item in items if item.id not in waiting])
             return self._session.write(said or SILENCE, options)
         return None

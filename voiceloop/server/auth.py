@@ -158,7 +158,7 @@ class Access:
         called = _normal(_value(headers, "host") or "")
         if called not in self.hosts:
             return AccessRefused(RefusalReason.HOST)
-        if self._keys is None and not _FORWARDED.isdisjoint(names):
+        if self._keys is None and any(map(_FORWARDED.fullmatch, names)):
             return AccessRefused(RefusalReason.PROXY)
         if self._keys is None and not is_loopback(peer):
             return AccessRefused(RefusalReason.PEER)
@@ -199,7 +199,7 @@ class Access:
         called = self.host(headers, peer)
         if isinstance(called, AccessRefused) or self._behind_proxy:
             return False
-        if not _FORWARDED.isdisjoint(name.lower() for name, _ in headers):
+        if any(_FORWARDED.fullmatch(name) for name, _ in headers):
             return False
         host = _parsed(called)
         own_origin = f"{self._scheme}://{called}"
@@ -252,9 +252,12 @@ _OTHER_PAGES = ("cross-site", "same-site")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([!-~]+)")
 _SECRET = re.compile(r"key|token|secret|auth|bearer|pass", re.IGNORECASE)
-_FORWARDED = frozenset(
-    ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+_FORWARDED = re.compile(
+    r"via|cdn-loop|x[-_](real|client)[-_]ip|x[-_]original[-_](host|for)|tailscale-.*"
+    r"|.*(forwarded|client[-_]?ip|connecting[-_]ip|external-address).*",
+    re.IGNORECASE,
 )
+"""A pattern of names of headers that proxies, tunnels and networks for content add."""
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
 _ORIGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]+)/?")
 

@@ -341,7 +341,8 @@ class Connection:
     def _begin(self) -> ClientSession:
         """Begin a client session with the dialogue."""
         return ClientSession(
-            *(self.dialogue, self._outbox, self._note_end, self._report), record=self._record
+            *(self.dialogue, self._outbox, self._note_end, self._report, self._spend),
+            record=self._record,
         )
 
     async def _converse(self, client_session: ClientSession) -> None:
@@ -355,10 +356,14 @@ class Connection:
         """Count a turn that has ended, and charge its tokens."""
         self._meter.turns += trace.outcome != "abandoned"
         self._meter.metrics.observe(trace)
-        self.charge(Kind.GENERATED, trace.counters.get("tokens", 0))
-        self.charge(Kind.PREFILL, trace.counters.get("tokens_read", 0))
+        self._spend(trace.counters.get("tokens", 0), trace.counters.get("tokens_read", 0))
         self.kept.changed()
         self._registry.turn_over()
+
+    def _spend(self, written: float, read: float) -> None:
+        """Charge the tokens that the language model has written and read."""
+        self.charge(Kind.GENERATED, written)
+        self.charge(Kind.PREFILL, read)
 
     async def _take_up(self, event: Resume) -> None:
         """Resume the session that the client had before its connection broke."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import cast
+from typing import Any, cast
 
 from websockets.asyncio.server import Server, ServerConnection
 from websockets.frames import Frame
 from websockets.http11 import Request, Response
+from websockets.protocol import CONNECTING
 from websockets.server import ServerProtocol
 
 from voiceloop.config import ServerConfig
@@ -90,6 +91,11 @@ class Paced(ServerConnection):
         """Remove the connection from the newcomers."""
         self._newcomers.pop(self, None)
 
+    async def handshake(self, *handlers: Any, **options: Any) -> None:
+        """Answer the request, and then take what comes after it."""
+        await super().handshake(*handlers, **options)
+        self._go_on()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Clean up after the end. Bytes that were not taken are lost."""
         self.welcome()
@@ -133,8 +139,10 @@ class Paced(ServerConnection):
         self._next = None
         if not self._untaken:
             return
-        piece = bytes(self._untaken[:PIECE])
-        del self._untaken[:PIECE]
+        # Line by line, so that nothing after a request is taken before the request is answered.
+        line = 0 if self.request else self._untaken.find(b"\n", 0, PIECE) + 1
+        piece = bytes(self._untaken[: line or PIECE])
+        del self._untaken[: line or PIECE]
         super().data_received(piece)
         if self.protocol.close_expected():  # its frames are ignored, so only bytes can be charged
             self._rate.take(len(piece) / WEIGHT_BYTES, self.loop.time())
@@ -159,9 +167,11 @@ class Paced(ServerConnection):
             return
         unread = transport.get_write_buffer_size() > UNREAD_BYTES
         wait = self._rate.wait_s(0, self.loop.time())
-        if self._queue_full or unread or wait:
+        unanswered = self.request is not None and self.protocol.state is CONNECTING
+        held = self._queue_full or unread or unanswered
+        if held or wait:
             transport.pause_reading()
-        if self._queue_full or unread:
+        if held:
             return
         if wait:
             self._next = self.loop.call_later(wait, self._after_wait)

@@ -80,6 +80,8 @@ class Routes:
 
     async def answer(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response to a request; None if a websocket is to be opened."""
+        if request.method not in ("GET", "HEAD"):  # a shell would take CONNECT for a tunnel
+            return self._site.answer(request.method, request.target, request.headers, "")
         # Load balancers and clusters probe these two paths, with any name in the header Host.
         if request.path == "/healthz":
             return line(200, "alive")

@@ -116,6 +116,8 @@ class SpokenResponse:
     """How it will end; None if that is not known yet."""
     tokens: int = 0
     """Number of tokens that the language model wrote for it."""
+    read: int = 0
+    """Number of tokens that the language model read for it, if it is made beside others."""
     requested: bool = True
     """Whether the client has requested it; otherwise it answers a turn that the server found."""
     stopped: ItemTruncate | None = None

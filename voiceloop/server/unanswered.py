@@ -50,6 +50,13 @@ class Unanswered:
         """Remove the text of an item, if there is one."""
         self._texts.pop(item_id, None)
 
+    def keep_calls(self, known: Collection[str]) -> None:
+        """Forget the calls whose ids are not among `known`: no output of them can come any more."""
+        kept = {call_id: call for call_id, call in self._calls.items() if call_id in known}
+        if len(kept) < len(self._calls):
+            self._calls = kept
+            self.moved_on()
+
     def begin(self, turn: int) -> None:
         """Note that the response to a turn begins."""
         if turn != self._newest:

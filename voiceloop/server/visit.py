@@ -94,11 +94,13 @@ class ClientSession:
         out: Out,
         ended: Callable[[TurnTrace], None] = lambda trace: None,
         report: Report | None = None,
+        spent: Callable[[float, float], None] = lambda written, read: None,
         *,
         record: Path | None = None,
     ) -> None:
         """`out` sends events to the client. `ended` is called with the trace of each ended turn,
-        and then `report`, which is for telemetry. With `record`, the session is recorded in that
+        and then `report`, which is for telemetry. `spent` is called with the numbers of tokens that
+        were written and read outside of turns. With `record`, the session is recorded in that
         folder while it runs."""
         self._dialogue = dialogue
         self._out = out
@@ -128,7 +130,8 @@ class ClientSession:
             self.microphone, self.session, dialogue.settings, dialogue.config.turns, out.refuse
         )
         self._asking = Asking(
-            dialogue, self.session, self.microphone, self._speaking, out, self._begin_response
+            *(dialogue, self.session, self.microphone, self._speaking, out),
+            *(self._begin_response, spent),
         )
         self._editing = Editing(dialogue, self.session, self._speaking, self._asking, out)
         self._noticed = ""

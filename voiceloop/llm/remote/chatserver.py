@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -24,7 +24,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.foreign import parsed
 from voiceloop.llm.remote import presence, troubles
 from voiceloop.llm.remote.address import Address
-from voiceloop.llm.remote.chatstream import ChatStream, Loading, Piece, PromptUsage, Text
+from voiceloop.llm.remote.chatstream import ChatStream, End, Loading, Piece, PromptUsage, Text
 from voiceloop.llm.remote.complaints import Complaint, Garbled, complaint, named
 from voiceloop.llm.remote.manners import Manners
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
@@ -164,11 +164,12 @@ class ChatServer:
         may help, and for `llm.timeout_s` while the server loads its model. It is adapted and
         repeated after each refusal from which `manners` learns something.
         """
-        begun, asked_again, since = False, False, anyio.current_time()
+        begun, ended, asked_again, since = False, False, False, anyio.current_time()
 
         def note(piece: Piece) -> None:
-            nonlocal begun
+            nonlocal begun, ended
             begun = begun or isinstance(piece, Text | StreamedCall)
+            ended = ended or isinstance(piece, End)
             if post:
                 post(piece)
 
@@ -177,6 +178,8 @@ class ChatServer:
             try:
                 return await self._attempt(request, note, whole=post is not None)
             except Trouble as trouble:
+                if ended:  # what fails after the end of a reply does not matter
+                    return
                 if begun:
                     raise
                 if trouble.complaint:
@@ -230,6 +233,9 @@ class ChatServer:
                         scope.deadline = min(scope.deadline, soon)
         for piece in self._pieces(stream, b""):
             post(piece)
+        with suppress(Garbled, Complaint):  # some servers send no line end after the last event
+            for piece in stream.feed(b"\n\n"):
+                post(piece)
         if stream.finished:
             return
         if scope.cancelled_caught:

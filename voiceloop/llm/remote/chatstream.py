@@ -22,6 +22,9 @@ from voiceloop.llm.remote.toolcrumbs import StreamedCall, ToolCrumbs
 MOST_COUNTED = 1_000_000_000
 """Largest number of tokens that a server is believed to have counted. A larger number counts as
 0."""
+PIECE = 1000
+"""Maximum number of characters in a piece of text. So a reply in one chunk still ends at its limit,
+and is not worked on all at once."""
 DEEPEST = 8
 """Maximum number of nested levels of content in which texts are read."""
 _DONE = "[DONE]"
@@ -78,8 +81,12 @@ class End:
 Piece = Text | Thought | Calling | Loading | StreamedCall | PromptUsage | End
 
 
-_FAILED = ("abort", "network_error")
-"""Reasons for the end of a reply that mean that the rest of it is missing."""
+_FAILED = re.compile(r"abort|error|cancel|insufficient|time.?out|fail|overload", re.IGNORECASE)
+"""A pattern of reasons for the end of a reply that mean that the rest of it is missing."""
+_CUT = re.compile(r"length|max|trunc", re.IGNORECASE)
+"""A pattern of reasons that mean that a limit has cut the reply off."""
+_FILTERED = re.compile(r"filter|safety|sensitive|recitation|prohibited|block", re.IGNORECASE)
+"""A pattern of reasons that mean that a filter has cut the reply off."""
 
 
 class ChatStream:
@@ -141,10 +148,10 @@ class ChatStream:
         if wrong := complained(chunk, name):
             raise wrong
         if choice is not None and not self.finished and (reason := choice.get("finish_reason")):
-            if reason in _FAILED:
+            if _FAILED.search(str(reason)):
                 raise Complaint(f"the reply was ended early ({reason})")
-            cut = reason in ("length", "max_tokens", "model_length")
-            yield from self._ended(cut, filtered=reason == "content_filter")
+            cut, filtered = _CUT.search(str(reason)), _FILTERED.search(str(reason))
+            yield from self._ended(cut is not None, filtered=filtered is not None)
         if usage := _mapping(chunk.get("usage")):
             cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
             details = _mapping(usage.get("completion_tokens_details"))
@@ -195,7 +202,8 @@ class ChatStream:
         text = text.removesuffix(self._half)
         if text:
             self._spoke = True
-            yield Text(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            yield from (Text(text[at : at + PIECE]) for at in range(0, len(text), PIECE))
 
     def _ended(self, cut: bool = False, filtered: bool = False) -> Iterator[Piece]:
         self.finished = True

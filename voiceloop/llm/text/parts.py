@@ -24,6 +24,10 @@ THOUGHTS = {
     "<reasoning>": "</reasoning>",
     "[THINK]": "[/THINK]",
     "<|channel>": "<channel|>",
+    "<seed:think>": "</seed:think>",
+    "◁think▷": "◁/think▷",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
 }
 """Marks that begin a thought, each mapped to its end mark. Any end mark ends any thought, because
 models mix them up."""
@@ -36,8 +40,11 @@ spoken."""
 _RESULTS = {"<tool_response>": "</tool_response>", "[TOOL_RESULTS]": "[/TOOL_RESULTS]"}
 """Marks that begin a tool result, each mapped to its end mark. A result in a reply was made up by
 the model, so it is silent."""
-_ALONE = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(), *_MESSAGE_ENDS)
-"""All end marks. An end mark is silent even if its beginning mark is missing."""
+_RESPONSE = ("<|START_RESPONSE|>", "<|END_RESPONSE|>")
+"""Marks around what is spoken."""
+_ENDS = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(), *_MESSAGE_ENDS)
+_ALONE = (*_ENDS, *_RESPONSE)
+"""All end marks, and `_RESPONSE`. They are silent even if no beginning mark is before them."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks, of any model."""
 _AT_ONCE = 1000
