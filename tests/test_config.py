@@ -152,7 +152,8 @@ def test_a_file_that_is_found_may_not_set_what_is_guarded_unless_it_is_named(
 ) -> None:
     section, _, name = key.partition(".")
     value, read = "'mine'", "mine"
-    numbers = {"wake.open_s", "llm.best_of", "llm.max_thought_tokens", "turns.max_guesses"}
+    limits = {f"llm.{name}" for name in ("best_of", "max_new_tokens", "max_thought_tokens")}
+    numbers = {"wake.open_s", "turns.max_guesses", *limits}
     if (section == "server" and name != "store") or key in numbers:
         value, read = 7, 7
     elif key in ("preset", "llm.skills"):

@@ -474,6 +474,7 @@ GUARDED = CHOOSING | {
     "llm.system",
     "llm.skills",
     "llm.best_of",
+    "llm.max_new_tokens",
     "llm.max_thought_tokens",
     "turns.max_guesses",
 }

@@ -46,6 +46,8 @@ NOT_YES = {
         "is it yes",
         "thanks",
         "yesterday",
+        "sure?",
+        "yes ❌",
     ),
     "de": ("nein", "ja aber nicht jetzt", "bitte", "jaguar"),
     "es": ("no", "sí pero no", "gracias"),

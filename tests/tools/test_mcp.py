@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from voiceloop.config import McpConfig, McpServer
 from voiceloop.tools.declared import tool
@@ -154,6 +155,14 @@ async def test_a_program_with_tools() -> None:
         assert talk.notes == []
     with pytest.raises(ProcessLookupError):
         os.kill(third, 0)
+
+
+async def test_where_a_name_to_confirm_is_unknown_the_user_is_asked_about_every_tool() -> None:
+    server = replace(STDIO, confirm=("unlock the door!", "unlock the gate"))
+    async with talking(house=server) as talk:
+        assert talk.toolbox.offered
+        assert all(talk.toolbox.confirms(one.name) for one in talk.toolbox.offered)
+        assert [note for note in talk.notes if "unlock the gate to confirm" in note]
 
 
 async def test_a_server_by_http() -> None:

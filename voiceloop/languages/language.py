@@ -104,7 +104,10 @@ class Language:
         return bool(self.unfinished) and len(said) == 1
 
     def agrees(self, text: str) -> bool:
-        """Return whether `text` says yes and nothing else, e.g. `yes please`."""
+        """Return whether `text` says yes and nothing else, e.g. `yes please`. "Sure?" and a sign
+        such as a crossed-out hand do not."""
+        if any(sign == "?" or unicodedata.category(sign).startswith("S") for sign in text):
+            return False
         # Punctuation may stand alone, but a longer text says more than yes.
         pieces = text.split(maxsplit=2 * MOST_AGREEING)[: 2 * MOST_AGREEING + 1]
         words = [word for word in map(_plain, pieces) if word]

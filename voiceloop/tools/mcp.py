@@ -50,8 +50,8 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())  # else Python prints
 class McpTool:
     """A tool of an MCP server."""
 
-    def __init__(self, connection: McpConnection, listed: Any) -> None:
-        """Describe a tool as the server lists it."""
+    def __init__(self, connection: McpConnection, listed: Any, *, confirm: bool) -> None:
+        """Describe a tool as the server lists it. With `confirm`, the user is asked first."""
         server = connection.server
         self._connection = connection
         self.name: str = listed.name
@@ -59,7 +59,7 @@ class McpTool:
         self.parameters = _schema(listed.input_schema)
         self.timeout_s = server.timeout_s
         self.outlives = False
-        self.confirm = "*" in server.confirm or self.name in server.confirm
+        self.confirm = confirm
 
     async def run(self, arguments: Mapping[str, object]) -> object:
         """Call the tool on its server."""
@@ -153,8 +153,9 @@ class McpConnection:
 
     async def tools(self, note: Callable[[str], None]) -> Sequence[McpTool]:
         """Return the tools that the server lists, at most `MOST_TOOLS`. Tools with a schema longer
-        than `MOST_SCHEMA` are left out. `note` gets a line if any tools are left out. Raises
-        ToolError if the server does not start."""
+        than `MOST_SCHEMA` are left out. If `confirm` names a tool that is not listed, the server
+        may have renamed it, so the user is asked about all of them. `note` gets a line about
+        either. Raises ToolError if the server does not start."""
         (client, _), found, cursor = await self._opened(), list[Any](), None
         for _ in range(MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
@@ -170,7 +171,15 @@ class McpConnection:
         if self._invalid:
             named = shortened(", ".join(sorted(self._invalid)), MOST_DESCRIPTION)
             note(f"tools of '{self.name}' are left out, since they are not valid: {named}")
-        return [McpTool(self, listed) for listed in fitting[:MOST_TOOLS]]
+        confirm = set(self.server.confirm)
+        if unknown := confirm - {"*", *(listed.name for listed in found)}:
+            named = shortened(", ".join(sorted(unknown)), MOST_DESCRIPTION)
+            note(f"'{self.name}' has no tool {named} to confirm: you are asked about all it has")
+        every = bool(unknown) or "*" in confirm
+        return [
+            McpTool(self, listed, confirm=every or listed.name in confirm)
+            for listed in fitting[:MOST_TOOLS]
+        ]
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> str:
         """Call a tool, and return the text of its result. Raises ToolError if it fails."""
