@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import regex
 
-from voiceloop.skills.phrases import PHRASES
 from voiceloop.types import TokenBurst
 
 LONGEST = 240
@@ -29,10 +29,8 @@ _END = regex.compile(r"[.!?…\n][\"'”)\]]*\s")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """How replies in one language claim that something was done."""
+    """How replies in one or more languages claim that something was done."""
 
-    exempt: Any
-    """Pattern of the user's words after which nothing counts as a claim."""
     instead: str
     """What is said instead of the claim."""
     lead: Any
@@ -45,30 +43,27 @@ class Claims:
 def claims(*codes: str) -> Claims | None:
     """Return the claims of one or more languages together; None if none is known. The first one
     that is known gives what is said instead."""
-    found = [one for code in dict.fromkeys(codes) if (one := _claims(code))]
+    found = [one for code in dict.fromkeys(codes) if (one := _given().get(code))]
     if not found:
         return None
-    lead = "|".join(one.lead.pattern for one in found)
-    claim = "|".join(one.claim.pattern for one in found)
+    lead = "|".join(one["lead"] for one in found)
+    claim = "|".join(chain.from_iterable(map(_written, found)))
     compiled = (regex.compile(one, regex.IGNORECASE) for one in (lead, claim))
-    return Claims(found[0].exempt, found[0].instead, *compiled)
+    return Claims(found[0]["instead"], *compiled)
 
 
 @cache
-def _claims(code: str) -> Claims | None:
-    text = Path(__file__).with_name("claims.toml").read_text(encoding="utf-8")
-    given, words = tomllib.loads(text).get(code), dict[str, str]()
-    if given is None:
-        return None
+def _given() -> dict[str, Any]:
+    """Return what claims.toml has, by language."""
+    return tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
+
+
+def _written(given: Mapping[str, Any]) -> list[str]:
+    """Return the patterns of the claims of one language, with their words filled in."""
+    words = dict[str, str]()
     for name, pattern in given["words"].items():
         words[name] = _filled(pattern, words)
-    every = [_filled(one, words) for several in given["claims"].values() for one in several]
-    return Claims(
-        regex.compile(given["exempt"], regex.IGNORECASE),
-        given["instead"],
-        regex.compile(given["lead"], regex.IGNORECASE),
-        regex.compile("|".join(every), regex.IGNORECASE),
-    )
+    return [_filled(one, words) for several in given["claims"].values() for one in several]
 
 
 def _filled(pattern: str, words: Mapping[str, str]) -> str:
@@ -77,10 +72,12 @@ def _filled(pattern: str, words: Mapping[str, str]) -> str:
     return pattern
 
 
-def _exempt(asked: str) -> bool:
-    """Return whether the user asks for a text or an explanation, in any language."""
-    known = (claims(code) for code in PHRASES)
-    return any(found and found.exempt.search(asked) for found in known)
+@cache
+def _exempt() -> Any:
+    """Return a pattern of the user's words after which nothing counts as a claim, since they ask
+    for a text or an explanation, in any language."""
+    every = "|".join(given["exempt"] for given in _given().values())
+    return regex.compile(every, regex.IGNORECASE)
 
 
 def _unquoted(text: str, quoted: bool) -> str:
@@ -102,7 +99,7 @@ class ClaimGuard:
         """Watch the reply to the user's words `asked`, in the languages `codes`. The first is the
         voice's."""
         found = claims(*codes)
-        self._known = None if found is None or _exempt(asked[:LONGEST]) else found
+        self._known = None if found is None or _exempt().search(asked[:LONGEST]) else found
         self._quoted: bool | None = False
         """Whether the last sentence begins within a quotation, in which nothing is a claim. None if
         the reply begins with a quotation mark: some models quote all that they say."""
