@@ -23,8 +23,8 @@ help: ## list what can be done
 setup: .venv/base ## install voiceloop into .venv
 	@echo "voiceloop is installed: $(BIN)/voiceloop --help"
 
-llama: .venv/base ## compile llama.cpp, which runs the language model of preset laptop
-	@echo "compiling llama.cpp (some minutes)"
+llama: .venv/base ## install llama.cpp, which runs the language model of preset laptop
+	@echo "installing llama.cpp into .venv"
 	@$(PIP) -c constraints.txt -e '.[llama]'
 
 demo: .venv/base ## answer a bundled spoken question: reply.wav, trace.json

@@ -53,6 +53,7 @@ RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 
 LLM = (
     ("rules", "text"),
+    ("gguf",),
     ("model", "chat"),
     ("draft", "remote"),
     ("decode",),
@@ -85,7 +86,7 @@ ROOMS = {
     "accelerate": (),
     "torchao": ("llm/model/quantized.py",),
     "gguf": ("catalog/convert.py",),
-    "llama_cpp": ("llm/model/llamacpp.py",),
+    "xllamacpp": (),
     "onnx": ("catalog/convert.py", "catalog/piper.py"),
     "huggingface_hub": ("catalog/hub.py",),
     "mcp": ("tools/mcp.py",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, Playwright, expect
@@ -21,12 +20,12 @@ window.WebSocket = class extends Before { constructor(url) { super(`${url}/nowhe
 """Stands in for Safari, which opens no websocket with a certificate that it does not trust."""
 
 
-@pytest.fixture
-def link(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """What the QR code of a running server holds."""
-    port = free_port()
-    with phoned(tmp_path, port) as terminal:
-        key = (tmp_path / "voiceloop" / "phone" / "key").read_text().strip()
+    folder, port = tmp_path_factory.mktemp("phone"), free_port()
+    with phoned(folder, port) as terminal:
+        key = (folder / "voiceloop" / "phone" / "key").read_text().strip()
         yield f"https://{ADDRESS}:{port}/#key={key}"
         assert "Traceback" not in terminal.shown
 

@@ -38,7 +38,7 @@ TEXTS = ["it's 7", "IT'S 12 ...", "Äh, 1984", "½ it", "it it it it"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a small model."""
-    for package in ("llama_cpp", "gguf", "accelerate"):
+    for package in ("xllamacpp", "gguf", "accelerate"):
         if find_spec(package) is None:
             lacking(f"{package} is not installed: pip install 'voiceloop[llama,convert]'")
     made = tmp_path_factory.mktemp("model")

@@ -170,7 +170,7 @@ def models_pull(
         pulled = [pull(order, store, bar) for order in orders]
     for model in pulled:
         tell(f"{model.name} is here: {model.folder} ({size(model.bytes)})")
-    if find_spec("llama_cpp") is None:
+    if find_spec("xllamacpp") is None:
         for name in wants_llama_cpp(orders):
             hint = MissingExtra("llama.cpp", "llama").hint
             print(f"llama.cpp runs {name} as it is; without, it is widened to 16 bits; {hint}")

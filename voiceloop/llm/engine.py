@@ -38,11 +38,12 @@ from voiceloop.llm.draft.featuredraft import (
     load_head,
     shipped_head,
 )
+from voiceloop.llm.gguf.libllama import find_library
 from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.footprint import slots_for
-from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder, installed
+from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder
 from voiceloop.llm.model.loading import LoadedModel, explained, load_model
 from voiceloop.llm.model.quantized import check_quantize
 from voiceloop.llm.parallel.ahead import Ahead
@@ -342,7 +343,7 @@ def runs_stored(config: LlmConfig) -> bool:
     installed, and `config` may not ask for CUDA, for another type of weights, or for anything that
     needs trees of tokens."""
     return (
-        installed()
+        find_library() is not None
         and placement(config)[0].type != "cuda"
         and config.dtype == "auto"
         and config.best_of == 1

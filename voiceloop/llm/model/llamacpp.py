@@ -3,17 +3,12 @@
 On processors, and on GPUs that llama.cpp was built for, this is faster than torch with 16-bit
 weights (docs/decisions.md). llama.cpp only computes passes: voiceloop does the tokenizing, sampling
 and verification. Each conversation has a llama.cpp context with one sequence, and forgets rows by
-removing their positions. This module calls the C library as the package llama-cpp-python declares
-it.
+removing their positions.
 """
 
 from __future__ import annotations
 
-import ctypes
-import logging
 import weakref
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +17,15 @@ import torch
 from torch import Tensor
 
 from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.llm.gguf.libllama import library
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.threads import free_threads
-
-logger = logging.getLogger(__name__)
 
 ROWS = 64
 """Maximum number of rows of a pass."""
 STEP_WORK = 100e9
 """Maximum work of one step of a prompt, in weights times rows. This work takes half a second on two
 cores. Passes over fewer rows take longer for each row."""
-
-
-def installed() -> bool:
-    """Tell whether llama.cpp is installed. It comes with the extra `llama`."""
-    return find_spec("llama_cpp") is not None
 
 
 class GgufModel:
@@ -104,32 +93,6 @@ class LlamaDecoder:
         cache.advance(len(tokens))
         assert logits is not None and len(logits) == keep, "what is wanted is of one pass"
         return logits[:, : self.vocab]
-
-
-@cache
-def library() -> Any:
-    """Return the module `llama_cpp`, initialised. Errors of llama.cpp go into the log."""
-    import llama_cpp
-
-    llama_cpp.llama_log_set(_log(), ctypes.c_void_p(0))
-    llama_cpp.llama_backend_init()
-    return llama_cpp
-
-
-@cache
-def _log() -> Any:
-    """Make the callback for the lines that llama.cpp logs. The callback lives as long as the
-    process."""
-    import llama_cpp
-
-    error = 4  # GGML_LOG_LEVEL_ERROR, which the package does not name
-
-    @llama_cpp.llama_log_callback
-    def log(level: int, text: bytes, _: object) -> None:
-        if level == error:
-            logger.warning("llama.cpp: %s", text.decode("utf-8", "replace").strip())
-
-    return log
 
 
 def _row_bytes(lib: Any, handle: Any) -> int:

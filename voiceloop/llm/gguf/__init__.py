@@ -1,0 +1,1 @@
+"""Files of models in the format GGUF, by the C library of llama.cpp."""

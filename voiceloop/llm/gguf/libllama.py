@@ -1,0 +1,241 @@
+"""Loads llama.cpp's C library and declares the functions of it that voiceloop calls.
+
+The declarations are those of `include/llama.h` in one build of llama.cpp, `BUILD`. The library of
+that build is a part of the package xllamacpp (a binding for Python, which is not imported), or was
+compiled on this machine by `make llama` from the same sources. Another build may have other fields
+in its structures, which the C library would read without noticing. So the fields' default values
+are compared before anything else is called.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from ctypes import (
+    POINTER,
+    Structure,
+    c_bool,
+    c_char_p,
+    c_float,
+    c_int8,
+    c_int32,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from voiceloop.errors import EngineError
+
+logger = logging.getLogger(__name__)
+
+BUILD = 11549
+"""The number of the build of llama.cpp whose declarations these are."""
+PACKAGE = f"xllamacpp==2026.10.{BUILD}"
+COMPILED = Path(sys.prefix) / "lib" / f"llama.cpp-{BUILD}"
+"""The folder into which `make llama` puts the library."""
+NAMES = {"darwin": "libllama.dylib", "win32": "llama.dll"}
+"""File names of the compiled library by system; `libllama.so` on all others."""
+_SPARE = 32
+"""Words of 64 bits behind each structure, into which a newer library may write more fields."""
+_ERROR = 4
+"""The level of llama.cpp's messages about errors, GGML_LOG_LEVEL_ERROR."""
+
+
+class ModelParams(Structure):
+    """The settings for loading a model: `struct llama_model_params`."""
+
+    _fields_: Sequence[Any] = [
+        ("devices", c_void_p),
+        ("tensor_buft_overrides", c_void_p),
+        ("n_gpu_layers", c_int32),
+        ("split_mode", c_int32),
+        ("load_mode", c_int32),
+        ("lazy_mode", c_int32),
+        ("main_gpu", c_int32),
+        ("tensor_split", c_void_p),
+        ("progress_callback", c_void_p),
+        ("progress_callback_user_data", c_void_p),
+        ("kv_overrides", c_void_p),
+        ("vocab_only", c_bool),
+        ("check_tensors", c_bool),
+        ("use_extra_bufts", c_bool),
+        ("no_host", c_bool),
+        ("no_alloc", c_bool),
+        ("load_mtp", c_bool),
+        ("spare", c_uint64 * _SPARE),
+    ]
+
+
+class ContextParams(Structure):
+    """The settings of a context: `struct llama_context_params`."""
+
+    _fields_: Sequence[Any] = [
+        ("n_ctx", c_uint32),
+        ("n_batch", c_uint32),
+        ("n_ubatch", c_uint32),
+        ("n_seq_max", c_uint32),
+        ("n_rs_seq", c_uint32),
+        ("n_outputs_max", c_uint32),
+        ("n_outputs_max_per_seq", c_uint32),
+        ("n_threads", c_int32),
+        ("n_threads_batch", c_int32),
+        ("ctx_type", c_int32),
+        ("rope_scaling_type", c_int32),
+        ("pooling_type", c_int32),
+        ("attention_type", c_int32),
+        ("flash_attn_type", c_int32),
+        ("rope_freq_base", c_float),
+        ("rope_freq_scale", c_float),
+        ("yarn_ext_factor", c_float),
+        ("yarn_attn_factor", c_float),
+        ("yarn_beta_fast", c_float),
+        ("yarn_beta_slow", c_float),
+        ("yarn_orig_ctx", c_uint32),
+        ("defrag_thold", c_float),
+        ("cb_eval", c_void_p),
+        ("cb_eval_user_data", c_void_p),
+        ("type_k", c_int32),
+        ("type_v", c_int32),
+        ("moe_cache_size", c_size_t),
+        ("abort_callback", c_void_p),
+        ("abort_callback_data", c_void_p),
+        ("embeddings", c_bool),
+        ("offload_kqv", c_bool),
+        ("no_perf", c_bool),
+        ("op_offload", c_bool),
+        ("swa_full", c_bool),
+        ("kv_unified", c_bool),
+        ("samplers", c_void_p),
+        ("n_samplers", c_size_t),
+        ("ctx_other", c_void_p),
+        ("spare", c_uint64 * _SPARE),
+    ]
+
+
+class Batch(Structure):
+    """The rows of one pass: `struct llama_batch`."""
+
+    _fields_: Sequence[Any] = [
+        ("n_tokens", c_int32),
+        ("token", POINTER(c_int32)),
+        ("embd", POINTER(c_float)),
+        ("pos", POINTER(c_int32)),
+        ("n_seq_id", POINTER(c_int32)),
+        ("seq_id", POINTER(POINTER(c_int32))),
+        ("logits", POINTER(c_int8)),
+    ]
+
+
+_USUAL = {
+    "model": {"n_gpu_layers": -1, "use_extra_bufts": True, "vocab_only": False, "no_alloc": False},
+    "context": {
+        "n_batch": 2048,
+        "n_seq_max": 1,
+        "rope_scaling_type": -1,
+        "pooling_type": -1,
+        "attention_type": -1,
+        "yarn_ext_factor": -1.0,
+        "type_k": 1,
+        "type_v": 1,
+        "embeddings": False,
+        "offload_kqv": True,
+        "op_offload": True,
+    },
+}
+"""Default values by which the structures are known."""
+
+LogCallback = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
+
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "llama_backend_init": (None,),
+    "llama_log_set": (None, LogCallback, c_void_p),
+    "llama_print_system_info": (c_char_p,),
+    "llama_supports_gpu_offload": (c_bool,),
+    "llama_model_default_params": (ModelParams,),
+    "llama_model_load_from_file": (c_void_p, c_char_p, ModelParams),
+    "llama_model_free": (None, c_void_p),
+    "llama_model_is_recurrent": (c_bool, c_void_p),
+    "llama_model_is_hybrid": (c_bool, c_void_p),
+    "llama_model_n_params": (c_uint64, c_void_p),
+    "llama_model_size": (c_uint64, c_void_p),
+    "llama_model_n_ctx_train": (c_int32, c_void_p),
+    "llama_model_n_embd": (c_int32, c_void_p),
+    "llama_model_n_layer": (c_int32, c_void_p),
+    "llama_model_n_head": (c_int32, c_void_p),
+    "llama_model_n_head_kv": (c_int32, c_void_p),
+    "llama_model_get_vocab": (c_void_p, c_void_p),
+    "llama_vocab_n_tokens": (c_int32, c_void_p),
+    "llama_context_default_params": (ContextParams,),
+    "llama_init_from_model": (c_void_p, c_void_p, ContextParams),
+    "llama_free": (None, c_void_p),
+    "llama_get_memory": (c_void_p, c_void_p),
+    "llama_memory_seq_rm": (c_bool, c_void_p, c_int32, c_int32, c_int32),
+    "llama_set_n_threads": (None, c_void_p, c_int32, c_int32),
+    "llama_batch_init": (Batch, c_int32, c_int32, c_int32),
+    "llama_batch_free": (None, Batch),
+    "llama_decode": (c_int32, c_void_p, Batch),
+    "llama_get_logits": (POINTER(c_float), c_void_p),
+}
+"""The functions' results and parameters."""
+
+
+def find_library() -> Path | None:
+    """Return the library's file: the one that was compiled here, else the package's. None if there
+    is neither, and on Windows for the package, whose functions are hidden there."""
+    compiled = COMPILED / NAMES.get(sys.platform, "libllama.so")
+    if compiled.exists():
+        return compiled
+    spec = find_spec("xllamacpp")
+    if spec is None or spec.origin is None or sys.platform == "win32":
+        return None
+    return next(Path(spec.origin).parent.glob("xllamacpp*.so"), None)
+
+
+@cache
+def library() -> Any:
+    """Return the library, initialised and with its functions declared. Its messages about errors go
+    into the log. Raises EngineError if there is none, or not of this build."""
+    file = find_library()
+    if file is None:
+        raise EngineError("llama.cpp is not installed", f"install it: pip install '{PACKAGE}'")
+    # The package's library needs OpenMP's, which torch has brought.
+    if sys.platform == "win32":
+        os.add_dll_directory(str(file.parent))
+    try:
+        lib = ctypes.CDLL(str(file))
+        for name, (result, *parameters) in _FUNCTIONS.items():
+            function = getattr(lib, name)
+            function.restype, function.argtypes = result, parameters
+    except (OSError, AttributeError) as error:
+        raise EngineError(
+            f"llama.cpp cannot be loaded: {error}", f"install it anew: pip install '{PACKAGE}'"
+        ) from error
+    lib.llama_log_set(_log, None)
+    lib.llama_backend_init()
+    check(lib.llama_model_default_params(), lib.llama_context_default_params(), file)
+    return lib
+
+
+def check(model: ModelParams, context: ContextParams, file: Path) -> None:
+    """Raise EngineError unless the default values of the library in `file` are those of `BUILD`."""
+    for params, usual in ((model, _USUAL["model"]), (context, _USUAL["context"])):
+        for name, value in usual.items():
+            if getattr(params, name) != value:
+                raise EngineError(
+                    f"llama.cpp in {file} is not build {BUILD}: its structures differ",
+                    f"install that build: pip install '{PACKAGE}'",
+                )
+
+
+@LogCallback
+def _log(level: int, text: bytes, _: object) -> None:
+    if level == _ERROR:
+        logger.warning("llama.cpp: %s", text.decode("utf-8", "replace").strip())
