@@ -6,10 +6,12 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -73,6 +75,8 @@ def _engines() -> Engines:
     results = {"c1": ("I see one.",), "c2": ("I see two.",)}
     llm = ScriptedLlm(replies, burst_cost=QUICK_S, results=results)
     hears, says = TonesAsr(), ScriptedTts(QUICK_S, rate=RATE, word_samples=RATE // 50)
+    nothing: Any = deque[Any](maxlen=0)  # what they would note is memory that grows
+    llm.log = says.spoken = nothing
     return Engines(ScriptedVad(), hears, run(), llm, run(), says, run(), new_vad=ScriptedVad)
 
 
