@@ -202,7 +202,8 @@ def _groups(spoken: SpeakingRules, number: str) -> str:
 @FIGURES.add(
     r"({CURRENCY})\s?(-?)(?:({NUMBER})[-–](?=\d))?({NUMBER}|[.,]\d\d(?!\d))"
     r"(?:[\s-]?({MAGNITUDE}){APART})?"
-    r"(?:\s?({CURRENCY_CODE}))?(?:\s?/\s?({UNIT}){APART}|(-)(?=[^\W\d_])|(/)(?=[^\W\d_]{3}))?"
+    r"(?:[^\S\n]?({CURRENCY_CODE})(?!\s?\d))?"
+    r"(?:\s?/\s?({UNIT}){APART}|(-)(?=[^\W\d_])|(/)(?=[^\W\d_]{3}))?"
     r"|({NUMBER})\s?(?:({MAGNITUDE})\s?)?({CURRENCY})(?!\s?\d)"
     r"(?:\s?/\s?({UNIT}){APART}|(/)(?=[^\W\d_]{3}))?"
 )
