@@ -32,6 +32,7 @@ CLAIMS = {
         "Yes, I can see you.",
         "Sure, I can turn the lights on.",
         "I can call your mom.",
+        "Okay, I turned on the lights",
     ),
     "de": (
         "Klar, ich schalte das Licht ein.",
@@ -68,6 +69,9 @@ HONEST = {
         "Turning off the lights at night saves money.",
         "Calling your mom is a kind thing to do!",
         "I can lower the volume, and I can play chess with you.",
+        "I can see you are sad, and I'll remind you of how strong you are.",
+        "Let me start the fantasy story.",
+        "I can turn the radio and its volume down.",
     ),
     "de": (
         "Ich kann das Licht nicht einschalten, denn ich rede nur.",
@@ -77,6 +81,7 @@ HONEST = {
     "es": (
         "No puedo encender la luz. Solo puedo hablar.",
         "Puedes poner una alarma en tu teléfono.",
+        "Puedo pedir perdón.",
     ),
 }
 VOICES = st.sampled_from(["fr", "en", "de", "es"])
@@ -94,7 +99,8 @@ def passed(guard: ClaimGuard, text: str, cuts: list[int]) -> str:
         if guard.claimed:
             break
     else:
-        heard += guard.release()
+        guard.finish()
+        heard += [] if guard.claimed else guard.release()
     return "".join(burst.text for burst in heard)
 
 

@@ -128,6 +128,11 @@ class ClaimGuard:
         self._sentence += burst.text
         return self._before(self._suspected(self._known))
 
+    def finish(self) -> None:
+        """Judge the last sentence, after which no text comes."""
+        if self._known and not self.claimed:
+            self._suspected(self._known, over=True)
+
     def release(self) -> list[TokenBurst]:
         """Return the bursts that are held back, and begin anew after them."""
         passed = [*self._held]
@@ -139,8 +144,9 @@ class ClaimGuard:
         """Note that something was done in this reply, so that it may say so."""
         self._known = None
 
-    def _suspected(self, known: Claims) -> int:
-        """Return how many characters at the end of the text are, or may become, a claim."""
+    def _suspected(self, known: Claims, *, over: bool = False) -> int:
+        """Return how many characters at the end of the text are, or may become, a claim. The rest
+        of a sentence may show that it is none, unless the text is `over`."""
         at = 0
         while True:
             sentence = self._sentence[at : at + 2 * LONGEST]
@@ -155,10 +161,10 @@ class ClaimGuard:
                 rest = sentence[begin:LONGEST]
                 done = LONGEST // 2 if len(sentence) >= LONGEST else 0
             # A word boundary of a pattern needs a word before it, even where the text goes on.
-            found = known.claim.search(rest.rstrip(), partial=end is None)
+            found = known.claim.search(rest.rstrip(), partial=not (end or over))
             if found and not found[0]:  # a claim may begin anywhere
                 found = None
-            if found and not found.partial:
+            if found and not found.partial and (done or over):
                 self.claimed = True
             elif done:
                 if self._quoted is not None:
