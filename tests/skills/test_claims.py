@@ -33,6 +33,8 @@ CLAIMS = {
         "Sure, I can turn the lights on.",
         "I can call your mom.",
         "Okay, I turned on the lights",
+        "I've\xa0set *an alarm.* Good night!",
+        "I've added milk, eggs (six), and bread to your list.",
     ),
     "de": (
         "Klar, ich schalte das Licht ein.",

@@ -24,7 +24,8 @@ LONGEST = 240
 """Maximum number of characters that are looked at together. A longer sentence is looked at in
 parts that overlap by half."""
 _QUOTE = regex.compile(r"[\"“”„«»]")
-_END = regex.compile(r"[.!?…\n][\"'”)\]]*\s")
+_END = regex.compile(r"[.!?…\n][\"'”)\]*_]*\s")
+_TAIL = regex.compile(r"\W++$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class ClaimGuard:
         if not self._said and burst.text.strip():
             self._said = True
             self._quoted = None if _QUOTE.match(burst.text.lstrip()) else False
-        self._sentence += burst.text
+        self._sentence += burst.text.replace("\xa0", " ")
         return self._before(self._suspected(self._known))
 
     def finish(self) -> None:
@@ -160,8 +161,10 @@ class ClaimGuard:
             else:
                 rest = sentence[begin:LONGEST]
                 done = LONGEST // 2 if len(sentence) >= LONGEST else 0
+            whole = end is not None or over
             # A word boundary of a pattern needs a word before it, even where the text goes on.
-            found = known.claim.search(rest.rstrip(), partial=not (end or over))
+            part = rest.rstrip() if whole else _TAIL.sub("", rest)
+            found = known.claim.search(part, partial=not whole)
             if found and not found[0]:  # a claim may begin anywhere
                 found = None
             if found and not found.partial and (done or over):
