@@ -113,9 +113,11 @@ SAID = {
         "|x| = 5, 5! = 120, n-1, 2x - 5 = 0": "the absolute value of x equals five, five factorial equals one hundred and twenty, n minus one, two x minus five equals zero",
         "1920×1080, 10 x 12 ft, 3/day, miles/hour": "nineteen twenty by one thousand and eighty, ten by twelve feet, three per day, miles per hour",
         "Mon, Dec 25 or Sat and Sun, 40.7° N": "Monday, December twenty-fifth or Saturday and Sunday, forty point seven degrees north",
+        "$0.005 per call, €0,005, $12.345 million": "zero point zero zero five dollars per call, zero point zero zero five euros, twelve point three four five million dollars",
         "25.12.2025, M&Ms for 50p, §§ 5-7": "twenty-five twelve twenty twenty-five, M and Ms for fifty pence, section five to seven",
     },
     "de": {
+        "0,005 €, 0.005 g und 12.345 Mio. €": "null Komma null null fünf Euro, null Punkt null null fünf Gramm und zwölftausenddreihundertfünfundvierzig Millionen Euro",
         # powers and comparisons
         "10⁹ und 10⁻⁶": "zehn hoch neun und zehn hoch minus sechs",
         "x⁴, 2ⁿ": "x hoch vier, zwei hoch n",

@@ -228,7 +228,7 @@ def _amount(spoken: SpeakingRules, number: str, magnitude: str, sign: str, adjec
         number = f"0{numbers.decimal}{number[1:]}"
     if re.search(r"[.,]\d\d$", number):  # whatever the country, these are cents
         number = re.sub(r"\D", "", number[:-3]) + numbers.decimal + number[-2:]
-    elif re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", number):
+    elif not magnitude and re.fullmatch(r"[1-9]\d{0,2}(?:[.,]\d{3})+", number):
         number = re.sub(r"\D", "", number)
     number = numbers.ungrouped(number)
     name, coin = spoken.currencies[sign]
