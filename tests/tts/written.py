@@ -118,6 +118,7 @@ SAID = {
     },
     "de": {
         "0,005 €, 0.005 g und 12.345 Mio. €": "null Komma null null fünf Euro, null Punkt null null fünf Gramm und zwölftausenddreihundertfünfundvierzig Millionen Euro",
+        "1'000 CHF und 1’234’567 Leute": "eintausend Schweizer Franken und eine Million zweihundertvierunddreißigtausendfünfhundertsiebenundsechzig Leute",
         # powers and comparisons
         "10⁹ und 10⁻⁶": "zehn hoch neun und zehn hoch minus sechs",
         "x⁴, 2ⁿ": "x hoch vier, zwei hoch n",
