@@ -119,6 +119,8 @@ SAID = {
     "de": {
         "0,005 €, 0.005 g und 12.345 Mio. €": "null Komma null null fünf Euro, null Punkt null null fünf Gramm und zwölftausenddreihundertfünfundvierzig Millionen Euro",
         "1'000 CHF und 1’234’567 Leute": "eintausend Schweizer Franken und eine Million zweihundertvierunddreißigtausendfünfhundertsiebenundsechzig Leute",
+        "Mein 1., 2. und 3. Platz am 1., 2. und 3. Mai": "Mein erster, zweiter und dritter Platz am ersten, zweiten und dritten Mai",
+        "Vom 1.5.-3.5., 01.05.–03.05.2024": "Vom ersten Mai bis dritten Mai, erster Mai bis dritten Mai zweitausendvierundzwanzig",
         # powers and comparisons
         "10⁹ und 10⁻⁶": "zehn hoch neun und zehn hoch minus sechs",
         "x⁴, 2ⁿ": "x hoch vier, zwei hoch n",
