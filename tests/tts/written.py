@@ -108,6 +108,7 @@ SAID = {
         "MMXXV, Chapters II-IV, a MIX of GTA VI": "twenty twenty-five, Chapters two to four, a MIX of GTA six",
         "a Type I error, an IV line, Rocky II, III and IV": "a Type one error, an IV line, Rocky two, three and four",
         "in the 80s, his 20s, 20s later": "in the eighties, his twenties, twenty seconds later",
+        "so! **Coughing**: *Yawning* is a \"*sigh*\"; **Inhale** - *laughs* *Laughing* Go": "so! Coughing: Yawning is a sigh; Inhale, Go",
         "so! *leans in* *Beat* the eggs (music by Bach)": "so! Beat the eggs, music by Bach",
         "so! **Pause** the tape! [soft music] (pause) Go": "so! Pause the tape! Go",
         "|x| = 5, 5! = 120, n-1, 2x - 5 = 0": "the absolute value of x equals five, five factorial equals one hundred and twenty, n minus one, two x minus five equals zero",
