@@ -74,7 +74,7 @@ def _email(spoken: SpeakingRules, match: Match) -> str:
 
 _LINK = (
     r"(?:(?i:[a-z][a-z0-9+.-]{1,20}://)|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]"
-    r"|(?<![\w.])(?:localhost(?=:\d)|(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx|[a-z]{2,6}(?=/\w)))"
+    r"|(?<![\w.-])(?:localhost(?=:\d)|(?:[a-z0-9-]{1,63}\.){1,9}(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx|[a-z]{2,6}(?=/\w)))"
     r"(?![\w-])(?::\d{2,5}(?!\d))?(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_])?"
 )
 
