@@ -116,6 +116,7 @@ SAID = {
         "Mon, Dec 25 or Sat and Sun, 40.7° N": "Monday, December twenty-fifth or Saturday and Sunday, forty point seven degrees north",
         "$0.005 per call, €0,005, $12.345 million": "zero point zero zero five dollars per call, zero point zero zero five euros, twelve point three four five million dollars",
         "2-1/2 cups in 3-4 1/2 hours, 1/2-1 cup": "two and a half cups in three to four and a half hours, one half to one cup",
+        "at 180°C/350°F, 300 mg/5 ml": "at one hundred and eighty degrees Celsius, three hundred and fifty degrees Fahrenheit, three hundred milligrams per five milliliters",
         "25.12.2025, M&Ms for 50p, §§ 5-7": "twenty-five twelve twenty twenty-five, M and Ms for fifty pence, section five to seven",
     },
     "de": {

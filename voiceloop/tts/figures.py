@@ -360,6 +360,11 @@ def _measure(spoken: SpeakingRules, match: Match) -> str:
     return said + (final(match) if unit.endswith(".") else "")
 
 
+@FIGURES.add(r"(?:(?<=°[CF])|(?<=° [CF]))\s?/\s?(?=-?\d)")
+def _other_scale(spoken: SpeakingRules, match: Match) -> str:
+    return ","
+
+
 @FIGURES.add(
     r"{PER}({UNIT}){APART}|(?<=\d)/({HOUR}|{MINUTE}|{SECOND}){APART}|(?=/\d){MEASURED}/"
     r"|(?:(?<=\d)|(?<=\dx)|(?<=[^\W\d_]{2}s))/(?=(?:{EACH_NEXT}){APART})"
