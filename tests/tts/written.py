@@ -209,6 +209,7 @@ SAID = {
         "inkl. MwSt. und z. Zt. S. 12 ff. des Buchs": "inklusive Mehrwertsteuer und zurzeit Seite zwölf folgende des Buchs",
     },
     "es": {
+        "100,000 casas, 5,001 kg": "cien mil casas, cinco coma cero cero uno kilogramos",
         # powers and comparisons
         "10⁶ y 10⁻²": "diez elevado a seis y diez elevado a menos dos",
         "x⁵": "x elevado a cinco",
