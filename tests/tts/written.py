@@ -210,6 +210,7 @@ SAID = {
     },
     "es": {
         "100,000 casas, 5,001 kg": "cien mil casas, cinco coma cero cero uno kilogramos",
+        "En el 79 d. C., murió": "En el setenta y nueve después de Cristo, murió",
         # powers and comparisons
         "10⁶ y 10⁻²": "diez elevado a seis y diez elevado a menos dos",
         "x⁵": "x elevado a cinco",
