@@ -120,6 +120,7 @@ SAID = {
         "25.12.2025, M&Ms for 50p, §§ 5-7": "twenty-five twelve twenty twenty-five, M and Ms for fifty pence, section five to seven",
     },
     "de": {
+        "9.30-17 Uhr, von 8.15 bis 9.45 Uhr": "neun Uhr dreißig bis siebzehn Uhr, von acht Uhr fünfzehn bis neun Uhr fünfundvierzig",
         "0,005 €, 0.005 g und 12.345 Mio. €": "null Komma null null fünf Euro, null Punkt null null fünf Gramm und zwölftausenddreihundertfünfundvierzig Millionen Euro",
         "1'000 CHF und 1’234’567 Leute": "eintausend Schweizer Franken und eine Million zweihundertvierunddreißigtausendfünfhundertsiebenundsechzig Leute",
         "Mein 1., 2. und 3. Platz am 1., 2. und 3. Mai": "Mein erster, zweiter und dritter Platz am ersten, zweiten und dritten Mai",

@@ -357,7 +357,8 @@ def _postcode(match: Match) -> str:
 
 @_OWN.add(
     r"(?<![\d:.,])([01]?\d|2[0-4])(?::([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:\s?(?:Uhr|h)\b)?"
-    r"|\.([0-5]\d) Uhr\b| Uhr (?:([0-5]?\d)(?![\w.,:]\w))| Uhr\b)"
+    r"|\.([0-5]\d)(?: Uhr\b|(?= ?(?:[-–]|bis|und) ?\d\d?(?:[.:]\d\d)? Uhr\b))"
+    r"| Uhr (?:([0-5]?\d)(?![\w.,:]\w))| Uhr\b)"
 )
 def _clock(match: Match) -> str:
     minute = next((part for part in match.group(2, 4, 5) if part), "0")
