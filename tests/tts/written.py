@@ -121,6 +121,7 @@ SAID = {
     },
     "de": {
         "9.30-17 Uhr, von 8.15 bis 9.45 Uhr": "neun Uhr dreißig bis siebzehn Uhr, von acht Uhr fünfzehn bis neun Uhr fünfundvierzig",
+        "ein 6er-Pack, 1 Mio. Leute, 1 Mrd. €": "ein sechser Pack, eine Million Leute, eine Milliarde Euro",
         "0,005 €, 0.005 g und 12.345 Mio. €": "null Komma null null fünf Euro, null Punkt null null fünf Gramm und zwölftausenddreihundertfünfundvierzig Millionen Euro",
         "1'000 CHF und 1’234’567 Leute": "eintausend Schweizer Franken und eine Million zweihundertvierunddreißigtausendfünfhundertsiebenundsechzig Leute",
         "Mein 1., 2. und 3. Platz am 1., 2. und 3. Mai": "Mein erster, zweiter und dritter Platz am ersten, zweiten und dritten Mai",

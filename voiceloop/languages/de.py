@@ -370,7 +370,12 @@ def _clock(match: Match) -> str:
     return said
 
 
-@_OWN.add(rf"\b((?:1[1-9]|20)?\d0)(ern?){APART}")
+@_OWN.add(r"(?<![\d.,])1 (Mio|Mrd)\b\.?(?= [^\W\d_]{4})")
+def _million(match: Match) -> str:
+    return "eine Million" if match[1] == "Mio" else "eine Milliarde"
+
+
+@_OWN.add(rf"\b((?:1[1-9]|20)?\d0|[2-9](?=er-))(ern?){APART}")
 def _decade(match: Match) -> str:
     return NUMBERS.year(match[1]) + match[2]
 
