@@ -117,6 +117,7 @@ SAID = {
         "$0.005 per call, €0,005, $12.345 million": "zero point zero zero five dollars per call, zero point zero zero five euros, twelve point three four five million dollars",
         "2-1/2 cups in 3-4 1/2 hours, 1/2-1 cup": "two and a half cups in three to four and a half hours, one half to one cup",
         "at 180°C/350°F, 300 mg/5 ml": "at one hundred and eighty degrees Celsius, three hundred and fifty degrees Fahrenheit, three hundred milligrams per five milliliters",
+        "x = -b ± √(b² - 4ac), y=-x², e^-x, sin(-x)": "x equals minus b plus or minus the square root of b squared minus four ac, y equals minus x squared, e to the power of minus x, sin minus x",
         "25.12.2025, M&Ms for 50p, §§ 5-7": "twenty-five twelve twenty twenty-five, M and Ms for fifty pence, section five to seven",
     },
     "de": {

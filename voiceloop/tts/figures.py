@@ -438,6 +438,8 @@ def _range(spoken: SpeakingRules, match: Match) -> str:
 
 @FIGURES.add(
     r"(?<![^\s(\[=<>≤≥≠≈±×÷*/+^~\"'])-(?=(?:{CURRENCY}\s?)?\.?\d)|(?<=\b(?:GMT|UTC))-(?=\d)"
+    r"|(?:(?<=[=<>≤≥≠≈±×÷*/+^])|(?<=[=<>≤≥≠≈±×÷*/+^] )|(?<=\w\())"
+    r"-(?=[A-Za-zα-ω](?![^\W\d_²³])|[√(]|[a-z]{2,4}\()"
 )
 def _negative(spoken: SpeakingRules, match: Match) -> str:
     return spoken.minus

@@ -141,7 +141,7 @@ def _path(spoken: SpeakingRules, match: Match) -> str:
 
 @_ADDRESSES.add(
     r"(?:(?<=[\w,]) |(?<![^\s(\"'/]))--(?=[a-z])"
-    r"|(?:(?<=[^\W\d][\w,] )|(?<=-\w )|(?<=[(\"']))"
+    r"|(?:(?<=[^\W\d][\w,] )|(?<=-\w )|(?<=[(\"'])(?<!\w\())"
     r"-(?=(?:(?![aeouy] [a-zà-ÿ])[A-Za-z]|[b-df-hj-np-tv-xz]{2,3})(?![\w'-]))"
 )
 def _flag(spoken: SpeakingRules, match: Match) -> str:
