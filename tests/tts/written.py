@@ -118,6 +118,7 @@ SAID = {
         "2-1/2 cups in 3-4 1/2 hours, 1/2-1 cup": "two and a half cups in three to four and a half hours, one half to one cup",
         "at 180°C/350°F, 300 mg/5 ml": "at one hundred and eighty degrees Celsius, three hundred and fifty degrees Fahrenheit, three hundred milligrams per five milliliters",
         "x = -b ± √(b² - 4ac), y=-x², e^-x, sin(-x)": "x equals minus b plus or minus the square root of b squared minus four ac, y equals minus x squared, e to the power of minus x, sin minus x",
+        "a $20 gift card, a $1.5 million deal, the $5 you owe, a $1.50 fee": "a twenty dollar gift card, a one point five million dollar deal, the five dollars you owe, a one dollar and fifty cents fee",
         "25.12.2025, M&Ms for 50p, §§ 5-7": "twenty-five twelve twenty twenty-five, M and Ms for fifty pence, section five to seven",
     },
     "de": {

@@ -294,6 +294,14 @@ def _clock(match: Match) -> str:
     return said + _half(match, half) if half else said
 
 
+@_OWN.add(
+    rf"(?:(?<=\b[aA] )|(?<=\b[aA]n ))\$({NUMBERS.whole}(?:\.\d+(?= [mbt]))?)(?=[ -][a-z])"
+    r"((?: (?:thousand|million|billion|trillion))?)"
+)
+def _price(match: Match) -> str:
+    return f"{NUMBERS.cardinal(match[1])}{match[2]} dollar"
+
+
 @_OWN.add(r"(?<![\w.,])(\d\d?)p\b(?!\.)")
 def _pence(match: Match) -> str:
     return NUMBERS.count(match[1], noun("penny pence"))
