@@ -121,7 +121,7 @@ def _lasting(spoken: SpeakingRules, *parts: str | None) -> str:
     return " ".join(said) or spoken.numbers.count("0", nouns[-1])
 
 
-@PAIRS.add(r"(?<=\d)T(?=\d\d:\d\d)")
+@PAIRS.add(r"(?<=\d)T(?=\d\d:\d\d)|(?:(?<=°[CF])|(?<=° [CF]))\s?/\s?(?=-?\d)")
 def _then(spoken: SpeakingRules, match: Match) -> str:
     return ","
 
@@ -358,11 +358,6 @@ def _measure(spoken: SpeakingRules, match: Match) -> str:
     if rate:
         said += f" {spoken.per}"
     return said + (final(match) if unit.endswith(".") else "")
-
-
-@FIGURES.add(r"(?:(?<=°[CF])|(?<=° [CF]))\s?/\s?(?=-?\d)")
-def _other_scale(spoken: SpeakingRules, match: Match) -> str:
-    return ","
 
 
 @FIGURES.add(
