@@ -285,11 +285,11 @@ class App {
    * Ask what the server had not answered when it or the connection broke.
    *
    * @param {import('./core/transcript.js').Entry} question
-   * @param {boolean} known whether the server has it
+   * @param {boolean} resumed whether the server goes on with the session
    */
-  askAgain({ id, text }, known) {
+  askAgain({ id, text, known }, resumed) {
     this.note(BREAK.askedAgain);
-    if (known) this.request();
+    if (resumed && known) this.request();
     else this.send(id, text);
   }
 

@@ -164,8 +164,9 @@ ASKED_AGAIN = "The connection broke off before the answer, so your question is a
 
 @pytest.mark.parametrize("begun", [False, True], ids=["nothing came", "nothing was heard"])
 @pytest.mark.parametrize("known", [False, True], ids=["restarted", "connected again"])
+@pytest.mark.parametrize("told", [False, True], ids=["lost", "arrived"])
 def test_a_question_that_was_being_answered_is_asked_again(
-    visit: Open, server: StandIn, known: bool, begun: bool
+    visit: Open, server: StandIn, told: bool, known: bool, begun: bool
 ) -> None:
     page, client = visit().page, server.client()
     client.text(item_id(8), "Hello.", "resp_0")
@@ -174,6 +175,8 @@ def test_a_question_that_was_being_answered_is_asked_again(
     page.get_by_label("Type instead").fill("How is the weather?")
     page.keyboard.press("Enter")
     asked = client.wait("conversation.item.create")["item"]
+    if told:
+        client.send("conversation.item.added", item=asked)
     if begun:
         client.send("response.created", response={"id": "resp_1"})
         client.text(REPLY, "It should")
@@ -183,8 +186,9 @@ def test_a_question_that_was_being_answered_is_asked_again(
     again = server.client(2)
     again.wait("response.create")
     expect(page.locator(".entry.note").last).to_contain_text(ASKED_AGAIN)
-    assert items(again) == ([] if known else [("assistant", "Hello."), ("user", TOLD)])
-    if not known:
+    before = [] if known else [("assistant", "Hello.")]
+    assert items(again) == ([] if known and told else [*before, ("user", TOLD)])
+    if not (known and told):
         last = again.of("conversation.item.create")[-1]
         assert last["item"] == asked and "previous_item_id" not in last
     expect(page.locator(".entry.user")).to_have_count(2 if known else 1)

@@ -32,6 +32,17 @@ CLAIMS = {
         "Yes, I can see you.",
         "Sure, I can turn the lights on.",
         "I can call your mom.",
+        "Okay, I turned on the lights",
+        "I've\xa0set *an alarm.* Good night!",
+        "I've added milk, eggs (six), and bread to your list.",
+        "I have successfully set an alarm.",
+        "I went ahead and turned off the lights.",
+        "The lights are being turned on.",
+        "I'll be setting an alarm.",
+        "The timer's set.",
+        "Message sent.",
+        "Your table is booked.",
+        "Added milk to your list.",
     ),
     "de": (
         "Klar, ich schalte das Licht ein.",
@@ -41,6 +52,11 @@ CLAIMS = {
         "Ich erinnere dich morgen daran.",
         "Ich habe einen Tisch für zwei reserviert.",
         "Klar, ich kann das Licht einschalten.",
+        "Okay, das Licht ist jetzt aus.",
+        "Timer gestellt.",
+        "Der Timer läuft.",
+        "Die Nachricht wurde gesendet.",
+        "Ich sehe dich gut.",
     ),
     "es": (
         "Claro, he encendido la luz del salón.",
@@ -49,6 +65,8 @@ CLAIMS = {
         "Te recordaré mañana que saques la basura.",
         "He añadido leche a tu lista.",
         "Claro, puedo encender las luces.",
+        "Mensaje enviado.",
+        "Alarma puesta.",
     ),
 }
 HONEST = {
@@ -68,15 +86,32 @@ HONEST = {
         "Turning off the lights at night saves money.",
         "Calling your mom is a kind thing to do!",
         "I can lower the volume, and I can play chess with you.",
+        "I can see you are sad, and I'll remind you of how strong you are.",
+        "Let me start the fantasy story.",
+        "Should I set a timer? When I set one, it rings once.",
+        "Let me share a story. I'll share the recipe with you, too.",
+        "Let me remind you: I'll remind you that I'm only a program.",
+        "The phone was on the table, and the camera is on the left.",
+        "I'll order it by size. Let me add that to the list of reasons.",
+        "Playing music helps you sleep.",
+        "I can turn the radio and its volume down.",
     ),
     "de": (
         "Ich kann das Licht nicht einschalten, denn ich rede nur.",
         "Du kannst den Wecker in den Einstellungen deines Handys stellen.",
         "Gern! Der Fernseher wurde in den zwanziger Jahren erfunden.",
+        "Ja, ich kann dich gut hören. Ich kann dich nicht sehen.",
+        "Das Fenster ist aus Glas, und das Licht ist an der Decke.",
+        "Ich stelle dir eine Frage zum Licht. Ich mache mir Sorgen um die Heizung.",
+        "Ich werde dich Max nennen. Ich bestelle nichts und buche keine Reise.",
+        "Die Temperatur wird auf 5 Grad fallen.",
     ),
     "es": (
         "No puedo encender la luz. Solo puedo hablar.",
         "Puedes poner una alarma en tu teléfono.",
+        "Puedo pedir perdón. Nunca he llamado. No te he enviado nada. No te veo.",
+        "Bajo la puerta hay un gato.",
+        "Te recuerdo que soy un programa.",
     ),
 }
 VOICES = st.sampled_from(["fr", "en", "de", "es"])
@@ -94,7 +129,8 @@ def passed(guard: ClaimGuard, text: str, cuts: list[int]) -> str:
         if guard.claimed:
             break
     else:
-        heard += guard.release()
+        guard.finish()
+        heard += [] if guard.claimed else guard.release()
     return "".join(burst.text for burst in heard)
 
 

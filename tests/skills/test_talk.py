@@ -122,6 +122,7 @@ def test_words_are_spelled_by_their_letters() -> None:
     assert told("How do you spell necessary?").text == "N, E, C, E, S, S, A, R, Y."
     assert told("Wie schreibt man Straße?", "de").text.startswith("S, T, R, A, ")
     assert answer("Spell my name.", "en", SkillContext(NOW)) is None
+    assert told("Buchstabiere Straße", "de").text == "S, T, R, A, ß, E."
     assert answer("How do you spell New York?", "en", SkillContext(NOW)) is None
 
 

@@ -293,6 +293,7 @@ def test_quotes_that_close_count_with_their_word() -> None:
         "Mon, ",
         "*a music ",
         "ratio 1:",
+        "a.-",
     ],
 )
 def test_hostile_repetition_does_not_take_quadratic_work(piece: str) -> None:

@@ -222,13 +222,13 @@ def _ending(before: str, alone: str) -> str:
         return "r"
     if re.search(rf"(?i)\b{_STRONG} $", before):
         return ""
-    if pair := re.search(r"(\S+) (?:und|oder) $", before):
+    if pair := re.search(r"(\S+ (?:und|oder)|\d\.,) $", before):
         return _ending(before[: pair.start(1)], alone)
     return alone
 
 
 def _date(match: Match, day: str, month: str, year: str | None) -> str:
-    said = NUMBERS.inflected(day, lead(match), alone="r")
+    said = NUMBERS.inflected(day, re.sub(r"(?<=\d\.)[-–]$", " bis", lead(match)), alone="r")
     said += f" {month}"
     return f"{said} {NUMBERS.year(year)}" if year else said
 
@@ -324,11 +324,17 @@ def _numeric_date(match: Match) -> str:
     if (
         match[3]
         or re.search(rf"(?i)(?:{_DETERMINERS}|tag,|\b(?:{_WEEKDAY})\.?,) $", before)
-        or (re.match(r"\s+[a-zäöü]", after))
+        or re.match(r"\s+[a-zäöü]|[-–]\d{1,2}\.\d{1,2}\.", after)
+        or re.search(r"\d\.[-–]$", before)
     ):
         said = _date(match, str(int(match[1])), _MONTHS[int(match[2]) - 1], match[3])
         return said + final(match)
     return f"{NUMBERS.cardinal(match[1])} Punkt {NUMBERS.cardinal(match[2])} ."
+
+
+@_OWN.add(r"(?<=\d\.)[-–](?=\d{1,2}\.\d{1,2}\.)")
+def _until(match: Match) -> str:
+    return "bis"
 
 
 @_OWN.add(rf"(?<![\d.,])(\d{{1,2}})\.\s?[-–]\s?(\d{{1,2}})\.(?=\s+({_MONTH})|\s|$)")
@@ -351,7 +357,8 @@ def _postcode(match: Match) -> str:
 
 @_OWN.add(
     r"(?<![\d:.,])([01]?\d|2[0-4])(?::([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:\s?(?:Uhr|h)\b)?"
-    r"|\.([0-5]\d) Uhr\b| Uhr (?:([0-5]?\d)(?![\w.,:]\w))| Uhr\b)"
+    r"|\.([0-5]\d)(?: Uhr\b|(?= ?(?:[-–]|bis|und) ?\d\d?(?:[.:]\d\d)? Uhr\b))"
+    r"| Uhr (?:([0-5]?\d)(?![\w.,:]\w))| Uhr\b)"
 )
 def _clock(match: Match) -> str:
     minute = next((part for part in match.group(2, 4, 5) if part), "0")
@@ -363,7 +370,12 @@ def _clock(match: Match) -> str:
     return said
 
 
-@_OWN.add(rf"\b((?:1[1-9]|20)?\d0)(ern?){APART}")
+@_OWN.add(r"(?<![\d.,])1 (Mio|Mrd)\b\.?(?= [^\W\d_]{4})")
+def _million(match: Match) -> str:
+    return "eine Million" if match[1] == "Mio" else "eine Milliarde"
+
+
+@_OWN.add(rf"\b((?:1[1-9]|20)?\d0|[2-9](?=er-))(ern?){APART}")
 def _decade(match: Match) -> str:
     return NUMBERS.year(match[1]) + match[2]
 
@@ -395,12 +407,12 @@ def _fraction(match: Match) -> str:
 # "Wähle 110 oder 112." ends with a number, not with an ordinal.
 @_OWN.add(
     r"(?<![\d.,])(?!(?:(?<=und )(?<!\d\. und )|(?<=oder )(?<!\d\. oder )|11)\d+\.[\"')]*\s*$)"
-    r"(\d{1,3})\.(?=\s+[^\W\d_]|[\"')]*\s*$)"
+    r"(\d{1,3})\.(?=\s+[^\W\d_]|,\s\d|[\"')]*\s*$)"
 )
 def _ordinal(match: Match) -> str:
     before, after = lead(match), match.string[match.end() :]
     determined = re.search(rf"(?i){_DETERMINERS}\s$", before)
-    if determined or re.match(r"\s+[a-zäöü]", after):
+    if determined or re.match(r"\s+[a-zäöü]|,\s\d", after):
         return NUMBERS.inflected(match[1], before, alone="") + final(match)
     if counted := re.match(rf"\s+(?:({_MASCULINE})|({_FEMININE})|(?:{_NEUTER}))\b", after):
         return NUMBERS.ordinal(match[1]) + ("r" if counted[1] else "" if counted[2] else "s")
@@ -533,7 +545,7 @@ _SPOKEN = SpeakingRules(
     dot="Punkt",
     code="Hier steht Code, den ich nicht vorlesen kann.",
     code_within="Code, den ich nicht vorlesen kann,",
-    runs_on=r"(?<![\d.,])\d{1,2}\.|(?<!\S)[IVX]+\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
+    runs_on=r"(?<![\d.,])\d{1,2}\.,?|(?<!\S)[IVX]+\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
 )  # fmt: skip
 
 GERMAN = Language(

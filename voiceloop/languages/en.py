@@ -294,6 +294,14 @@ def _clock(match: Match) -> str:
     return said + _half(match, half) if half else said
 
 
+@_OWN.add(
+    rf"(?:(?<=\b[aA] )|(?<=\b[aA]n ))\$({NUMBERS.whole}(?:\.\d+(?= [mbt]))?)(?=[ -][a-z])"
+    r"((?: (?:thousand|million|billion|trillion))?)"
+)
+def _price(match: Match) -> str:
+    return f"{NUMBERS.cardinal(match[1])}{match[2]} dollar"
+
+
 @_OWN.add(r"(?<![\w.,])(\d\d?)p\b(?!\.)")
 def _pence(match: Match) -> str:
     return NUMBERS.count(match[1], noun("penny pence"))
@@ -327,7 +335,8 @@ _UNITS = _units()
 
 
 @_OWN.add(
-    r"(?<![\d/.,])(?:(\d+) )?(\d{1,2})/(2|3|4|5|6|7|8|9|10|12|16|32|64|100)(?![\d/.]*\d)"
+    r"(?<![\d/.,])(?:(\d+)(?: |-(?=1/2|[13]/4|[12]/3|[1357]/8)))?"
+    r"(\d{1,2})/(2|3|4|5|6|7|8|9|10|12|16|32|64|100)(?![\d/.]*\d)"
     rf"(?:\s?({alternatives(_UNITS)}){APART})?"
 )
 def _fraction(match: Match) -> str:

@@ -507,7 +507,7 @@ _SPOKEN = SpeakingRules(
     code="Aquí hay código que no puedo leer en voz alta.",
     code_within="código que no puedo leer en voz alta",
     runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]"
-    r"|\b(?:Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
+    r"|\b(?:[ad]|Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
 )  # fmt: skip
 
 SPANISH = Language(

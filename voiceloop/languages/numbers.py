@@ -108,15 +108,15 @@ class Numbers:
     def number(self) -> str:
         """Pattern of a number without its sign. It has no capturing groups."""
         group, decimal = re.escape(self.group), re.escape(self.decimal)
-        grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)(?:{decimal}\d+)?"
+        grouped = rf"[1-9]\d{{0,2}}(?:{group}\d{{3}})+(?!\d)(?:{decimal}\d+)?"
         foreign = rf"\d{{1,3}}(?:{decimal}\d{{3}})+(?:{group}\d{{1,2}})(?!\d)"
         foreign += rf"|\d{{1,3}}(?:{decimal}\d{{3}}){{2,}}(?![\d.,]*\d)"
+        foreign += r"|[1-9]\d{0,2},000(?![\d.,]*\d)"
         indian = r"\d{1,2}(?:,\d\d){1,5},\d{3}(?!\d|,\d)(?:\.\d+)?"
         money = rf"\d{{1,3}} \d{{3}}(?={decimal}\d|\s?[€$£])"
         spaced = rf"(?:{_SPACED}|{money})(?![ \u202f]?\d)(?:{decimal}\d+)?"
-        return (
-            rf"(?:{foreign}|{indian}|{grouped}|{spaced}|\d+(?:\.\d+){{2,}}|\d+(?:[{decimal}.]\d+)?)"
-        )
+        alone = rf"\d+(?:\.\d+){{2,}}|0,\d{{3}}(?!\d)|\d+(?:[{decimal}.]\d+)?"
+        return rf"(?:{foreign}|{indian}|{grouped}|{spaced}|{alone})"
 
     @property
     def whole(self) -> str:
@@ -187,12 +187,12 @@ class Numbers:
         foreign = rf"(\d{{1,3}}(?:{decimal}\d{{3}})+){group}(\d{{1,2}})"
         if other := re.fullmatch(foreign, number):
             return other[1].replace(self.decimal, "") + self.decimal + other[2]
-        if re.fullmatch(rf"\d{{1,3}}(?:{decimal}\d{{3}}){{2,}}", number):
-            return number.replace(self.decimal, "")
+        if re.fullmatch(rf"\d{{1,3}}(?:{decimal}\d{{3}}){{2,}}|[1-9]\d{{0,2}},000", number):
+            return re.sub(r"\D", "", number)
         if re.match(r"\d{1,2}(?:,\d\d){1,5},\d{3}", number):
             return number.replace(",", "")
         whole, mark, rest = number.partition(self.decimal)
-        if re.fullmatch(rf"\d{{1,3}}(?:{re.escape(self.group)}\d{{3}})+", whole):
+        if re.fullmatch(rf"[1-9]\d{{0,2}}(?:{re.escape(self.group)}\d{{3}})+", whole):
             return whole.replace(self.group, "") + mark + rest
         if re.fullmatch(r"\d{1,3}(?:[ \u202f]\d{3})+", whole):
             return re.sub(r"\s", "", whole) + mark + rest

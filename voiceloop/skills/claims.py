@@ -24,7 +24,8 @@ LONGEST = 240
 """Maximum number of characters that are looked at together. A longer sentence is looked at in
 parts that overlap by half."""
 _QUOTE = regex.compile(r"[\"“”„«»]")
-_END = regex.compile(r"[.!?…\n][\"'”)\]]*\s")
+_END = regex.compile(r"[.!?…\n][\"'”)\]*_]*\s")
+_TAIL = regex.compile(r"\W++$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,13 @@ class ClaimGuard:
         if not self._said and burst.text.strip():
             self._said = True
             self._quoted = None if _QUOTE.match(burst.text.lstrip()) else False
-        self._sentence += burst.text
+        self._sentence += burst.text.replace("\xa0", " ")
         return self._before(self._suspected(self._known))
+
+    def finish(self) -> None:
+        """Judge the last sentence, after which no text comes."""
+        if self._known and not self.claimed:
+            self._suspected(self._known, over=True)
 
     def release(self) -> list[TokenBurst]:
         """Return the bursts that are held back, and begin anew after them."""
@@ -139,8 +145,9 @@ class ClaimGuard:
         """Note that something was done in this reply, so that it may say so."""
         self._known = None
 
-    def _suspected(self, known: Claims) -> int:
-        """Return how many characters at the end of the text are, or may become, a claim."""
+    def _suspected(self, known: Claims, *, over: bool = False) -> int:
+        """Return how many characters at the end of the text are, or may become, a claim. The rest
+        of a sentence may show that it is none, unless the text is `over`."""
         at = 0
         while True:
             sentence = self._sentence[at : at + 2 * LONGEST]
@@ -154,11 +161,13 @@ class ClaimGuard:
             else:
                 rest = sentence[begin:LONGEST]
                 done = LONGEST // 2 if len(sentence) >= LONGEST else 0
+            whole = end is not None or over
             # A word boundary of a pattern needs a word before it, even where the text goes on.
-            found = known.claim.search(rest.rstrip(), partial=end is None)
+            part = rest.rstrip() if whole else _TAIL.sub("", rest)
+            found = known.claim.search(part, partial=not whole)
             if found and not found[0]:  # a claim may begin anywhere
                 found = None
-            if found and not found.partial:
+            if found and not found.partial and (done or over):
                 self.claimed = True
             elif done:
                 if self._quoted is not None:

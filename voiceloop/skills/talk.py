@@ -41,7 +41,8 @@ def _repeat_changed(request: SkillRequest, known: SkillContext, phrases: Phrases
 def _spell(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer | None:
     """Say the letters of a word."""
     word = request.values["word"]
-    return Answer(f"{', '.join(word.upper())}.") if word.isalpha() else None
+    letters = (letter if letter == "ß" else letter.upper() for letter in word)
+    return Answer(f"{', '.join(letters)}.") if word.isalpha() else None
 
 
 def _stop(request: SkillRequest, known: SkillContext, phrases: Phrases) -> Answer:

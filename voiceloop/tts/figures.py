@@ -121,7 +121,7 @@ def _lasting(spoken: SpeakingRules, *parts: str | None) -> str:
     return " ".join(said) or spoken.numbers.count("0", nouns[-1])
 
 
-@PAIRS.add(r"(?<=\d)T(?=\d\d:\d\d)")
+@PAIRS.add(r"(?<=\d)T(?=\d\d:\d\d)|(?:(?<=°[CF])|(?<=° [CF]))\s?/\s?(?=-?\d)")
 def _then(spoken: SpeakingRules, match: Match) -> str:
     return ","
 
@@ -229,7 +229,7 @@ def _amount(spoken: SpeakingRules, number: str, magnitude: str, sign: str, adjec
         number = f"0{numbers.decimal}{number[1:]}"
     if re.search(r"[.,]\d\d$", number):  # whatever the country, these are cents
         number = re.sub(r"\D", "", number[:-3]) + numbers.decimal + number[-2:]
-    elif re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", number):
+    elif not magnitude and re.fullmatch(r"[1-9]\d{0,2}(?:[.,]\d{3})+", number):
         number = re.sub(r"\D", "", number)
     number = numbers.ungrouped(number)
     name, coin = spoken.currencies[sign]
@@ -434,6 +434,8 @@ def _range(spoken: SpeakingRules, match: Match) -> str:
 
 @FIGURES.add(
     r"(?<![^\s(\[=<>≤≥≠≈±×÷*/+^~\"'])-(?=(?:{CURRENCY}\s?)?\.?\d)|(?<=\b(?:GMT|UTC))-(?=\d)"
+    r"|(?:(?<=[=<>≤≥≠≈±×÷*/+^])|(?<=[=<>≤≥≠≈±×÷*/+^] )|(?<=\w\())"
+    r"-(?=[A-Za-zα-ω](?![^\W\d_²³])|[√(]|[a-z]{2,4}\()"
 )
 def _negative(spoken: SpeakingRules, match: Match) -> str:
     return spoken.minus

@@ -90,6 +90,12 @@ _STAGE = (
 )
 """Stage directions such as `sighs deeply`, in all languages. In brackets or stars they are not
 said. Nouns and commands, as in `*Beat* the eggs`, count only if no small letter follows."""
+_MEANT = (
+    r"[^*_\[\]()\n]{1,60}[*_]{1,3}[:\"”]|[A-ZÄÖÜ]\w{1,20}(?:ing|en)[*_]{1,3}\s+[a-zà-ÿ]"
+    r"|(?<=[*_]{2})[A-ZÄÖÜ]\w{1,20}(?<!s)[*_]"
+)
+"""Emphasis that is no stage direction: before a colon or within quotes, or a noun, as in `*Yawning*
+is contagious` and in `**Coughing** - cover your mouth`."""
 MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), filler)
     for pattern, filler in (
@@ -102,7 +108,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         (r"!?\[(?P<keep>[^\[\]\n]+)\]\[[^\[\]\n]*\]", ""),
         (
             rf"\[{_STAGE}\](?!\()|(?<![^\W_] )\({_STAGE}\)"
-            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}}){_STAGE}\1(?![\w*])",
+            rf"|(?<![^\W_] )(?<![\w*])([*_]{{1,3}})(?!{_MEANT}){_STAGE}\1(?![\w*])",
             " ",
         ),
         (r"<(?P<keep>https?://[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>", ""),
@@ -172,6 +178,7 @@ MARKUP: tuple[tuple[re.Pattern[str], Filler], ...] = tuple(
         ),
         (r"(?<=[\d)])\s?[·⋅∙]\s?(?=[\d(]|-\d)|(?<=\b[a-z]) ?[·⋅] ?(?=[a-z]\b)", " × "),
         (r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))", "\u202f"),
+        (r"(?<=\d)['’](?=\d{3}(?!\d))", ""),
         (r"^[ \t]*\|[ \t]*|(?:(?<![ \t])[ \t]+)?\|[ \t]*$", ""),
         (r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)+", ""),
         (r"(?<![^\W_])(?<!\\)_+(?=\S)|(?<=[^\s\\])_+(?![^\W_])", ""),

@@ -74,7 +74,7 @@ def _email(spoken: SpeakingRules, match: Match) -> str:
 
 _LINK = (
     r"(?:(?i:[a-z][a-z0-9+.-]{1,20}://)|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]"
-    r"|(?<![\w.])(?:localhost(?=:\d)|(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx|[a-z]{2,6}(?=/\w)))"
+    r"|(?<![\w.-])(?:localhost(?=:\d)|(?:[a-z0-9-]{1,63}\.){1,9}(?:com|org|net|edu|gov|io|ai|dev|app|co\.uk|eu|de|at|ch|es|mx|[a-z]{2,6}(?=/\w)))"
     r"(?![\w-])(?::\d{2,5}(?!\d))?(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_])?"
 )
 
@@ -141,7 +141,7 @@ def _path(spoken: SpeakingRules, match: Match) -> str:
 
 @_ADDRESSES.add(
     r"(?:(?<=[\w,]) |(?<![^\s(\"'/]))--(?=[a-z])"
-    r"|(?:(?<=[^\W\d][\w,] )|(?<=-\w )|(?<=[(\"']))"
+    r"|(?:(?<=[^\W\d][\w,] )|(?<=-\w )|(?<=[(\"'])(?<!\w\())"
     r"-(?=(?:(?![aeouy] [a-zà-ÿ])[A-Za-z]|[b-df-hj-np-tv-xz]{2,3})(?![\w'-]))"
 )
 def _flag(spoken: SpeakingRules, match: Match) -> str:

@@ -259,6 +259,7 @@ class Thinking:
                 await self._gate.flowing()
                 self._gate.has_audio(self._resources.player.ahead_s)
                 begun = anyio.current_time()
+        self._guard.finish()
         if not self._guard.claimed:
             for burst in self._guard.release():
                 yield self._taken(burst)

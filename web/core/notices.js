@@ -42,6 +42,7 @@ export const BREAK = {
  * @type {(string | undefined)[]} */
 const SILENT = [
   'conversation_already_has_active_response',
+  'item_create_duplicate_item_id',
   'item_in_progress',
   'item_truncate_invalid_item_id',
   'response_cancel_not_active',

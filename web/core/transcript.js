@@ -19,6 +19,7 @@ import { positive } from './values.js';
  * @property {string} tentative what the user seems to say
  * @property {boolean} done nothing more comes
  * @property {boolean} waits it was typed, and is asked once what goes on is over
+ * @property {boolean} known the server has told of it; only what was typed begins without that
  * @property {string | null} heard of a reply that was cut off, what the user heard
  * @property {number | null} interruptedMs when a reply was cut off, in its own time
  * @property {number | null} latencyMs voice to voice, where it answers what was spoken
@@ -89,6 +90,7 @@ export class Transcript {
     entry.text = clipped(text);
     entry.done = true;
     entry.waits = waits;
+    entry.known = false;
     return entry;
   }
 
@@ -268,6 +270,7 @@ export class Transcript {
   #item(id, item, after) {
     const known = this.#byId.get(id);
     const text = contentOf(item);
+    if (known) known.known = true;
     if (known?.done) {
       const news = item.status === 'incomplete' && known.heard !== text;
       return news && this.#cut(known, text) ? known : null;
@@ -355,6 +358,7 @@ export class Transcript {
       tentative: '',
       done: false,
       waits: false,
+      known: true,
       heard: null,
       interruptedMs: null,
       latencyMs: null,
