@@ -48,6 +48,13 @@ def test_graphics(
 )
 def test_processors(cores: int, instructions: str, mark: str) -> None:
     found = processor_found(cores, instructions)
+    assert processor_found(cores, instructions, packaged=True).mark == mark
     assert found.mark == mark and bool(found.cure) == (mark == "warning")
     assert found.text == f"{cores} core{'s' if cores > 1 else ''}, {instructions}"
     assert found.figures == {"cores": cores}
+
+
+def test_what_compiling_would_gain_is_told_where_it_would() -> None:
+    told = [processor_found(2, kind, packaged=True).text for kind in ("AVX2", "AVX512")]
+    assert told[0] == "2 cores, AVX2"
+    assert told[1].startswith("2 cores, AVX512; llama.cpp")

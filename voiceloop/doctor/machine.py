@@ -43,15 +43,22 @@ def processor(case: Case) -> Iterator[Finding]:
     del case
     import torch
 
-    yield processor_found(available_cores(), torch.backends.cpu.get_cpu_capability())
+    from voiceloop.llm.gguf.libllama import COMPILED, find_library
+
+    library, capability = find_library(), torch.backends.cpu.get_cpu_capability()
+    packaged = library is not None and library.parent != COMPILED
+    yield processor_found(available_cores(), capability, packaged=packaged)
 
 
-def processor_found(cores: int, instructions: str) -> Finding:
+def processor_found(cores: int, instructions: str, *, packaged: bool = False) -> Finding:
     """Return the finding for the processor. `cores` is the number of cores; `instructions` names
-    the vector instructions that torch uses, e.g. `AVX2`."""
+    the vector instructions that torch uses, e.g. `AVX2`. `packaged` tells whether llama.cpp is its
+    package's, which uses AVX2 at most."""
     plain = instructions == "DEFAULT"
     known = "no vector instructions" if plain else instructions
     text = f"{cores} core{'s' * (cores != 1)}, {known}"
+    if packaged and instructions == "AVX512":
+        text += "; llama.cpp, compiled for it, would read a third faster (docs/install.md)"
     cure = ""
     if cores == 1:
         cure = "one is too few to listen, think and speak at once: give voiceloop two"
