@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from voiceloop.languages.en import ENGLISH
-from voiceloop.tts.clauses import FORCED_ANYWHERE, FORCED_WORDS, ClauseCutter
+from voiceloop.tts.clauses import FORCED_ANYWHERE, ClauseCutter
 from voiceloop.tts.normalize import normalize
+from voiceloop.tts.pace import FIRST_CHARS, FIRST_WORDS, FORCED_WORDS, Tempo
 from voiceloop.types import Clause, TokenBurst
 
 pytestmark = pytest.mark.pure
@@ -144,6 +146,7 @@ def test_no_cut_falls_inside_a_number_abbreviation_address_or_markup(pieces: lis
 
 
 @given(st.composite(prose)())
+@example([" $5 - $10", "\n\n", " USD 5"])
 def test_clauses_say_the_words_that_the_whole_reply_says(pieces: list[str]) -> None:
     def words(said: str) -> list[str]:
         return [word.strip(",.;:!?") for word in said.split()]
@@ -266,3 +269,82 @@ def test_tokens_without_known_ends_share_their_text_evenly() -> None:
 def test_any_text_can_be_cut(text: str) -> None:
     spoken = " ".join(clause.spoken for clause in cut(list(text)))
     assert not re.search(r"[0-9\x00-\x1f*`]", spoken)
+
+
+SLOW = Tempo(token_s=0.095, char_s=0.065, start_s=0.06)
+"""A model of 1.5 billion weights on two cores, and a voice."""
+
+
+def paced(text: str, tempo: Tempo, size: int = 4) -> list[tuple[float, Clause]]:
+    """Each clause with the second at which it comes, if a token has `size` characters."""
+    cutter, found = ClauseCutter(7, ENGLISH, lambda: tempo), list[tuple[float, Clause]]()
+    tokens = [text[at : at + size] for at in range(0, len(text), size)]
+    for number, token in enumerate(tokens):
+        now = (number + 1) * tempo.token_s
+        found += [(now, clause) for clause in cutter.feed(burst([token], number))]
+    return found + [(len(tokens) * tempo.token_s, clause) for clause in cutter.flush()]
+
+
+def gaps(clauses: list[tuple[float, Clause]], tempo: Tempo) -> list[float]:
+    """Seconds of silence before each clause after the first."""
+    found, over = list[float](), None
+    for at, clause in clauses:
+        begins = at + tempo.start_s
+        if over is not None:
+            found.append(max(begins - over, 0.0))
+        over = max(begins, over or 0.0) + len(clause.text) * tempo.char_s
+    return found
+
+
+@pytest.mark.parametrize("token_s", [0.04, 0.06, 0.095, 0.12])
+@given(
+    st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=2, max_size=9), min_size=8),
+    st.integers(2, 6),
+)
+def test_text_that_comes_slowly_sounds_early_and_without_gaps(
+    token_s: float, words: list[str], size: int
+) -> None:
+    tempo = replace(SLOW, token_s=token_s)
+    clauses = paced(" ".join(words) + ".", tempo, size)
+    assert "".join(clause.text for _, clause in clauses) == " ".join(words) + "."
+    first = clauses[0][1].text.split()
+    assert len(first) >= FIRST_WORDS or len(" ".join(first)) >= FIRST_CHARS
+    # At most a clause as short as may be is written when the sound of the others ends.
+    shortest_s = (FIRST_CHARS + 2 * 9) / size * tempo.token_s
+    assert max(gaps(clauses, tempo), default=0) <= shortest_s
+    usual = paced(" ".join(words) + ".", Tempo())[0][1].text.split()
+    assert len(first) <= len(usual)
+    if token_s >= 0.095 and size == 4:
+        assert len(first) <= FIRST_WORDS + 1
+
+
+@pytest.mark.parametrize(
+    "text, first",
+    [
+        ("Sure, I would be happy to help you.", "Sure,"),
+        ("Of course! The capital of France is Paris.", "Of course!"),
+        ("Paris, the capital of France, is large.", "Paris, the capital"),
+        ("No. 5 is the one that you want to see.", "No. 5 is the"),
+        ("I would be happy to help you with that.", "I would be happy"),
+    ],
+)
+def test_openings_are_said_alone_only_where_text_comes_slowly(text: str, first: str) -> None:
+    assert paced(text, SLOW)[0][1].text == first
+    assert len(paced(text, replace(SLOW, token_s=0.01))[0][1].text) > len("Of course!")
+
+
+def test_what_comes_more_slowly_than_it_sounds_is_not_cut_short() -> None:
+    text = "I would be happy to help you with that problem of yours today."
+    assert paced(text, replace(SLOW, token_s=0.3))[0][1] == paced(text, Tempo())[0][1]
+
+
+@given(nasty_tokens, st.lists(st.integers(0, 5), max_size=60))
+def test_slow_clauses_do_not_depend_on_the_bursts(tokens: list[str], sizes: list[int]) -> None:
+    def pieces(sizes: list[int]) -> list[Clause]:
+        cutter, found, at = ClauseCutter(7, ENGLISH, lambda: SLOW), list[Clause](), 0
+        for size in [*sizes, len(tokens)]:
+            found += cutter.feed(burst(tokens[at : at + size], at))
+            at += size
+        return found + cutter.flush()
+
+    assert pieces(sizes) == pieces([1] * len(tokens))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tts.test_clauses import cut
-from voiceloop.tts.pace import COMFORTABLE, REPLY_S, Pace, joined
+from voiceloop.tts.pace import COMFORTABLE, REPLY_S, WRITTEN, Pace, Tempo, joined
 from voiceloop.types import Clause
 
 pytestmark = pytest.mark.pure
@@ -45,6 +45,20 @@ def test_the_factor_is_that_of_the_recent_past(observed: list[tuple[float, float
     recent = observed[-8:]
     expected = sum(took for _, took in recent) / sum(audio for audio, _ in recent)
     assert pace.factor == pytest.approx(expected)
+
+
+def test_the_tempo_is_that_of_what_was_written_and_spoken_lately() -> None:
+    pace = Pace()
+    assert pace.tempo == Tempo()
+    pace.wrote(0, 3.0)  # a server that tells no tokens
+    assert pace.tempo == Tempo()
+    for _ in range(WRITTEN):
+        pace.wrote(2, 0.1)
+    pace.spoke(30, 2.0, 0.1)
+    pace.spoke(10, 1.0, 0.3)
+    tempo = pace.tempo
+    assert tempo.token_s == pytest.approx(0.05)
+    assert (tempo.char_s, tempo.start_s) == (pytest.approx(3 / 40), pytest.approx(0.2))
 
 
 @given(

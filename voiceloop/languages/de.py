@@ -545,6 +545,10 @@ _SPOKEN = SpeakingRules(
     dot="Punkt",
     code="Hier steht Code, den ich nicht vorlesen kann.",
     code_within="Code, den ich nicht vorlesen kann,",
+    openings=(
+        *("ja", "nein", "klar", "gern", "gerne", "gut", "okay", "ok", "also", "nun", "hallo"),
+        *("natürlich", "sicher", "genau", "danke", "na klar", "tut mir leid"),
+    ),
     runs_on=r"(?<![\d.,])\d{1,2}\.,?|(?<!\S)[IVX]+\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
 )  # fmt: skip
 

@@ -503,6 +503,10 @@ _SPOKEN = SpeakingRules(
     dot="dot",
     code="There is code here that I cannot read aloud.",
     code_within="code that I cannot read aloud",
+    openings=(
+        *("yes", "no", "yeah", "sure", "well", "okay", "ok", "right", "great", "so", "hello", "hi"),
+        *("of course", "certainly", "absolutely", "sorry", "thanks", "thank you", "alright"),
+    ),
     runs_on=r"\b(?:approx|cf|incl|excl|avg|Ft|Mt)\.",
 )  # fmt: skip
 

@@ -506,6 +506,10 @@ _SPOKEN = SpeakingRules(
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
     code_within="código que no puedo leer en voz alta",
+    openings=(
+        *("sí", "no", "claro", "bueno", "vale", "bien", "hola", "gracias", "perdón"),
+        *("por supuesto", "de acuerdo", "desde luego", "lo siento"),
+    ),
     runs_on=r"\d\s?[ap]\.?\s?m\.?\s+[-–]"
     r"|\b(?:[ad]|Dña|Ctra|Avda|Gral|Sto|Sta|Pza|Dpto)\.",
 )  # fmt: skip

@@ -160,6 +160,8 @@ class SpeakingRules:
     """The words that are said in place of code within a sentence."""
     months: tuple[str, ...] = ()
     """Names of the months, in a language in which the 12 of `24/12` is said as one."""
+    openings: tuple[str, ...] = ()
+    """Words at the beginning of an answer after which people pause, e.g. `sure` or `of course`."""
     runs_on: str = r"(?!)"
     """Pattern of text that does not end a clause, although there is a mark at its end or after it,
     e.g. the German ordinal `3.`."""

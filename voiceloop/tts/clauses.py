@@ -1,18 +1,19 @@
 """Cuts a reply into clauses while it is being written.
 
 The first clause is cut early, because the user waits for it. The next clause is the rest of its
-sentence. After that, a clause is mostly one sentence. Text is read character by character, so the
-clauses do not depend on the pieces in which the text arrives. A cut is made once no continuation of
-the text can make it wrong. After a comma, this is known at the next space. At a possible end of a
-sentence, it is known at the next space if the sentence splitter sees an end before each of
-`PROBES`; otherwise it is known at the space after the next word. A line break cuts at once. This
-module does not know how a clause is spoken, nor how fast text comes.
+sentence. After that, a clause is mostly one sentence. If text comes slowly, the first clause is as
+short as it may be, and the next ones end before the sound of the earlier ones does. Text is read
+character by character, so the clauses do not depend on the pieces in which the text arrives. A cut
+is made once no continuation of the text can make it wrong. After a comma, this is known at the next
+space. At a possible end of a sentence, it is known at the next space if the sentence splitter sees
+an end before each of `PROBES`; otherwise it is known at the space after the next word. A line break
+cuts at once. This module does not know how a clause is spoken. How fast text comes, it is told.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, cast
 from unicodedata import category
@@ -23,16 +24,14 @@ from voiceloop.languages import Language
 from voiceloop.languages.spoken import SpeakingRules, alternatives
 from voiceloop.tts.markup import behind_blocks
 from voiceloop.tts.normalize import normalize
+from voiceloop.tts.pace import FIRST_CHARS, FIRST_WORDS, FORCED_WORDS, Hurry, Tempo
 from voiceloop.tts.tokencount import TokenCount
 from voiceloop.types import Clause, Span, TokenBurst
 
-FIRST_WORDS, FIRST_CHARS = 3, 12
-"""Minimum number of words or of characters in the first clause, unless its line is shorter. One of
-the two is enough. A shorter clause would be over before the next clause is ready."""
-FORCED_WORDS, FORCED_ANYWHERE = 6, 8
-"""Numbers of words from which the first clause ends even without a mark. From `FORCED_WORDS` on, it
-ends before a short word that follows a longer word, because such a word mostly begins a phrase.
-From `FORCED_ANYWHERE` on, it ends between any two words."""
+FORCED_ANYWHERE = 8
+"""Number of words from which the first clause ends between any two words. From `FORCED_WORDS` on,
+it ends before a short word that follows a longer word, because such a word mostly begins a phrase.
+Both are smaller if text comes slowly."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
 """Lengths in characters from which a clause after the first ends within a sentence. From
 `LONG_CHARS` on, it ends at the next mark such as a comma. From `LONGEST_CHARS` on, it ends after
@@ -87,11 +86,12 @@ class ClauseCutter:
     *piece* is the text that has not been cut off yet.
     """
 
-    def __init__(self, turn: int, language: Language) -> None:
-        """Prepare to cut the reply of `turn`, which will be spoken in `language`."""
+    def __init__(self, turn: int, language: Language, tempo: Callable[[], Tempo] = Tempo) -> None:
+        """Prepare to cut the reply of `turn`, which will be spoken in `language`. `tempo` returns
+        how fast it is written and spoken."""
         self._turn = turn
         self._language = language
-        self._runs_on = language.spoken and _never_ending(language.spoken)
+        self._hurry = Hurry(tempo)
         self._index = 0
         self._code_said = False
         """True once a clause of this reply has mentioned code. Later code is not mentioned."""
@@ -168,7 +168,7 @@ class ClauseCutter:
             self._undecided = end
         elif self._index == 0 and (phrase := _NEW_PHRASE.search(self._piece)):
             head = self._piece[: phrase.start()]
-            if len(_WORD.findall(head)) >= FORCED_WORDS and self._may_cut(head):
+            if len(_WORD.findall(head)) >= self._hurry.forced_words and self._may_cut(head):
                 yield self._cut(len(head), ends_sentence=False)
 
     def _ends_before(self, char: str, spaced: bool) -> bool:
@@ -182,9 +182,21 @@ class ClauseCutter:
             return not amount and self._at_mark(head)
         if not char.isalpha() or not _LAST_WORD.search(head) or not self._may_cut(head):
             return False
+        words = len(_WORD.findall(head))
         if self._index:
-            return len(head) >= LONGEST_CHARS * self._shrinking
-        return len(_WORD.findall(head)) >= FORCED_ANYWHERE
+            late = _long_enough(head) and self._slack_words < 1
+            return late or len(head) >= LONGEST_CHARS * self._shrinking
+        return words >= self._hurry.forced_words * FORCED_ANYWHERE // FORCED_WORDS
+
+    @property
+    def _slack_words(self) -> float:
+        """Number of words for which the sound of all earlier clauses lasts."""
+        return self._hurry.slack_words(self._start, self._written)
+
+    @property
+    def _written(self) -> int:
+        """Number of the reply's tokens up to the end of the piece."""
+        return self._tokens.at(self._start + len(self._piece))
 
     @property
     def _shrinking(self) -> float:
@@ -194,6 +206,7 @@ class ClauseCutter:
 
     def _at_mark(self, head: str) -> bool:
         allowed = self._index == 0 or len(head) >= LONG_CHARS * self._shrinking
+        allowed = allowed or (_long_enough(head) and self._slack_words < FORCED_WORDS)
         return allowed and bool(_CLAUSE_END.search(head)) and self._may_cut(head)
 
     def _may_cut(self, head: str, line: bool = False) -> bool:
@@ -204,14 +217,21 @@ class ClauseCutter:
             return False
         if _ENUMERATOR.search(self._before + head):
             return False
-        if self._runs_on and self._runs_on.search(head) and not line:
+        spoken = self._language.spoken
+        if spoken and _never_ending(spoken).search(head) and not line:
             return False
         if line:
             return True
-        if self._index == 0 and len(head.strip()) < FIRST_CHARS:
-            if len(_WORD.findall(head)) < FIRST_WORDS:
-                return False
+        if self._index == 0 and not (_long_enough(head) or self._opens(head)):
+            return False
         return len(head) >= LONGEST_CHARS or not _inside_markup(behind)
+
+    def _opens(self, head: str) -> bool:
+        """Return whether `head` is an opening after which people pause, and text comes so slowly
+        that it is said alone."""
+        spoken = self._language.spoken
+        hurried = self._hurry.forced_words < FORCED_WORDS
+        return bool(hurried and spoken and _openings(spoken).fullmatch(head.strip()))
 
     def _splits(self, end: int, after: str) -> bool:
         """Return whether a sentence ends at `end` in the piece, if `after` follows."""
@@ -230,6 +250,8 @@ class ClauseCutter:
         return self._clause(text, last=False)
 
     def _clause(self, text: str, *, last: bool) -> Clause:
+        if not self._index:
+            self._hurry.since = self._tokens.at(self._start + len(text) + len(self._piece))
         said = normalize(text, self._language, before=self._context, code_said=self._code_said)
         self._context = (self._context + text)[-CONTEXT:]
         self._code_said = self._code_said or said.code
@@ -248,6 +270,12 @@ class ClauseCutter:
 
 
 @cache
+def _openings(spoken: SpeakingRules) -> re.Pattern[str]:
+    """Compile a pattern of a whole opening, with the mark behind it."""
+    return re.compile(rf"(?:{alternatives(spoken.openings)})[,.!]", re.IGNORECASE)
+
+
+@cache
 def _never_ending(spoken: SpeakingRules) -> re.Pattern[str]:
     """Compile a pattern. If a text matches it at the end, a clause never ends there, even at a mark
     or a dash."""
@@ -259,6 +287,11 @@ def _never_ending(spoken: SpeakingRules) -> re.Pattern[str]:
     books = "|".join(name for name in spoken.books if name.isalpha())
     before = rf"\b\d!|(?<!\d )\b(?:{alternatives(spoken.dated)})\.|\b(?:{books})\."
     return re.compile(rf"(?:{spoken.runs_on}|\b(?:{numbered})|{named}|{before})$")
+
+
+def _long_enough(head: str) -> bool:
+    """Return whether `head` sounds for as long as the next clause needs."""
+    return len(head.strip()) >= FIRST_CHARS or len(_WORD.findall(head)) >= FIRST_WORDS
 
 
 def _inside_markup(head: str) -> bool:

@@ -6,19 +6,22 @@ and closes the stream that it passed in.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from voiceloop.engines import T
 from voiceloop.languages import Language
 from voiceloop.tts.clauses import ClauseCutter
+from voiceloop.tts.pace import Tempo
 from voiceloop.types import Clause, TokenBurst
 
 
 async def clauses(
-    bursts: AsyncIterator[TokenBurst | T], language: Language
+    bursts: AsyncIterator[TokenBurst | T],
+    language: Language,
+    tempo: Callable[[], Tempo] = Tempo,
 ) -> AsyncGenerator[Clause | T, None]:
     """Yield the clauses of one reply, to be spoken in `language`. Each comes when it can safely be
-    cut. The last one has `last` set.
+    cut. The last one has `last` set. `tempo` returns how fast the reply is written and spoken.
 
     Items that are not bursts are passed on. Before such an item, the rest of the text is yielded
     as a clause, because the next text may take long to come.
@@ -31,7 +34,7 @@ async def clauses(
                     yield clause
             yield burst
             continue
-        cutter = cutter or ClauseCutter(burst.turn, language)
+        cutter = cutter or ClauseCutter(burst.turn, language, tempo)
         for clause in cutter.feed(burst):
             yield clause
     if cutter is not None:

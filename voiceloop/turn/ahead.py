@@ -18,6 +18,7 @@ from voiceloop.errors import VoiceloopError
 from voiceloop.languages import Language, language
 from voiceloop.trace.record import Lane, Recorder
 from voiceloop.tts.clauses import ClauseCutter
+from voiceloop.tts.pace import Tempo
 from voiceloop.turn.resources import Resources
 from voiceloop.types import Begun, Clause, SpeechChunk
 
@@ -91,8 +92,9 @@ async def _speak(
     speed = resources.skills.voice.speed
     for old in [place for place in prefetched if place[2].turn != turn]:
         del prefetched[old]
-    spoken = language(engines.tts.language(voice))
-    for clause in dict.fromkeys(filter(None, (_first_clause(one, spoken) for one in begun))):
+    spoken, tempo = language(engines.tts.language(voice)), resources.pace.tempo
+    firsts = (_first_clause(one, spoken, tempo) for one in begun)
+    for clause in dict.fromkeys(filter(None, firsts)):
         if (voice, speed, clause) in prefetched:
             continue
         chunks, steps = list[SpeechChunk](), engines.tts.synthesize(clause, voice, speed)
@@ -107,11 +109,11 @@ async def _speak(
         recorder.count("clauses_ahead")
 
 
-def _first_clause(begun: Begun, spoken: Language) -> Clause | None:
+def _first_clause(begun: Begun, spoken: Language, tempo: Tempo) -> Clause | None:
     """Return the first clause of a reply, or None if it is not complete yet."""
     if not begun.bursts:
         return None
-    cutter = ClauseCutter(begun.bursts[0].turn, spoken)
+    cutter = ClauseCutter(begun.bursts[0].turn, spoken, lambda: tempo)
     clauses = [clause for burst in begun.bursts for clause in cutter.feed(burst)]
     if begun.whole:
         clauses += cutter.flush()

@@ -29,6 +29,7 @@ from voiceloop.engines import T
 from voiceloop.skills.known import Answer
 from voiceloop.trace.record import DROPPED_REPLY, REPLY, Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
+from voiceloop.tts.pace import Tempo
 from voiceloop.tts.stream import clauses
 from voiceloop.turn.ahead import catch_up, look_ahead
 from voiceloop.turn.gate import Gate
@@ -166,7 +167,7 @@ class Reply:
         async with (
             to_speak,
             aclosing(self._thoughts()) as thoughts,
-            aclosing(clauses(thoughts, thinking.language)) as cut,
+            aclosing(clauses(thoughts, thinking.language, self._tempo)) as cut,
         ):
             await anyio.lowlevel.checkpoint()  # lets the other stages start first
             async for found in cut:
@@ -193,6 +194,10 @@ class Reply:
                 )
                 last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)
                 await to_speak.send(last)
+
+    def _tempo(self) -> Tempo:
+        """Return how fast the reply is written and spoken. What rules say is there at once."""
+        return Tempo() if self.thinking.answer is not None else self._resources.pace.tempo
 
     async def _thoughts(self) -> AsyncGenerator[TokenBurst | Clause | inputs.Input, None]:
         """Yield the text to be spoken and the reports to the core. Events are shown on the way."""

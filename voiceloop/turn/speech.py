@@ -72,13 +72,14 @@ class Speech:
         engines = self.resources.engines
         name = f"clause {clause.index + 1}"
         voiced: list[SpeechChunk] = []
-        took, begun = 0.0, anyio.current_time()
+        took, start_s, begun = 0.0, 0.0, anyio.current_time()
         steps = engines.tts.synthesize(clause, self.options.voice, self.speed)
         stream = engines.tts_runner.stream(steps, priority=self.gate.priority)
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
                 now = anyio.current_time()
                 took += now - begun
+                start_s = start_s or took
                 self.recorder.mark(Mark.FIRST_SYNTHESIS, now)
                 self.recorder.span(Lane.TTS, name, begun, now, text=clause.text)
                 voiced.append(chunk)
@@ -88,5 +89,6 @@ class Speech:
                 self.gate.has_audio(self.resources.player.ahead_s)
         audio_s = sum(len(chunk.pcm) / chunk.rate for chunk in voiced)
         self.resources.pace.observe(audio_s, took)
+        self.resources.pace.spoke(len(clause.text), audio_s, start_s)
         if not self.gate.committed:
             self.voiced[place] = voiced

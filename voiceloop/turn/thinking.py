@@ -235,10 +235,14 @@ class Thinking:
         """Yield the model's output as fast as the gate allows, up to the requested number of
         tokens."""
         most, begun = self._request.options.most_tokens, anyio.current_time()
+        has_read = False
         runner = self._resources.engines.llm_runner
         observed = self._resources.observer.steps(steps)
         async with aclosing(runner.stream(observed, priority=self._gate.priority)) as items:
             async for item in items:
+                if isinstance(item, TokenBurst) and has_read:
+                    self._resources.pace.wrote(len(item.ids), anyio.current_time() - begun)
+                has_read = True  # the time of the first item was spent with reading
                 self._note(item, begun)
                 if isinstance(item, ToolCall):
                     for burst in self._guard.release():
