@@ -23,6 +23,7 @@ from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.known import SkillContext
 from voiceloop.terminal import printable
 from voiceloop.tools import results
+from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.plain import plain
 from voiceloop.types import TokenBurst
 from voiceloop.wire.jsontext import parse_object
@@ -72,6 +73,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "parts": lambda text: streamed(Parts(), text),
     "parts at once": lambda text: Parts().push(text),
     "calls": calls.read,
+    "clauses": lambda text: ClauseCutter(0, ENGLISH).feed(TokenBurst(0, (0,), text[: SIZE // 4])),
     "consent": ENGLISH.agrees,
     "a question": lambda text: question(text, {"a": text, text: 1}, ENGLISH),
     "a request": lambda text: answer(text, "en", SkillContext(datetime(2026, 11, 26, tzinfo=UTC))),
@@ -88,6 +90,7 @@ READERS: dict[str, Callable[[str], object]] = {
 @example(pair=("a", "://"), kind="unended")
 @example(pair=(" ", "|"), kind="unended")
 @example(pair=("\n", " "), kind="unended")
+@example(pair=('{"a ":', "}"), kind="unended")
 @given(pair=st.sampled_from(PAIRS), kind=st.sampled_from(("repeated", "unended", "nested")))
 def test_reading_takes_linear_work(
     reader: Callable[[str], object], pair: tuple[str, str], kind: str

@@ -103,6 +103,8 @@ class ClauseCutter:
         self._undecided: int | None = None
         """Index in the piece at which a sentence may have ended; the next word decides. None if
         there is no such index."""
+        self._open_until = 0
+        """Length of the piece below which a long block in it is taken to be open."""
         self._start = 0
         """Number of the reply's characters before the piece."""
         self._tokens = TokenCount()
@@ -133,9 +135,14 @@ class ClauseCutter:
             self._undecided = None
             if self._splits(end, char):
                 yield self._cut(end, ends_sentence=True)
+        if len(self._piece) < self._open_until:
+            self._piece += char
+            return
         if len(self._piece) >= MOST_CHARS and char.isspace():
             if behind_blocks(self._piece) is not None:
                 yield self._cut(len(self._piece), ends_sentence=False)
+            else:  # to look for its end at each space would be quadratic work
+                self._open_until = len(self._piece) * 17 // 16
         spaced = self._piece[-1:].isspace()
         if char == "\n":
             self._piece += char
@@ -247,6 +254,7 @@ class ClauseCutter:
         text, self._piece = self._piece[:end], self._piece[end:]
         self._before = "" if ends_sentence else (self._before + text)[-CONTEXT:]
         self._undecided = None
+        self._open_until = 0
         return self._clause(text, last=False)
 
     def _clause(self, text: str, *, last: bool) -> Clause:
