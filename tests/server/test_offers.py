@@ -18,6 +18,7 @@ from tests.server.offering import offering
 from tests.server.serving import Client, Event, Serving, until
 from voiceloop.choosing import Choosing
 from voiceloop.config import load_config
+from voiceloop.llm.remote.localservers import LocalServer
 from voiceloop.server.offers import Offers
 from voiceloop.wire.settings import LlmServer
 
@@ -171,6 +172,23 @@ def test_the_next_start_knows_what_was_taken_also_where_it_does_not_run(
     assert look(**{"llm.engine": "openai"}) is None, "flags name it, so no file could change that"
     file.write_text(file.read_text().replace("127.0.0.1", "example.com"))
     assert look() is None
+
+
+def test_a_server_that_is_ending_keeps_its_name(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ollama = LocalServer("ollama", "Ollama", 5005, ("a", "b"))
+    unnamed = LocalServer("5005", "a server at port 5005", 5005, ("b",))
+    offers = Offers({}, file, used=unnamed)
+    told = list[tuple[str, bool]]()
+    for found in ([unnamed], [ollama], [unnamed], []):
+
+        async def find(_: object, found: list[LocalServer] = found) -> list[LocalServer]:
+            return found
+
+        monkeypatch.setattr("voiceloop.server.offers.find_servers", find)
+        told += [(one.name, one.used) for one in anyio.run(offers.look)]
+    assert told == [("a server at port 5005", True)] + [("Ollama", True)] * 3
 
 
 FOREIGN = {

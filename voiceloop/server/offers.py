@@ -88,9 +88,12 @@ class Offers:
                 logger.info("a language-model server is offered", extra=_logged(server))
         if used := self._used:
             here = next((one for one in self._found.values() if one.port == used.port), used)
+            if not here.named:  # a server that is ending may answer some requests only
+                here = replace(here, id=used.id, name=used.name)
             models = dict.fromkeys((used.models[0], *here.models))
             self._used = replace(here, models=tuple(models))
-            self._found = {**self._found, here.id: self._used}
+            others = {id: one for id, one in self._found.items() if one.port != here.port}
+            self._found = {here.id: self._used, **others}
         return tuple(
             LlmServer(one.id, one.name, one.models, used=one is self._used)
             for one in self._found.values()

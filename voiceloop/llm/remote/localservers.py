@@ -87,12 +87,21 @@ class LocalServer:
         return f"http://{HOST}:{self.port}/v1"
 
     @property
+    def named(self) -> bool:
+        """Whether the server has told its kind."""
+        return self.name != _unnamed(self.port)
+
+    @property
     def told(self) -> str:
         """One line for the user that says which server runs here, and with which models."""
         more = len(self.models) - 1
         others = f" and {more} more" if more else ""
         name = self.name[0].upper() + self.name[1:] if self.name.startswith("a ") else self.name
         return f"{name} is running here with {self.models[0]}{others}"
+
+
+def _unnamed(port: int) -> str:
+    return f"a server at port {port}"
 
 
 def paths(port: int) -> tuple[str, ...]:
@@ -121,7 +130,7 @@ def read_server(port: int, answers: Mapping[str, bytes]) -> LocalServer | None:
     models = sorted(names, key=lambda name: name not in loaded)
     kind = _kind(found, facts[models[0]])
     if kind is None:
-        return LocalServer(str(port), f"a server at port {port}", port, tuple(models))
+        return LocalServer(str(port), _unnamed(port), port, tuple(models))
     if kind is KNOWN[0]:
         models = [name.removesuffix(LATEST) for name in models]
     return LocalServer(kind.id, kind.name, port, tuple(models))
@@ -135,7 +144,7 @@ def known_at(url: str, model: str) -> LocalServer | None:
         return None
     port = int(here[1])
     kind = next((known for known in KNOWN if known.port == port), None)
-    id, name = (kind.id, kind.name) if kind else (here[1], f"a server at port {port}")
+    id, name = (kind.id, kind.name) if kind else (here[1], _unnamed(port))
     return LocalServer(id, name, port, (model,))
 
 
