@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
 from voiceloop.config import AsrConfig, Config, LlmConfig
-from voiceloop.doctor.machine import Graphics, graphics_found, processor_found
+from voiceloop.doctor.case import Case
+from voiceloop.doctor.machine import Graphics, graphics_found, processor, processor_found
+from voiceloop.llm.gguf import libllama
 
 pytestmark = pytest.mark.pure
 
@@ -48,13 +52,18 @@ def test_graphics(
 )
 def test_processors(cores: int, instructions: str, mark: str) -> None:
     found = processor_found(cores, instructions)
-    assert processor_found(cores, instructions, packaged=True).mark == mark
     assert found.mark == mark and bool(found.cure) == (mark == "warning")
     assert found.text == f"{cores} core{'s' if cores > 1 else ''}, {instructions}"
     assert found.figures == {"cores": cores}
 
 
-def test_what_compiling_would_gain_is_told_where_it_would() -> None:
-    told = [processor_found(2, kind, packaged=True).text for kind in ("AVX2", "AVX512")]
-    assert told[0] == "2 cores, AVX2"
-    assert told[1].startswith("2 cores, AVX512; llama.cpp")
+def test_what_compiling_would_gain_is_told_where_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(capability: str, library: Path | None) -> list[str]:
+        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+        monkeypatch.setattr(libllama, "find_library", lambda: library)
+        return [finding.check for finding in processor(Case(Config()))]
+
+    package, compiled = Path("xllamacpp") / "one.so", libllama.COMPILED / "libllama.so"
+    assert told("AVX512", package) == ["processor", "llama.cpp"]
+    for capability, library in (("AVX2", package), ("AVX512", compiled), ("AVX512", None)):
+        assert told(capability, library) == ["processor"]

@@ -39,26 +39,26 @@ def python(case: Case) -> Iterator[Finding]:
 
 
 def processor(case: Case) -> Iterator[Finding]:
-    """Report how many cores this process may use, and which vector instructions torch uses."""
+    """Report how many cores this process may use, which vector instructions torch uses, and
+    whether llama.cpp could use more than it does."""
     del case
     import torch
 
     from voiceloop.llm.gguf.libllama import COMPILED, find_library
 
     library, capability = find_library(), torch.backends.cpu.get_cpu_capability()
-    packaged = library is not None and library.parent != COMPILED
-    yield processor_found(available_cores(), capability, packaged=packaged)
+    yield processor_found(available_cores(), capability)
+    if library is not None and library.parent != COMPILED and capability == "AVX512":
+        text = "as packaged, for AVX2; compiled here it would read a third faster (docs/install.md)"
+        yield Finding("llama.cpp", "ok", text)
 
 
-def processor_found(cores: int, instructions: str, *, packaged: bool = False) -> Finding:
+def processor_found(cores: int, instructions: str) -> Finding:
     """Return the finding for the processor. `cores` is the number of cores; `instructions` names
-    the vector instructions that torch uses, e.g. `AVX2`. `packaged` tells whether llama.cpp is its
-    package's, which uses AVX2 at most."""
+    the vector instructions that torch uses, e.g. `AVX2`."""
     plain = instructions == "DEFAULT"
     known = "no vector instructions" if plain else instructions
     text = f"{cores} core{'s' * (cores != 1)}, {known}"
-    if packaged and instructions == "AVX512":
-        text += "; llama.cpp, compiled for it, would read a third faster (docs/install.md)"
     cure = ""
     if cores == 1:
         cure = "one is too few to listen, think and speak at once: give voiceloop two"
