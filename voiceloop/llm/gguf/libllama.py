@@ -120,7 +120,7 @@ class ContextParams(Structure):
     ]
 
 
-class Batch(Structure):
+class LlamaBatch(Structure):
     """The rows of one pass: `struct llama_batch`."""
 
     _fields_: Sequence[Any] = [
@@ -179,9 +179,9 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "llama_get_memory": (c_void_p, c_void_p),
     "llama_memory_seq_rm": (c_bool, c_void_p, c_int32, c_int32, c_int32),
     "llama_set_n_threads": (None, c_void_p, c_int32, c_int32),
-    "llama_batch_init": (Batch, c_int32, c_int32, c_int32),
-    "llama_batch_free": (None, Batch),
-    "llama_decode": (c_int32, c_void_p, Batch),
+    "llama_batch_init": (LlamaBatch, c_int32, c_int32, c_int32),
+    "llama_batch_free": (None, LlamaBatch),
+    "llama_decode": (c_int32, c_void_p, LlamaBatch),
     "llama_get_logits": (POINTER(c_float), c_void_p),
 }
 """The functions' results and parameters."""
