@@ -2,9 +2,9 @@
 
 The declarations are those of `include/llama.h` in one build of llama.cpp, `BUILD`. The library of
 that build is a part of the package xllamacpp (a binding for Python, which is not imported), or was
-compiled on this machine by `make llama` from the same sources. Another build may have other fields
-in its structures, which the C library would read without noticing. So the fields' default values
-are compared before anything else is called.
+compiled on this machine by tools/llama.py from the same sources. Another build may have other
+fields in its structures, which the C library would read without noticing. So the fields' default
+values are compared before anything else is called.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BUILD = 11549
 """The number of the build of llama.cpp whose declarations these are."""
 PACKAGE = f"xllamacpp==2026.10.{BUILD}"
 COMPILED = Path(sys.prefix) / "lib" / f"llama.cpp-{BUILD}"
-"""The folder into which `make llama` puts the library."""
+"""The folder into which tools/llama.py puts the library."""
 NAMES = {"darwin": "libllama.dylib", "win32": "llama.dll"}
 """File names of the compiled library by system; `libllama.so` on all others."""
 _SPARE = 32
@@ -206,10 +206,9 @@ def library() -> Any:
     file = find_library()
     if file is None:
         raise EngineError("llama.cpp is not installed", f"install it: pip install '{PACKAGE}'")
-    # The package's library needs OpenMP's, which torch has brought.
     if sys.platform == "win32":
         os.add_dll_directory(str(file.parent))
-    try:
+    try:  # the package's library needs OpenMP's, which torch has brought
         lib = ctypes.CDLL(str(file))
         for name, (result, *parameters) in _FUNCTIONS.items():
             function = getattr(lib, name)
