@@ -62,8 +62,10 @@ def wait_for(process: subprocess.Popen[str], beginning: str) -> None:
 
 # --- the signals alone --------------------------------------------------------------------------
 
+# A signal between Python's last check and the system's call is seen only after the call, as for
+# every Python program. So whatever waits outside an event loop waits for a second at a time.
 WAITS = {
-    "asleep": "import time; time.sleep(60)",
+    "asleep": "import time\nwhile True: time.sleep(1)",
     "in a loop": "while True: pass",
     "in tasks": "import anyio; anyio.run(anyio.sleep, 60)",
     "in the middle of a task's work": (
@@ -85,7 +87,7 @@ WAITS = {
         "import threading, time\n"
         "thread = threading.Thread(target=time.sleep, args=(60,))\n"
         "thread.start()\n"
-        "thread.join()"
+        "while True: thread.join(1)"
     ),
     "where an object goes": (
         "class Held:\n"
