@@ -117,11 +117,14 @@ SAID = {
         "$0.005 per call, €0,005, $12.345 million": "zero point zero zero five dollars per call, zero point zero zero five euros, twelve point three four five million dollars",
         "2-1/2 cups in 3-4 1/2 hours, 1/2-1 cup": "two and a half cups in three to four and a half hours, one half to one cup",
         "at 180°C/350°F, 300 mg/5 ml": "at one hundred and eighty degrees Celsius, three hundred and fifty degrees Fahrenheit, three hundred milligrams per five milliliters",
-        "x = -b ± √(b² - 4ac), y=-x², e^-x, sin(-x)": "x equals minus b plus or minus the square root of b squared minus four ac, y equals minus x squared, e to the power of minus x, sin minus x",
+        "x = -b ± √(b² - 4ac), y=-x², e^-x, sin(-x)": "x equals minus b plus or minus the square root of b squared minus four ac, y equals minus x squared, e to the power of minus x, sine of minus x",
+        "log₂(8) = 3, 1010₂, sin(30°), sin²(x), ln(e), f(x) = 2x, H₂O": "log base two of eight equals three, one zero one zero base two, sine of thirty degrees, sine squared of x, natural log of e, f of x equals two x, H two O",
+        "log_2(8), the log(s), 5 g(10), a sin (or two)": "log base two of eight, the log s, five grams ten, a sin, or two",
         "a $20 gift card, a $1.5 million deal, the $5 you owe, a $1.50 fee": "a twenty dollar gift card, a one point five million dollar deal, the five dollars you owe, a one dollar and fifty cents fee",
         "25.12.2025, M&Ms for 50p, §§ 5-7": "twenty-five twelve twenty twenty-five, M and Ms for fifty pence, section five to seven",
     },
     "de": {
+        "log₂(8) = 3, sin(30°), f(x) = 2x": "Logarithmus zur Basis zwei von acht gleich drei, Sinus von dreißig Grad, f von x gleich zwei x",
         "9.30-17 Uhr, von 8.15 bis 9.45 Uhr": "neun Uhr dreißig bis siebzehn Uhr, von acht Uhr fünfzehn bis neun Uhr fünfundvierzig",
         "ein 6er-Pack, 1 Mio. Leute, 1 Mrd. €": "ein sechser Pack, eine Million Leute, eine Milliarde Euro",
         "0,005 €, 0.005 g und 12.345 Mio. €": "null Komma null null fünf Euro, null Punkt null null fünf Gramm und zwölftausenddreihundertfünfundvierzig Millionen Euro",
@@ -213,6 +216,7 @@ SAID = {
         "inkl. MwSt. und z. Zt. S. 12 ff. des Buchs": "inklusive Mehrwertsteuer und zurzeit Seite zwölf folgende des Buchs",
     },
     "es": {
+        "log₂(8) = 3, sen(30°), f(x) = 2x, sin x": "logaritmo en base dos de ocho igual a tres, seno de treinta grados, f de x igual a dos x, sin x",
         "100,000 casas, 5,001 kg": "cien mil casas, cinco coma cero cero uno kilogramos",
         "En el 79 d. C., murió": "En el setenta y nueve después de Cristo, murió",
         # powers and comparisons

@@ -494,6 +494,7 @@ _SPOKEN = SpeakingRules(
     near=_TABLES["near"],
     after=_TABLES["after"],
     books=_TABLES["books"],
+    functions=_TABLES["functions"],
     dated=_TABLES["dated"],
     dials=(
         "(?i:ruf|rufe|rufen|anrufen|wähl|wähle|wählen|telefon|telefonnummer|tel|telefonnr|fax|"

@@ -448,6 +448,7 @@ _SPOKEN = SpeakingRules(
     near=_TABLES["near"],
     after=_TABLES["after"],
     books=_TABLES["books"],
+    functions=_TABLES["functions"],
     dated=_TABLES["dated"],
     dials=(
         "(?i:call|calls|calling|called|dial|dialing|phone|telephone|tel|ring|text|texting|fax|"

@@ -454,6 +454,7 @@ _SPOKEN = SpeakingRules(
     near=_TABLES["near"],
     after=_TABLES["after"],
     books=_TABLES["books"],
+    functions=_TABLES["functions"],
     dated=_TABLES["dated"],
     dials=(
         "(?i:llama|llame|llamar|llámame|llámanos|llamando|marca|marque|marcar|teléfono|tel|móvil|"

@@ -16,7 +16,7 @@ from voiceloop.languages.numbers import Noun, Numbers
 
 Match = re.Match[str]
 
-KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭→←↔⇒⇔↑↓∆∑∏∫∂∇∈∉∪∩⊂∀∃∝≡¬∧∨∠™©®⧵∣†✶¶ꜝ\u202f"  # noqa: RUF001 - a dash is no minus
+KNOWN = "–—°×÷±≈≤≥≠√€£¥₹¢₩₽₺₿²³⁻№ºª§∞‰♭→←↔⇒⇔↑↓∆∑∏∫∂∇∈∉∪∩⊂∀∃∝≡¬∧∨∠™©®⧵∣†✶¶ꜝꜜ\u202f"  # noqa: RUF001 - a dash is no minus
 """Signs outside ASCII that a rule puts into words or uses in another way."""
 CODE = "\ue000"
 """Character that replaces text that nobody reads aloud, such as code, JSON or a hash."""
@@ -92,6 +92,8 @@ class SpeakingRules:
     `rated` for one of several, `each` for a rate."""
     books: Mapping[str, str]
     """Names of the books of the Bible, by abbreviation, and `1`, `2`, `3` before such a name."""
+    functions: Mapping[str, str]
+    """Names of functions of mathematics, by the way they are written, e.g. `sin`: sine."""
     dated: Mapping[str, str]
     """Words for abbreviations that are read only before a year, e.g. `b`: born."""
     dials: str

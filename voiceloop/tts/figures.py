@@ -146,6 +146,18 @@ def _season(spoken: SpeakingRules, match: Match) -> str:
     return f"{spoken.numbers.year(match[1])} {spoken.numbers.integer(match[2])}"
 
 
+@PAIRS.add(
+    r"(?<![^\W\d])(?:({FUNCTION})([²³]?)(?:\s?ꜜ\s?(\d{1,2}))?\((?!s\))"
+    r"|(?<!\d )([fghFGP])\((?=(?:[A-Za-z]|-?\d+)[,)]))"
+)
+def _function(spoken: SpeakingRules, match: Match) -> str:
+    """Put a function of mathematics into words, up to its argument: `sin(`."""
+    name, raised, base, letter = match.groups()
+    said = [spoken.functions[name] if name else letter, spoken.signs[raised] if raised else ""]
+    said += [spoken.signs["ꜜ"], spoken.numbers.integer(base)] if base else []
+    return " ".join([*said, spoken.of])
+
+
 # ---- telephone numbers and codes, which are said digit by digit
 
 _ALONE = r"(?<![\w.,:/+-])"

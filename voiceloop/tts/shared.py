@@ -68,6 +68,7 @@ def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
         "VERSE": _after(scripture),
         "BOOK": "|".join([*books, spoken.near["verse"].title().replace(" ", "|")]),
         "DATED": alternatives(spoken.dated),
+        "FUNCTION": alternatives(spoken.functions),
         "DECIMAL": re.escape(spoken.numbers.decimal),
         "NUMBERED": alternatives(spoken.numbered),
         "SCALE": "|".join(spoken.scales),
