@@ -120,6 +120,7 @@ SAID = {
         "x = -b ± √(b² - 4ac), y=-x², e^-x, sin(-x)": "x equals minus b plus or minus the square root of b squared minus four ac, y equals minus x squared, e to the power of minus x, sine of minus x",
         "log₂(8) = 3, 1010₂, sin(30°), sin²(x), ln(e), f(x) = 2x, H₂O": "log base two of eight equals three, one zero one zero base two, sine of thirty degrees, sine squared of x, natural log of e, f of x equals two x, H two O",
         "2*(3+4), a*b, x(2+3)*4 = 20, *so* (yes)*": "two times three plus four, a times b, x two plus three times four equals twenty, so, yes",
+        "MP3s, F-16s, Su-27s, B-52s, 5m 10s, 5-10s": "MP threes, F sixteens, Su twenty-sevens, B fifty-twos, five minutes ten seconds, five to ten seconds",
         "a && b, 0b101 and 0o17": "a and b, zero B one zero one and zero O one seven",
         "log_2(8), the log(s), 5 g(10), a sin (or two)": "log base two of eight, the log s, five grams ten, a sin, or two",
         "a $20 gift card, a $1.5 million deal, the $5 you owe, a $1.50 fee": "a twenty dollar gift card, a one point five million dollar deal, the five dollars you owe, a one dollar and fifty cents fee",

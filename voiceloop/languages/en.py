@@ -319,11 +319,13 @@ def _half(match: Match, letter: str) -> str:
 @_OWN.add(
     r"(?:(?:'|(?i:(?<=\bthe )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\byour )|(?<=\btheir )"
     r"|(?<!\w)(?=\d0s (?:music|rock|pop|movies?|films?|style|fashion|hits|songs?))"
-    r"|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0))'?s\b"
+    r"|(?<=\bearly )|(?<=\blate )|(?<=\bmid-)|(?<=\bmid )))(\d0)|\b((?:1[1-9]|20)\d0)"
+    r"|(?:(?<=[A-Z])-?|(?<=[A-Za-z][a-z])-)(\d{1,3}))'?s\b"
 )
 def _decade(match: Match) -> str:
-    words = NUMBERS.year(match[2]) if match[2] else NUMBERS.cardinal(match[1])
-    return f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
+    """Put the plural of a number into words: `the 1990s`, `F-16s`."""
+    words = NUMBERS.year(match[2]) if match[2] else NUMBERS.cardinal(match[1] or match[3])
+    return re.sub(r"ys$", "ies", re.sub(r"xs$", "xes", f"{words}s"))
 
 
 @_OWN.add(rf"({NUMBERS.whole})(?:st|nd|rd|th){APART}")
