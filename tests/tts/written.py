@@ -121,6 +121,8 @@ SAID = {
         "log₂(8) = 3, 1010₂, sin(30°), sin²(x), ln(e), f(x) = 2x, H₂O": "log base two of eight equals three, one zero one zero base two, sine of thirty degrees, sine squared of x, natural log of e, f of x equals two x, H two O",
         "2*(3+4), a*b, x(2+3)*4 = 20, *so* (yes)*": "two times three plus four, a times b, x two plus three times four equals twenty, so, yes",
         "MP3s, F-16s, Su-27s, B-52s, 5m 10s, 5-10s": "MP threes, F sixteens, Su twenty-sevens, B fifty-twos, five minutes ten seconds, five to ten seconds",
+        "100k-200k people, $1M–$2M, for 5-10K, a 30K-1": "one hundred thousand to two hundred thousand people, one million dollars to two million dollars, for five to ten thousand, a thirty K one",
+        "1.5 M people, 2 M HCl": "one point five million people, two M HCl",
         "a && b, 0b101 and 0o17": "a and b, zero B one zero one and zero O one seven",
         "log_2(8), the log(s), 5 g(10), a sin (or two)": "log base two of eight, the log s, five grams ten, a sin, or two",
         "a $20 gift card, a $1.5 million deal, the $5 you owe, a $1.50 fee": "a twenty dollar gift card, a one point five million dollar deal, the five dollars you owe, a one dollar and fifty cents fee",
@@ -220,6 +222,7 @@ SAID = {
     },
     "es": {
         "log₂(8) = 3, sen(30°), f(x) = 2x, sin x": "logaritmo en base dos de ocho igual a tres, seno de treinta grados, f de x igual a dos x, sin x",
+        "1,5 M de personas": "uno coma cinco millones de personas",
         "100,000 casas, 5,001 kg": "cien mil casas, cinco coma cero cero uno kilogramos",
         "En el 79 d. C., murió": "En el setenta y nueve después de Cristo, murió",
         # powers and comparisons

@@ -259,8 +259,10 @@ def _amount(spoken: SpeakingRules, number: str, magnitude: str, sign: str, adjec
 
 
 @FIGURES.add(
-    r"(?<![\w.,/-])(?!3M\b(?! (?:people|users|views)\b)|[48]K\b|401k|\d+[kK] (?:run|gold)\b)"
-    r"({NUMBER})(?=[kKM]|bn\b|B [a-z]{2,}(?:s|le)\b)({MAGNITUDE})(?![\w-])(?=(\s(?!de\b)[^\W\d_])?)"
+    r"(?:(?<![\w.,/-])|(?<=\d[kKM]-)|(?<=\s\d-)|(?<=\s\d\d-))"
+    r"(?!3M\b(?! (?:people|users|views)\b)|[48]K\b|401k|\d+[kK] (?:run|gold)\b)"
+    r"({NUMBER})(?=[kKM]|bn\b|B [a-z]{2,}(?:s|le)\b|\sM (?:de|people|users|views)\b)"
+    r"\s?({MAGNITUDE})(?!\w|-(?!{CURRENCY}?[\d.,]+[kKMB]\b))(?=(\s(?!de\b)[^\W\d_])?)"
 )
 def _many(spoken: SpeakingRules, match: Match) -> str:
     """Put a large number with a letter into words: `75k`, `1.5M people`."""
@@ -435,7 +437,10 @@ def _arithmetic(spoken: SpeakingRules, match: Match) -> str:
     return " ".join(words[sign] for sign in re.findall("[=-]", match[0]))
 
 
-@FIGURES.add(r"(?<=[\d%])(?:\s?–\s?|-)(?={CURRENCY}?\d)")
+@FIGURES.add(
+    r"(?<=[\d%])(?:\s?–\s?|-)(?={CURRENCY}?\d)"
+    r"|(?<=\d[kKMB])(?:\s?–\s?|-)(?={CURRENCY}?[\d.,]+[kKMB]\b)"
+)
 def _range(spoken: SpeakingRules, match: Match) -> str:
     before = match.string[: match.start()]
     code = r"(?:^|[\s(])(?:[A-Z][^\W\d_]*-[\d.]+(?:-\d+)*|[a-z]{3,}-\d\d?)$"
