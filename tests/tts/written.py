@@ -90,6 +90,8 @@ SAID = {
         "Dr. Lee of 5 Elm Dr.": "Doctor Lee of five Elm Drive.",
         "Ft. Worth is 30 ft. away, w/o milk": "Fort Worth is thirty feet away, without milk",
         "open Mon. to Fri., 7 days/week": "open Monday to Friday, seven days per week",
+        "it draws 3 A, or 2.5 A": "it draws three amps, or two point five amps",
+        "to gate 3 A": "to gate three A",
         "at 12 V a 3 A fuse": "at twelve volts a three amps fuse",
         "World War II's end, the XIX century": "World War two's end, the nineteenth century",
         "7 days/week, 5 men/women": "seven days per week, five men women",

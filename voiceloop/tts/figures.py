@@ -275,7 +275,9 @@ def _amperes(spoken: SpeakingRules, match: Match) -> str:
     """Put `3 A` into words. The A is a unit only near other words of electricity."""
     around = match.string[max(0, match.start() - NEAR) : match.end() + NEAR]
     volts = re.search(
-        r"\d\s?k?[VW]\b|(?i:\bamp|\bfuse|\bcurrent\b|charger|sicherung|strom|fusible)", around
+        r"\d\s?k?[VW]\b|\d[.,]\d+\s?A\b|(?i:\bamp|\bfuse|\bcurrent\b|charger|breaker|\bdraws?\b"
+        r"|sicherung|strom|netzteil|fusible|corriente|cargador|consume)",
+        around,
     )
     numbers = spoken.numbers
     return numbers.count(match[1], spoken.ampere) if volts else f"{numbers.cardinal(match[1])} A"
