@@ -133,6 +133,7 @@ SAID = {
     "de": {
         "log₂(8) = 3, sin(30°), f(x) = 2x": "Logarithmus zur Basis zwei von acht gleich drei, Sinus von dreißig Grad, f von x gleich zwei x",
         "9.30-17 Uhr, von 8.15 bis 9.45 Uhr": "neun Uhr dreißig bis siebzehn Uhr, von acht Uhr fünfzehn bis neun Uhr fünfundvierzig",
+        "der 5-€-Schein, 1. FC Köln, 2,5 Tsd. Euro": "der fünf Euro Schein, erster FC Köln, zwei Komma fünf tausend Euro",
         "ein 6er-Pack, 1 Mio. Leute, 1 Mrd. €": "ein sechser Pack, eine Million Leute, eine Milliarde Euro",
         "0,005 €, 0.005 g und 12.345 Mio. €": "null Komma null null fünf Euro, null Punkt null null fünf Gramm und zwölftausenddreihundertfünfundvierzig Millionen Euro",
         "1'000 CHF und 1’234’567 Leute": "eintausend Schweizer Franken und eine Million zweihundertvierunddreißigtausendfünfhundertsiebenundsechzig Leute",

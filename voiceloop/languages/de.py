@@ -550,7 +550,7 @@ _SPOKEN = SpeakingRules(
         *("ja", "nein", "klar", "gern", "gerne", "gut", "okay", "ok", "also", "nun", "hallo"),
         *("natürlich", "sicher", "genau", "danke", "na klar", "tut mir leid"),
     ),
-    runs_on=r"(?<![\d.,])\d{1,2}\.,?|(?<!\S)[IVX]+\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|z\.\s?Zt)\.",
+    runs_on=r"(?<![\d.,])\d{1,2}\.,?|(?<!\S)[IVX]+\.|\b(?:inkl|exkl|zzgl|med|Ing|dent|jur|phil|einschl|allg|ehem|Tsd|z\.\s?Zt)\.",
 )  # fmt: skip
 
 GERMAN = Language(

@@ -216,7 +216,7 @@ def _groups(spoken: SpeakingRules, number: str) -> str:
     r"(?:[\s-]?({MAGNITUDE}){APART})?"
     r"(?:[^\S\n]?({CURRENCY_CODE})(?!\s?\d))?"
     r"(?:\s?/\s?({UNIT}){APART}|(-)(?=[^\W\d_])|(/)(?=[^\W\d_]{3}))?"
-    r"|({NUMBER})\s?(?:({MAGNITUDE})\s?)?({CURRENCY})(?!\s?\d)"
+    r"|({NUMBER})(?:\s?|-(?={CURRENCY}(?!\s?\d)))(?:({MAGNITUDE})\s?)?({CURRENCY})(?!\s?\d)"
     r"(?:\s?/\s?({UNIT}){APART}|(/)(?=[^\W\d_]{3}))?"
 )
 def _money(spoken: SpeakingRules, match: Match) -> str:
