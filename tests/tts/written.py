@@ -125,6 +125,7 @@ SAID = {
         "MP3s, F-16s, Su-27s, B-52s, 5m 10s, 5-10s": "MP threes, F sixteens, Su twenty-sevens, B fifty-twos, five minutes ten seconds, five to ten seconds",
         "100k-200k people, $1M–$2M, for 5-10K, a 30K-1": "one hundred thousand to two hundred thousand people, one million dollars to two million dollars, for five to ten thousand, a thirty K one",
         "1.5 M people, 2 M HCl": "one point five million people, two M HCl",
+        "10 fl. oz. of milk, tel. 2025550143": "ten fluid ounces of milk, telephone two zero two five five five zero one four three",
         "a && b, 0b101 and 0o17": "a and b, zero B one zero one and zero O one seven",
         "log_2(8), the log(s), 5 g(10), a sin (or two)": "log base two of eight, the log s, five grams ten, a sin, or two",
         "a $20 gift card, a $1.5 million deal, the $5 you owe, a $1.50 fee": "a twenty dollar gift card, a one point five million dollar deal, the five dollars you owe, a one dollar and fifty cents fee",

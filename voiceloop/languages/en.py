@@ -218,7 +218,7 @@ def _units() -> dict[str, Noun]:
             found[symbol + square] = Noun(f"square {length.one}", f"square {length.many}")
             found[symbol + cube] = Noun(f"cubic {length.one}", f"cubic {length.many}")
     found["sq ft"], found["cu ft"] = found["ft²"], found["ft³"]
-    found["fl oz"] = noun("fluid_ounce fluid_ounces")
+    found["fl oz"] = found["fl. oz."] = noun("fluid_ounce fluid_ounces")
     return found
 
 

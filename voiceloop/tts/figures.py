@@ -565,7 +565,7 @@ def _contexts(spoken: SpeakingRules) -> tuple[re.Pattern[str], ...]:
     """Compile four patterns for the text before a number. The first two are for numbers that people
     dial, after "call" and after "my number is". The last two are for numbers that people type,
     after "PIN" and after "the code is"."""
-    tail = rf"[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
+    tail = rf"(?:(?<=[Tt]el)\.)?[\s:#=\"'(]*(?:\d[\d ,-]*(?:(?:{spoken.joins}) )?[\d -]*)?$"
     return (
         re.compile(rf"\b(?:{spoken.dials})\b(?:[\s:,]+(?:{spoken.links})\b)*{tail}"),
         re.compile(rf"\b(?:{spoken.dials})\b[^.!?;\d\n]{{0,60}}?\b(?:{spoken.tells})\b{tail}"),
