@@ -133,8 +133,8 @@ SAID = {
     },
     "de": {
         "log₂(8) = 3, sin(30°), f(x) = 2x": "Logarithmus zur Basis zwei von acht gleich drei, Sinus von dreißig Grad, f von x gleich zwei x",
-        "9.30-17 Uhr, von 8.15 bis 9.45 Uhr": "neun Uhr dreißig bis siebzehn Uhr, von acht Uhr fünfzehn bis neun Uhr fünfundvierzig",
         "der 5-€-Schein, 1. FC Köln, 2,5 Tsd. Euro": "der fünf Euro Schein, erster FC Köln, zwei Komma fünf tausend Euro",
+        "9.30-17 Uhr, von 8.15 bis 9.45 Uhr": "neun Uhr dreißig bis siebzehn Uhr, von acht Uhr fünfzehn bis neun Uhr fünfundvierzig",
         "ein 6er-Pack, 1 Mio. Leute, 1 Mrd. €": "ein sechser Pack, eine Million Leute, eine Milliarde Euro",
         "0,005 €, 0.005 g und 12.345 Mio. €": "null Komma null null fünf Euro, null Punkt null null fünf Gramm und zwölftausenddreihundertfünfundvierzig Millionen Euro",
         "1'000 CHF und 1’234’567 Leute": "eintausend Schweizer Franken und eine Million zweihundertvierunddreißigtausendfünfhundertsiebenundsechzig Leute",
@@ -226,7 +226,9 @@ SAID = {
     },
     "es": {
         "log₂(8) = 3, sen(30°), f(x) = 2x, sin x": "logaritmo en base dos de ocho igual a tres, seno de treinta grados, f de x igual a dos x, sin x",
-        "1,5 M de personas": "uno coma cinco millones de personas",
+        "1,5 M de personas, 21 millones de euros": "uno coma cinco millones de personas, veintiún millones de euros",
+        "~50 casas, tel. 600123456": "aproximadamente cincuenta casas, teléfono seis cero cero uno dos tres cuatro cinco seis",
+        "1½ tazas, 1½ vasos, 11 1/2 tazas": "una taza y media, un vaso y medio, once tazas y media",
         "100,000 casas, 5,001 kg": "cien mil casas, cinco coma cero cero uno kilogramos",
         "En el 79 d. C., murió": "En el setenta y nueve después de Cristo, murió",
         # powers and comparisons

@@ -321,7 +321,7 @@ def _half(letter: str | None, hour: int) -> str:
 
 @_OWN.add(
     r"(?<![\d/.,])(?:(\d+) )?(\d{1,2})/(2|3|4|5|6|7|8|9|10|12|16|100)(?![\d/.]*\d)"
-    rf"(?:\s?({alternatives(_UNITS)}){APART}|(?<=[02-9] 1/2) (?!más|menos)([^\W\d_]{{2,20}}s)\b)?"
+    rf"(?:\s?({alternatives(_UNITS)}){APART}|(?<=\d 1/2) (?!más|menos)([^\W\d_]{{2,20}}s)\b)?"
 )
 def _fraction(match: Match) -> str:
     whole, above, below, unit, things = match.groups()
@@ -335,10 +335,12 @@ def _fraction(match: Match) -> str:
         half = "media" if feminine else "medio"
         if not whole:
             return f"{half} {counted.one}" if counted else half
-        said = f"{NUMBERS.agreeing(whole, 'f' if feminine else 'm' if counted else 'n')}"
+        said = f"{NUMBERS.agreeing(whole, 'f' if feminine else 'm' if unit or things else 'n')}"
         # The noun stands before its half: dos litros y medio.
         if counted:
             return f"{said} {counted.one if whole == '1' else counted.many} y {half}"
+        if things and whole == "1":
+            things = re.sub(r"(?<=[lrsd])es$|s$", "", things)
         return f"{said} {things} y {half}" if things else f"{said} y {half}"
     else:
         part = {3: "tercio", 12: "doceavo", 16: "dieciseisavo"}.get(int(below))
@@ -502,7 +504,7 @@ _SPOKEN = SpeakingRules(
     greater="mayor que",
     below="menos de",
     above="más de",
-    about="unos",
+    about="aproximadamente",
     point="punto",
     dot="punto",
     code="Aquí hay código que no puedo leer en voz alta.",
