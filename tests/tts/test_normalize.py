@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from voiceloop.languages import language
@@ -197,6 +197,8 @@ AROUND = st.sampled_from(
 def test_no_number_is_lost_whatever_stands_around_it(
     code: str, before: str, form: str, numbers: list[str]
 ) -> None:
+    # In German 1.111 is one number, which is one word.
+    assume(code != "de" or "{}.{}" not in form or len(numbers[1]) != 3)
     count = form.count("{}")
     said = normalize(before + form.format(*numbers) + " ok", language(code)).text.replace("-", " ")
     rest = normalize(before + "ok", language(code)).text.split()
