@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM
-
-from voiceloop.catalog.convert import convert
-from voiceloop.catalog.splits import CASED
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -30,7 +27,6 @@ TEXTS = ["".join(PIECES[i * k % len(PIECES)] for i in range(50)) for k in (1, 3,
 
 _BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 _DIGITS = {"type": "Digits", "individual_digits": True}
-_EASTERN = "[一-龥ࠀ-一가-퟿]+"
 _LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -61,13 +57,13 @@ _DEEPSEEK_3 = (
 )
 
 
-def _cut(*expressions: str, more: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
+def _cut(*expressions: str) -> dict[str, Any]:
     splits = [
         {"type": "Split", "pattern": {"Regex": one}, "behavior": "Isolated", "invert": False}
         for one in expressions
     ]
     last = _BYTES | {"use_regex": False}
-    return {"type": "Sequence", "pretokenizers": [*splits, *more, last]}
+    return {"type": "Sequence", "pretokenizers": [*splits, last]}
 
 
 PUBLISHED: dict[str, dict[str, Any]] = {
@@ -78,16 +74,6 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "qwen35": _cut(_QWEN_3_5),
     "tekken": _cut(_TEKKEN),
     "gpt-4o": _cut(_GPT_4O),
-    "deepseek-llm": _cut(
-        *(
-            r"[\r\n]",
-            rf"\s?[{CASED}]+",
-            "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+",
-        ),
-        *(r"\s+$", _EASTERN),
-        more=(_DIGITS,),
-    ),
-    "deepseek-coder": _cut(*(r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _EASTERN), more=(_DIGITS,)),
     "deepseek-v3": _cut(r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", _DEEPSEEK_3),
 }
 """`pre_tokenizer` in the tokenizer.json of models, by what GGUF files call it."""
@@ -150,10 +136,11 @@ def write_gguf(
     pre: str | None,
     kind: str = "F32",
     architecture: str = "llama",
+    settings: Mapping[str, bool] | None = None,
     **ends: int,
 ) -> None:
-    """The model as llama.cpp would write it, its matrices of the type `kind`; `ends` are tokens
-    such as `eot`."""
+    """The model as llama.cpp would write it, its matrices of the type `kind`. `settings` are more
+    settings; `ends` are tokens such as `eot`."""
     import gguf
     from gguf.quants import quantize
 
@@ -176,6 +163,8 @@ def write_gguf(
     out.add_tokenizer_model("gpt2")
     if pre is not None:
         out.add_tokenizer_pre(pre)
+    for name, value in (settings or {}).items():
+        out.add_bool(name, value)
     for end, index in ends.items():
         out.add_uint32(f"tokenizer.ggml.{end}_token_id", index)
     out.add_token_list(vocabulary)
@@ -204,10 +193,3 @@ def write_gguf(
     out.write_kv_data_to_file()
     out.write_tensors_to_file()
     out.close()
-
-
-def converted(file: Path, to: Path) -> None:
-    """Convert a user's own file, which stays where it is."""
-    with TemporaryDirectory() as source:
-        (Path(source) / file.name).symlink_to(file)
-        convert("gguf", Path(source), to)

@@ -71,7 +71,6 @@ ROOMS = {
     "torch": (
         *(
             "asr/",
-            "catalog/convert.py",
             "doctor/machine.py",
             "llm/",
             "placement.py",
@@ -82,10 +81,10 @@ ROOMS = {
         "bench/",
         "drafting/",
     ),
-    "transformers": ("catalog/convert.py", "llm/", "bench/", "drafting/"),
+    "transformers": ("llm/", "bench/", "drafting/"),
     "accelerate": (),
     "torchao": ("llm/model/quantized.py",),
-    "gguf": ("catalog/convert.py",),
+    "gguf": (),
     "xllamacpp": (),
     "onnx": ("catalog/convert.py", "catalog/piper.py"),
     "huggingface_hub": ("catalog/hub.py",),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.tts.piper_voices import RATE, write_piper_voice
-from voiceloop.catalog.convert import convert
+from voiceloop.catalog.convert import split_piper
 from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.cli import main
 from voiceloop.config import TtsConfig
@@ -26,7 +26,7 @@ def put_piper(store: ModelStore, name: str, speakers: Sequence[str] = (), rate: 
     with store.workshop(name, "hub") as shop:
         file = shop / "source" / f"{name}.onnx"
         write_piper_voice(file, speakers=speakers, audio={"sample_rate": rate})
-        convert("piper", file.parent, shop / "made")
+        split_piper(file, shop / "made")
         store.put(shop / "made", name, "hub", {})
 
 

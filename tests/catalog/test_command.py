@@ -6,15 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from tests.catalog.conftest import Shop, hub_card, packaged
 from tests.catalog.servers import serving
 from voiceloop.catalog.cards import Card, parse, preset_models
-from voiceloop.catalog.command import ModelsPull, models_pull, wants_llama_cpp
-from voiceloop.catalog.fetch import Unreachable, Wanted
+from voiceloop.catalog.command import ModelsPull, models_pull
+from voiceloop.catalog.fetch import Unreachable
 from voiceloop.catalog.pull import Order, order
 from voiceloop.catalog.store import Model, ModelStore, cards
 from voiceloop.errors import ConfigError
@@ -205,14 +204,3 @@ def test_a_hub_that_does_not_answer_is_waited_for_once(
             models_pull(ModelsPull(names=("a", "b")), parse(text), lambda question: False)
     assert waited == ["a"]
     assert "the hub cannot be reached (no answer); packages carry a too" in capsys.readouterr().err
-
-
-def test_llama_cpp_is_recommended_for_large_gguf_files_alone() -> None:
-    def ordered(name: str, bytes: int, conversion: Literal["", "gguf"]) -> Order:
-        return Order(
-            name, "hub", (Wanted("file", "http://127.0.0.1/", bytes, "sha256:0"),), {}, conversion
-        )
-
-    small, large = ordered("small", 92_000_000, "gguf"), ordered("large", 1_100_000_000, "gguf")
-    plain = ordered("plain", 3_000_000_000, "")
-    assert wants_llama_cpp([small, plain, large]) == ["large"]

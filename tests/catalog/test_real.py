@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal
 
 import pytest
 import soxr
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.catalog.test_fetch import Counted
 from tests.tts.saying import clause, joined, say
@@ -17,7 +15,6 @@ from voiceloop.asr.whisper import whisper
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.cards import variants
-from voiceloop.catalog.convert import widen
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.catalog.names import PIPER
 from voiceloop.catalog.pull import order, pull
@@ -28,6 +25,7 @@ from voiceloop.engines import AsrRequest
 from voiceloop.errors import EngineError
 from voiceloop.llm.engine import speculative
 from voiceloop.tts.piper import piper
+from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models
 
@@ -78,15 +76,11 @@ def test_preset_cpu_answers_a_spoken_question_in_words_of_its_own(
     assert "starter" not in shown.err
 
 
-@pytest.mark.parametrize("dtype", ["auto", "float32"])
-def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes(
-    dtype: Literal["auto", "float32"],
-) -> None:
-    """What ships is found by what runs: the file as it is, or its weights in torch."""
+def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes() -> None:
     if pulled("smollm2-135m-instruct").origin != "packages":
         pytest.skip("the figures that ship are those of the packages' weights")
     target = str(pulled("smollm2-135m-instruct").folder)
-    llm = speculative(LlmConfig(target=target, draft="none", dtype=dtype))
+    llm = speculative(LlmConfig(target=target, draft="none"))
     assert not llm.borrowed
     calibration = llm.calibrations["en"]
     assert calibration is not None and llm.calibrations["de"] is None
@@ -104,15 +98,9 @@ def test_the_end_of_a_turn_is_calibrated_for_smollm2_as_it_comes(
 
 def test_smollm2_answers_sensibly() -> None:
     folder = pulled("smollm2-135m-instruct").folder
-    widen(folder)
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
-    chat = [{"role": "user", "content": "What is the capital of France?"}]
-    ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt")
-    said = model.generate(**ids, max_new_tokens=20, do_sample=False)[0]
-    reply = tokenizer.decode(said[ids["input_ids"].shape[1] :], skip_special_tokens=True)
-    assert "Paris" in reply
-    assert said[-1] == model.generation_config.eos_token_id
+    llm = speculative(LlmConfig(target=str(folder), max_new_tokens=20))
+    said = llm.conversation().reply("What is the capital of France?", 1)
+    assert "Paris" in "".join(one.text for one in said if isinstance(one, TokenBurst))
 
 
 def test_a_voice_is_heard_as_it_is_written() -> None:

@@ -109,7 +109,7 @@ def test_models_are_never_fetched_or_converted(tmp_path: Path) -> None:
     models = ["--asr.model", "some/repository", "--llm.target", str(tmp_path / "x.gguf")]
     found = records(doctor(tmp_path, "--json", *models, environ={"HF_HUB_OFFLINE": "0"}))
     assert "some/repository of the hub is not on this machine" in found["recogniser"]["text"]
-    assert "has not been converted yet" in found["language model"]["text"]
+    assert "cannot read the model" in found["language model"]["text"]
     assert not (tmp_path / ".cache").exists()
 
 

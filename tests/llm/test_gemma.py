@@ -7,12 +7,12 @@ nothing here does (docs/models.md).
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
 
 from tests.llm.ties import ties
-from voiceloop.catalog.convert import convert_gguf
 from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.rules.sampling import Sampling
@@ -38,10 +38,10 @@ ASKED = ("What is the capital of France?", "Tell me about the moon. " * 100)
 
 @pytest.fixture(scope="module")
 def gemma(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("gemma")
-    convert_gguf(Path(os.environ["VOICELOOP_GEMMA"]), folder)
-    (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
-    return str(folder)
+    file = tmp_path_factory.mktemp("gemma") / "gemma.gguf"
+    rewrite = "-m", "gguf.scripts.gguf_new_metadata", "--chat-template", TEMPLATE
+    subprocess.run([sys.executable, *rewrite, os.environ["VOICELOOP_GEMMA"], file], check=True)
+    return str(file)
 
 
 def replies(llm: SpeculativeLlm) -> list[tuple[list[int], list[int]]]:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.models
 def file() -> Path:
     found = find_library()
     if found is None:
-        lacking("llama.cpp is not installed: pip install 'voiceloop[llama]'")
+        lacking("llama.cpp is not installed: pip install voiceloop")
     return found
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 
 import gc
 import random
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
+from transformers import LlamaForCausalLM
 
-from tests.conftest import lacking
-from tests.ggufs import converted, network, tokenizer, write_gguf
+from tests.ggufs import network, tokenizer, write_gguf
 from tests.llm.conftest import near
-from voiceloop.catalog.convert import GGUF, WEIGHTS
 from voiceloop.config import LlmConfig
-from voiceloop.errors import ModelCorrupt
+from voiceloop.errors import EngineError
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.model.cache import KvCache
-from voiceloop.llm.model.decoder import LeanDecoder, decoder
+from voiceloop.llm.model.decoder import decoder
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.loading import load_model
 from voiceloop.threads import left
@@ -35,43 +33,39 @@ VOCAB = 250
 TEXTS = ["it's 7", "IT'S 12 ...", "Äh, 1984", "½ it", "it it it it"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a small model."""
-    for package in ("xllamacpp", "gguf", "accelerate"):
-        if find_spec(package) is None:
-            lacking(f"{package} is not installed: pip install 'voiceloop[llama,convert]'")
-    made = tmp_path_factory.mktemp("model")
-    words = tokenizer("smollm")
-    write_gguf(made / "small.gguf", network(words.get_vocab_size()), words, "smollm")
-    converted(made / "small.gguf", made / "to")
-    return made / "to"
+def small() -> LlamaForCausalLM:
+    return network(tokenizer("smollm").get_vocab_size())
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> LlamaDecoder:
-    loaded = load_model(str(folder), CPU, torch.float32, stored=True)
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a small model."""
+    made = tmp_path_factory.mktemp("model") / "small.gguf"
+    write_gguf(made, small(), tokenizer("smollm"), "smollm")
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(file: Path) -> LlamaDecoder:
+    loaded = load_model(str(file), CPU, torch.float32)
     built = decoder(loaded.model, loaded.rows, 128)
     assert isinstance(built, LlamaDecoder)
-    assert not (folder / WEIGHTS).exists(), "nothing is widened for it"
     return built
 
 
-def engine(folder: Path, **settings: object) -> SpeculativeLlm:
+def engine(file: Path, **settings: object) -> SpeculativeLlm:
     given = {"max_new_tokens": 24, "system": "", **settings}
-    return speculative(LlmConfig(target=str(folder), **given))  # pyright: ignore[reportArgumentType]
+    return speculative(LlmConfig(target=str(file), **given))  # pyright: ignore[reportArgumentType]
 
 
 def ids_of(seed: int, count: int) -> torch.Tensor:
     return torch.randint(3, VOCAB, (count,), generator=torch.Generator().manual_seed(seed))
 
 
-def test_logits_are_those_of_the_weights_in_torch(folder: Path, model: LlamaDecoder) -> None:
-    loaded = load_model(str(folder), CPU, torch.float32)
-    plain = decoder(loaded.model, loaded.rows, 128)
-    assert isinstance(plain, LeanDecoder)
+def test_logits_are_those_of_the_weights_in_torch(model: LlamaDecoder) -> None:
     ids = ids_of(0, 50)
-    expected = plain.forward(ids, KvCache(128), 20)
+    with torch.inference_mode():
+        expected = small()(ids[None]).logits[0, -20:]
     assert near(model.forward(ids, KvCache(128), 20), expected, HALVES)
 
 
@@ -90,8 +84,8 @@ def test_any_cuts_and_rollbacks_give_the_logits_of_the_whole(model: LlamaDecoder
         assert near(found, whole[cache.length - 64 - keep : cache.length - 64], HALVES)
 
 
-def test_what_drafts_and_changes_of_mind_leave_is_what_plain_decoding_says(folder: Path) -> None:
-    plain, drafted = engine(folder, draft="none"), engine(folder, draft="ngram")
+def test_what_drafts_and_changes_of_mind_leave_is_what_plain_decoding_says(file: Path) -> None:
+    plain, drafted = engine(file, draft="none"), engine(file, draft="ngram")
     assert isinstance(drafted._target, LlamaDecoder)
     one, two, chance = plain.conversation(), drafted.conversation(), random.Random(2)
     for turn in range(8):
@@ -112,10 +106,10 @@ def test_what_drafts_and_changes_of_mind_leave_is_what_plain_decoding_says(folde
     assert two.ids == one.ids
 
 
-def test_conversations_without_room_for_both_are_read_again(folder: Path) -> None:
-    small = engine(folder, cache_mb=0, draft="none")
+def test_conversations_without_room_for_both_are_read_again(file: Path) -> None:
+    small = engine(file, cache_mb=0, draft="none")
     first, second = small.conversation(), small.conversation()
-    alone = engine(folder, draft="none").conversation()
+    alone = engine(file, draft="none").conversation()
     for turn in range(3):
         said = TEXTS[turn]
         list(second.reply("12", turn))
@@ -123,8 +117,8 @@ def test_conversations_without_room_for_both_are_read_again(folder: Path) -> Non
     assert first.counters.evictions > 0
 
 
-def test_a_conversation_that_is_over_gives_its_context_back(folder: Path) -> None:
-    llm = engine(folder, draft="none")
+def test_a_conversation_that_is_over_gives_its_context_back(file: Path) -> None:
+    llm = engine(file, draft="none")
     conversation = llm.conversation()
     list(conversation.reply("it", 0))
     context = conversation._speculator.cache.context
@@ -135,18 +129,14 @@ def test_a_conversation_that_is_over_gives_its_context_back(folder: Path) -> Non
     gc.collect()
 
 
-def test_other_wishes_are_torchs(folder: Path) -> None:
-    for wish in ({"dtype": "float32"}, {"best_of": 2, "temperature": 1.0}, {"branches": 1}):
-        assert isinstance(engine(folder, **wish)._target, LeanDecoder)
-
-
-def test_a_damaged_file_is_one_line(folder: Path, tmp_path: Path) -> None:
-    for path in folder.iterdir():
-        if path.name not in (GGUF, WEIGHTS):
-            (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / GGUF).write_bytes((folder / GGUF).read_bytes()[:5000])
-    with pytest.raises(ModelCorrupt, match=r"llama\.cpp cannot read the model"):
-        engine(tmp_path)
+@pytest.mark.parametrize(
+    "wish",
+    [{"dtype": "float32"}, {"best_of": 2, "temperature": 1.0}, {"branches": 1}],
+    ids=lambda wish: next(iter(wish)),
+)
+def test_what_only_torch_can_do_is_refused(file: Path, wish: dict[str, object]) -> None:
+    with pytest.raises(EngineError, match=f"a GGUF file, for which llm.{next(iter(wish))} does"):
+        engine(file, **wish)
 
 
 def test_a_model_takes_the_cores_that_no_other_computes_on() -> None:

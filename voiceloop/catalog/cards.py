@@ -18,7 +18,6 @@ from voiceloop.voices import piper_name
 Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
 """Kind of a model, which decides what loads it. A voice is of the kind of its synthesizer."""
 Origin = Literal["hub", "packages"]
-Conversion = Literal["", "gguf", "piper"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -99,8 +98,6 @@ class Card:
     """Bytes that the weights take at 16 bits."""
     licence: Licence
     files: tuple[File, ...]
-    convert: Conversion = ""
-    """Conversion of the files after they are fetched; empty for none."""
     repo: str = ""
     """Repository on the hub; empty for a model from packages."""
     revision: str | None = None
@@ -177,7 +174,6 @@ def _piper(name: str) -> list[Card]:
             memory=114_000_000 if voice.quality == "high" else 63_200_000,
             licence=Licence("see its card", free=False, url=card),
             files=(File(f"{name}.onnx"), File(f"{name}.onnx.json")),
-            convert="piper",
             repo=PIPER_VOICES,
             folder=folder,
         )
@@ -210,8 +206,8 @@ def _wheel(table: Mapping[str, Any]) -> Wheel:
 def _problem(card: Card) -> str | None:
     """Describe the fault of a card; None if it has none."""
     names = [file.name for file in card.files]
-    if card.kind not in get_args(Kind) or card.convert not in get_args(Conversion):
-        return "an unknown kind or conversion"
+    if card.kind not in get_args(Kind):
+        return "an unknown kind"
     if not _NAME.fullmatch(card.name) or card.name == "starter":
         return "a name is letters, digits, dots and dashes"
     if not card.files or len(set(names)) < len(names):

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence, Set
-from importlib.util import find_spec
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec.structs import replace
 
 from voiceloop.config import PRESETS, given_in_settings
-from voiceloop.errors import ConfigError, MissingExtra, ModelNotFound, VoiceloopError
+from voiceloop.errors import ConfigError, ModelNotFound, VoiceloopError
 from voiceloop.flags import POSITIONAL, Command, Commands, written
 from voiceloop.presets import BEST_FIRST, STARTER
 from voiceloop.schema import nearest
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     from voiceloop.catalog.cards import Card
     from voiceloop.catalog.pull import Order
     from voiceloop.catalog.store import Model, ModelStore
-
-LARGE = 500_000_000
-"""Size in bytes from which a GGUF file is slow in torch, because its weights are widened to 16
-bits."""
 
 COLUMNS = 24
 """Columns of a model's name in the list."""
@@ -170,17 +165,7 @@ def models_pull(
         pulled = [pull(order, store, bar) for order in orders]
     for model in pulled:
         tell(f"{model.name} is here: {model.folder} ({size(model.bytes)})")
-    if find_spec("xllamacpp") is None:
-        for name in wants_llama_cpp(orders):
-            hint = MissingExtra("llama.cpp", "llama").hint
-            print(f"llama.cpp runs {name} as it is; without, it is widened to 16 bits; {hint}")
     return 0
-
-
-def wants_llama_cpp(orders: Sequence[Order]) -> list[str]:
-    """Return the models that llama.cpp runs better: large GGUF files. Small ones answer as fast
-    without it (docs/benchmarks.md)."""
-    return [one.name for one in orders if one.conversion == "gguf" and one.download >= LARGE]
 
 
 def models_verify(command: ModelsVerify) -> int:

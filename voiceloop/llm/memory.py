@@ -16,9 +16,9 @@ from voiceloop.bundled import bundled
 from voiceloop.catalog.names import find
 from voiceloop.catalog.store import cards
 from voiceloop.config import LlmConfig
-from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement, runs_stored
+from voiceloop.llm.engine import SHIPPED, STARTER, draft_of, placement
 from voiceloop.llm.model.cache import MIB
-from voiceloop.llm.model.footprint import Footprint, read_footprint, slots_for
+from voiceloop.llm.model.footprint import Footprint, GgufFootprint, read_footprint, slots_for
 from voiceloop.memoryplan import MemoryPart, PlanChange
 
 LEAST_CONTEXT = 512
@@ -33,8 +33,8 @@ class Models:
     weights; None for that of the checkpoint."""
 
     config: LlmConfig
-    target: Footprint | None
-    draft: Footprint | None
+    target: Footprint | GgufFootprint | None
+    draft: Footprint | GgufFootprint | None
     device: torch.device
     dtype: torch.dtype | None
 
@@ -45,10 +45,9 @@ class Models:
         Raises EngineError for a device that does not exist, and the errors of `find` for a model
         that does not exist.
         """
-        draft, stored = draft_of(config), runs_stored(config)
-        named = draft not in ("none", "ngram", SHIPPED)
-        beside = _footprint(draft, "draft", stored) if named else None
-        return cls(config, _footprint(config.target, "target", stored), beside, *placement(config))
+        draft = draft_of(config)
+        beside = None if draft in ("none", "ngram", SHIPPED) else _footprint(draft, "draft")
+        return cls(config, _footprint(config.target, "target"), beside, *placement(config))
 
     def parts(self, **settings: object) -> Iterator[MemoryPart]:
         """Yield the memory of the models and their caches, in bytes. `settings` replace those of
@@ -101,8 +100,8 @@ class Models:
                 yield PlanChange(hint, (MemoryPart("target", needed), *others))
 
 
-def _footprint(name: str, role: str, stored: bool) -> Footprint | None:
+def _footprint(name: str, role: str) -> Footprint | GgufFootprint | None:
     """Return the size of a model; None if its files do not give it. A trained draft has no such
     files; it is small beside its target."""
     starter = bundled(STARTER[role]) if name == "starter" else None
-    return read_footprint(starter or find(name, "llm"), as_is=stored)
+    return read_footprint(starter or find(name, "llm"))

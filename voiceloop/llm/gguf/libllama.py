@@ -13,6 +13,7 @@ import ctypes
 import logging
 import os
 import sys
+from collections import deque
 from collections.abc import Sequence
 from ctypes import (
     POINTER,
@@ -33,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from voiceloop.errors import EngineError
+from voiceloop.terminal import tell
 
 logger = logging.getLogger(__name__)
 
@@ -152,9 +154,15 @@ _USUAL = {
 }
 """Default values by which the structures are known."""
 
+_complaints = deque[str](maxlen=32)
+"""The newest messages about errors that were not taken yet."""
 LogCallback = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
+AbortCallback = ctypes.CFUNCTYPE(None, c_char_p)
 
+_TEXT = c_void_p, c_char_p, c_int32
+_STATE = c_size_t, c_void_p, c_char_p, c_size_t, c_int32, c_uint32
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "ggml_set_abort_callback": (c_void_p, AbortCallback),
     "llama_backend_init": (None,),
     "llama_log_set": (None, LogCallback, c_void_p),
     "llama_print_system_info": (c_char_p,),
@@ -164,20 +172,34 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "llama_model_free": (None, c_void_p),
     "llama_model_is_recurrent": (c_bool, c_void_p),
     "llama_model_is_hybrid": (c_bool, c_void_p),
+    "llama_model_has_encoder": (c_bool, c_void_p),
+    "llama_model_is_diffusion": (c_bool, c_void_p),
+    "llama_model_meta_val_str": (c_int32, c_void_p, c_char_p, c_char_p, c_size_t),
+    "llama_model_chat_template": (c_char_p, c_void_p, c_char_p),
     "llama_model_n_params": (c_uint64, c_void_p),
     "llama_model_size": (c_uint64, c_void_p),
-    "llama_model_n_ctx_train": (c_int32, c_void_p),
-    "llama_model_n_embd": (c_int32, c_void_p),
-    "llama_model_n_layer": (c_int32, c_void_p),
-    "llama_model_n_head": (c_int32, c_void_p),
-    "llama_model_n_head_kv": (c_int32, c_void_p),
     "llama_model_get_vocab": (c_void_p, c_void_p),
     "llama_vocab_n_tokens": (c_int32, c_void_p),
+    "llama_vocab_type": (c_int32, c_void_p),
+    "llama_vocab_get_text": (c_char_p, c_void_p, c_int32),
+    "llama_vocab_get_attr": (c_int32, c_void_p, c_int32),
+    "llama_vocab_is_eog": (c_bool, c_void_p, c_int32),
+    "llama_vocab_bos": (c_int32, c_void_p),
+    "llama_vocab_eos": (c_int32, c_void_p),
+    "llama_vocab_pad": (c_int32, c_void_p),
+    "llama_vocab_sep": (c_int32, c_void_p),
+    "llama_vocab_mask": (c_int32, c_void_p),
+    "llama_tokenize": (c_int32, *_TEXT, POINTER(c_int32), c_int32, c_bool, c_bool),
+    "llama_token_to_piece": (c_int32, c_void_p, c_int32, c_char_p, c_int32, c_int32, c_bool),
     "llama_context_default_params": (ContextParams,),
     "llama_init_from_model": (c_void_p, c_void_p, ContextParams),
     "llama_free": (None, c_void_p),
     "llama_get_memory": (c_void_p, c_void_p),
     "llama_memory_seq_rm": (c_bool, c_void_p, c_int32, c_int32, c_int32),
+    "llama_state_seq_get_size_ext": (c_size_t, c_void_p, c_int32, c_uint32),
+    "llama_state_seq_get_data_ext": _STATE,
+    "llama_state_seq_set_data_ext": _STATE,
+    "llama_memory_clear": (None, c_void_p, c_bool),
     "llama_set_n_threads": (None, c_void_p, c_int32, c_int32),
     "llama_batch_init": (LlamaBatch, c_int32, c_int32, c_int32),
     "llama_batch_free": (None, LlamaBatch),
@@ -201,8 +223,8 @@ def find_library() -> Path | None:
 
 @cache
 def library() -> Any:
-    """Return the library, initialised and with its functions declared. Its messages about errors go
-    into the log. Raises EngineError if there is none, or not of this build."""
+    """Return the library, initialised and with its functions declared. `complaints` has its
+    messages about errors. Raises EngineError if there is none, or not of this build."""
     file = find_library()
     if file is None:
         raise EngineError("llama.cpp is not installed", f"install it: pip install '{PACKAGE}'")
@@ -218,6 +240,7 @@ def library() -> Any:
             f"llama.cpp cannot be loaded: {error}", f"install it anew: pip install '{PACKAGE}'"
         ) from error
     lib.llama_log_set(_log, None)
+    lib.ggml_set_abort_callback(_give_up)
     lib.llama_backend_init()
     check(lib.llama_model_default_params(), lib.llama_context_default_params(), file)
     return lib
@@ -234,7 +257,25 @@ def check(model: ModelParams, context: ContextParams, file: Path) -> None:
                 )
 
 
+def complaints() -> list[str]:
+    """Return and forget the library's newest messages about errors, without function names."""
+    taken = [line.partition(": ")[2] for line in _complaints]
+    _complaints.clear()
+    return taken
+
+
+@AbortCallback
+def _give_up(why: bytes) -> None:
+    """End the process with one line. llama.cpp does so by a trace of the stack, when it meets what
+    cannot be in an intact file, such as a vocabulary with the same token twice."""
+    reason = why.decode("utf-8", "replace").strip().rpartition("/")[2]
+    tell(f"voiceloop: llama.cpp cannot go on: {reason}", sys.stderr)
+    tell("hint: the model's file may be damaged: download or copy it again", sys.stderr)
+    os._exit(2)
+
+
 @LogCallback
 def _log(level: int, text: bytes, _: object) -> None:
     if level == _ERROR:
-        logger.warning("llama.cpp: %s", text.decode("utf-8", "replace").strip())
+        _complaints.append(text.decode("utf-8", "replace").strip())
+        logger.debug("llama.cpp: %s", _complaints[-1])

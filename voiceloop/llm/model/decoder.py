@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.config import Quantize
+from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.model.attention import (
     Branching,
     Following,
@@ -28,7 +29,7 @@ from voiceloop.llm.model.attention import (
 )
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Sight
-from voiceloop.llm.model.llamacpp import GgufModel, LlamaDecoder
+from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.operations import Operations, operations
 from voiceloop.llm.model.plain import PLAIN, Linear, Norm, linear
 from voiceloop.llm.model.quantized import unquantizable

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.model.checkpoint import Checkpoint
-from voiceloop.llm.model.llamacpp import GgufModel
 from voiceloop.llm.text.template import ChatTemplate
 
 if TYPE_CHECKING:

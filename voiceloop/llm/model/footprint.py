@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 
-from voiceloop.catalog.convert import GGUF
 from voiceloop.config import Quantize
+from voiceloop.errors import EngineError
 from voiceloop.foreign import parsed
+from voiceloop.llm.gguf.file import GgufModel, gguf_in
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, dtype_of, read_json, weight_files
 from voiceloop.llm.model.plain import LARGE, halves
 from voiceloop.llm.model.quantized import group_of
@@ -39,15 +40,12 @@ class Footprint:
     """Bytes of all weights in the files."""
     config: Mapping[str, Any]
     """The contents of config.json."""
-    as_is: bool = False
-    """Whether llama.cpp runs the model. If so, memory holds the weights as the files store them,
-    and caches have 16 bits."""
 
     def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
         """Return the size of the weights in memory, in bytes. `device` is a type of device, e.g.
         `cpu`. `dtype` is the type of the arithmetic; None means the type in the checkpoint. `how`
         is the quantisation."""
-        if self.as_is or "quantization_config" in self.config:  # weights stay as they are stored
+        if "quantization_config" in self.config:  # weights stay as they are stored
             return self.stored
         dtype = dtype or dtype_of(self.config)
         if dtype is None:
@@ -75,7 +73,7 @@ class Footprint:
             return 0
         groups = text.get("num_key_value_heads") or heads
         dim = text.get("head_dim") or hidden // heads
-        kept = torch.float16 if self.as_is else dtype or dtype_of(self.config) or torch.float32
+        kept = dtype or dtype_of(self.config) or torch.float32
         return 2 * layers * groups * dim * kept.itemsize
 
     @property
@@ -91,19 +89,37 @@ class Footprint:
         return self.stored <= 2 * sum(map(math.prod, self.shapes.values()))
 
 
-def read_footprint(folder: Path, *, as_is: bool = False) -> Footprint | None:
-    """Read the sizes of the model in `folder`. Return None if its files do not give them.
+@dataclass(frozen=True, slots=True)
+class GgufFootprint:
+    """The sizes of a model that llama.cpp runs as it is stored."""
 
-    With `as_is`, llama.cpp runs a GGUF file, and its memory is estimated as twice the size of the
-    file. Damaged files are not reported here, but when they are loaded.
-    """
+    stored: int
+    """Bytes of the file."""
+    row_bytes: int
+    longest: int | None
+
+    def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
+        """Return the size of the weights in memory, in bytes."""
+        return 2 * self.stored  # llama.cpp keeps a second copy of most, for products in blocks
+
+    def row(self, device: str, dtype: torch.dtype | None) -> int:
+        """Return the bytes that one token takes in a context."""
+        return self.row_bytes
+
+
+def read_footprint(folder: Path) -> Footprint | GgufFootprint | None:
+    """Read the sizes of the model in `folder`, or of a GGUF file. Return None if its files do not
+    give them. Damaged files are not reported here, but when they are loaded."""
+    if file := gguf_in(folder):
+        try:
+            model = GgufModel(file, file.name, weights=False)
+        except (EngineError, MemoryError):
+            return None
+        return GgufFootprint(file.stat().st_size, model.row_bytes, model.longest)
     shapes: dict[str, tuple[int, ...]] = {}
     stored = 0
     try:
         config = read_json(folder / "config.json")
-        if as_is and (folder / GGUF).exists():
-            # llama.cpp keeps a second copy of most weights, for products in blocks.
-            return Footprint({}, 2 * (folder / GGUF).stat().st_size, config, as_is=True)
         for file in weight_files(folder):
             for name, entry in _header(file).items():
                 if name != "__metadata__":

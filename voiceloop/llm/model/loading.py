@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from voiceloop.catalog.convert import GGUF, widen
 from voiceloop.catalog.names import FOLDERS, find
 from voiceloop.errors import EngineError, ModelCorrupt, ModelNotFound
+from voiceloop.llm.gguf.file import GgufModel, gguf_in
+from voiceloop.llm.gguf.vocabulary import GgufTokenizer
 from voiceloop.llm.model.checkpoint import (
     EMBEDDING,
     Checkpoint,
@@ -28,7 +29,6 @@ from voiceloop.llm.model.checkpoint import (
     read_json,
 )
 from voiceloop.llm.model.formats import check_format
-from voiceloop.llm.model.llamacpp import GgufModel
 from voiceloop.llm.model.tokens import read_tokenizer, without
 from voiceloop.placement import BUILDING, memory_for_model
 
@@ -58,7 +58,7 @@ class LoadedModel:
     name: str
     model: Checkpoint | PreTrainedModel | GgufModel
     tokenizer: Any
-    """A tokenizer of transformers, or a `tokens.Tokenizer`."""
+    """A tokenizer of transformers, a `tokens.Tokenizer` or a `GgufTokenizer`."""
     eos: frozenset[int]
     """Tokens with which the model ends a reply."""
     rows: int
@@ -95,29 +95,34 @@ def load_model(
     dtype: torch.dtype | None,
     *,
     whole: bool = False,
-    stored: bool = False,
     tokenizer: str = "",
 ) -> LoadedModel:
     """Load the model called `name`, which `catalog.names.find` looks up.
 
-    With `stored`, llama.cpp runs a GGUF file as it is; otherwise the file is converted once to
-    wider weights for torch. If `dtype` is None, the weights keep the type in the checkpoint. With
-    `whole`, the result is always a model of transformers. `tokenizer` names the folder of the
-    tokenizer; an empty name means the model's folder.
+    A GGUF file is opened by llama.cpp, and its weights stay as they are. Otherwise, if `dtype` is
+    None, the weights keep the type in the checkpoint. With `whole`, the result is a model of
+    transformers. `tokenizer` names the folder of the tokenizer; an empty name means the model's
+    folder.
 
-    Raises the errors of `find`, ModelCorrupt, OutOfMemory, and EngineError for a model that is not
-    a causal language model with attention in every layer.
+    Raises the errors of `find`, ModelCorrupt, OutOfMemory, and EngineError for a model that cannot
+    write a reply token by token, or whose caches cannot be rolled back.
     """
     folder = find(name, "llm")
+    if file := gguf_in(folder):
+        if whole or tokenizer:
+            wish = "trains a draft for it" if whole else "gives it another tokenizer"
+            raise EngineError(
+                f"'{name}' is a GGUF file, and what {wish} needs torch",
+                "name the model's folder or repository of safetensors",
+            )
+        with explained(name), memory_for_model(name):
+            return _of_gguf(name, file)
     if not (folder / "config.json").is_file():
         raise ModelNotFound(
             f"there is no model in '{name}': it holds no config.json", FOLDERS["llm"]
         )
     with explained(name), memory_for_model(name):
         check_format(name, read_json(folder / "config.json"))
-        if stored and (folder / GGUF).exists():
-            return with_rows(_as_stored(name, folder))
-        widen(folder)
         check_indexes(folder)
         read = None if whole or tokenizer else _read(name, folder, device, dtype)
         tokenizers = find(tokenizer or name, "llm")
@@ -161,21 +166,18 @@ def _read(
     )
 
 
-def _as_stored(name: str, folder: Path) -> LoadedModel:
-    """Load a GGUF file for llama.cpp."""
-    config = read_json(folder / "config.json")
-    tokenizer = _tokenizer(folder, config)
-    model = GgufModel(folder / GGUF, name)
-    ends = _eos_of_files(folder, config, tokenizer)
+def _of_gguf(name: str, file: Path) -> LoadedModel:
+    model = GgufModel(file, name)
+    tokenizer = GgufTokenizer(model)
     return LoadedModel(
         name,
         model,
         tokenizer,
-        eos=ends,
+        eos=tokenizer.ends,
         rows=model.rows,
         parameters=model.parameters,
         longest=model.longest,
-        shape=_shape(config),
+        shape=model.shape,
     )
 
 

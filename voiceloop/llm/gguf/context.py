@@ -1,0 +1,131 @@
+"""Computes passes of a GGUF model by llama.cpp. Each sequence has a context, which can forget its
+newest rows.
+
+llama.cpp only computes: voiceloop does the sampling and the verification.
+"""
+
+from __future__ import annotations
+
+import weakref
+from ctypes import create_string_buffer
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from voiceloop.llm.gguf.file import GgufModel
+from voiceloop.llm.gguf.libllama import library
+from voiceloop.threads import free_threads
+
+ROWS = 64
+"""Maximum number of rows of a pass."""
+NEAR = 8
+"""Maximum number of rows that recurrent layers can forget by themselves. llama.cpp keeps a state
+for each."""
+STATES = 8
+"""Maximum number of copies of recurrent layers' states that a context keeps. One copy takes from
+0.2 MB (LFM2-1.2B) to 50 MB (Qwen3.5-4B)."""
+_PARTIAL = 1
+"""The flag for states of recurrent layers alone, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY."""
+
+
+class Context:
+    """One sequence of a model: its keys and values, and buffers for a pass.
+
+    A recurrent layer keeps one state instead of a row for each token, so the newest rows cannot
+    simply be forgotten. llama.cpp keeps the states before each of the last rows of a pass, and
+    `cut` goes back to one of these. If it must go back further, it restores a copy of the state
+    that was made earlier, and computes the rows after that anew.
+    """
+
+    def __init__(self, model: GgufModel, capacity: int) -> None:
+        """Make room for `capacity` rows. Raises MemoryError."""
+        lib = library()
+        params = lib.llama_context_default_params()
+        params.n_ctx = capacity
+        params.n_batch = params.n_ubatch = min(ROWS, capacity)
+        params.swa_full = True  # a rollback may uncover rows before the window
+        if not model.rolls_back:  # with more, llama.cpp would end the process
+            params.n_rs_seq = max(0, min(NEAR, params.n_ubatch - 2))
+        self._model = model  # this keeps the model until its contexts are freed
+        self._handle = lib.llama_init_from_model(model.handle, params)
+        if not self._handle:
+            raise MemoryError("llama.cpp has no memory for a context")
+        weakref.finalize(self, lib.llama_free, self._handle)
+        self._batch = lib.llama_batch_init(params.n_batch, 0, 1)
+        weakref.finalize(self, lib.llama_batch_free, self._batch)
+        self._memory = lib.llama_get_memory(self._handle)
+        self._tokens = list[int]()
+        """The tokens whose rows the context holds."""
+        self._near = 0
+        """The number of newest rows that the recurrent layers can still forget by themselves. After
+        a pass this is one less than its rows: for more, llama.cpp says that it has forgotten them,
+        and goes on with a wrong state."""
+        self._states = dict[int, bytes]()
+        """Copies of the state of the recurrent layers, by the number of rows before them."""
+
+    def cut(self, length: int) -> None:
+        """Keep only the first `length` rows."""
+        if length >= len(self._tokens):
+            return
+        near = self._model.rolls_back or len(self._tokens) - length <= self._near
+        if not (near and self._forget(length)):
+            self._restore(length)
+        self._near = 0
+        del self._tokens[length:]
+        self._states = {at: state for at, state in self._states.items() if at <= length}
+
+    def extend(self, tokens: list[int], keep: int) -> Tensor:
+        """Compute a row for each of `tokens`; return the logits of the last `keep`, float32
+        [keep, vocab]. Raises MemoryError if llama.cpp could not compute them."""
+        lib, batch, count, begins = library(), self._batch, len(tokens), len(self._tokens)
+        if not self._model.rolls_back and (count > keep or begins - self._last_state() >= ROWS):
+            self._save()
+        batch.n_tokens = count
+        for row, token in enumerate(tokens):
+            batch.token[row], batch.pos[row] = token, begins + row
+            batch.n_seq_id[row], batch.seq_id[row][0] = 1, 0
+            batch.logits[row] = row >= count - keep
+        threads = free_threads()
+        lib.llama_set_n_threads(self._handle, threads, threads)
+        status = lib.llama_decode(self._handle, batch)
+        if status:
+            raise MemoryError(f"llama.cpp computed nothing: llama_decode returned {status}")
+        self._tokens += tokens
+        self._near = count - 1
+        found = np.ctypeslib.as_array(lib.llama_get_logits(self._handle), (keep, self._model.rows))
+        return torch.from_numpy(found).clone()
+
+    def _forget(self, length: int) -> bool:
+        """Remove the rows from `length` on; return False if llama.cpp cannot do it."""
+        return library().llama_memory_seq_rm(self._memory, 0, length, -1)
+
+    def _restore(self, length: int) -> None:
+        """Go back to `length` rows by the newest copy of a state before them, or from nothing."""
+        lib = library()
+        at = max((at for at in self._states if at <= length), default=0)
+        state = self._states.get(at)
+        if state is not None:
+            lib.llama_state_seq_set_data_ext(self._handle, state, len(state), 0, _PARTIAL)
+        if state is None or not self._forget(at):
+            at = 0
+            lib.llama_memory_clear(self._memory, True)
+        again = self._tokens[at:length]
+        del self._tokens[at:]
+        for begin in range(0, len(again), ROWS):
+            self.extend(again[begin : begin + ROWS], 1)
+
+    def _last_state(self) -> int:
+        return max(self._states, default=0)
+
+    def _save(self) -> None:
+        """Copy the state of the recurrent layers. Of many copies, the first and the newest stay."""
+        if not self._tokens or len(self._tokens) in self._states:
+            return
+        lib = library()
+        size = lib.llama_state_seq_get_size_ext(self._handle, 0, _PARTIAL)
+        state = create_string_buffer(size)
+        lib.llama_state_seq_get_data_ext(self._handle, state, size, 0, _PARTIAL)
+        self._states[len(self._tokens)] = state.raw
+        if len(self._states) > STATES:
+            del self._states[sorted(self._states)[1]]

@@ -1,0 +1,143 @@
+"""Opens GGUF files by llama.cpp, and reads what they say of themselves.
+
+A file has weights, a vocabulary, a chat template and settings, such as `llama.block_count`.
+llama.cpp reads all of them, so its list of kinds of models is the only one.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from ctypes import create_string_buffer
+from pathlib import Path
+from typing import Any
+
+from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.llm.gguf.libllama import complaints, library
+
+SUFFIX = ".gguf"
+_NO_CHAT = {
+    "clip": "is a projector for pictures or sound, not a language model",
+    "gemma4-assistant": "is a draft for another model",
+    "eagle3": "is a draft for another model",
+    "dflash": "is a draft for another model",
+}
+"""What is wrong with kinds of models that cannot reply, by architecture."""
+_UNKNOWN = "unknown model architecture", "unknown pre-tokenizer"
+"""Beginnings of llama.cpp's messages about files that a newer llama.cpp may know."""
+_LONGEST = 1 << 16
+"""Maximum length of a setting's value, in bytes."""
+
+
+def gguf_in(path: Path) -> Path | None:
+    """Return the GGUF file that `path` is, or the only one in the folder `path`; None otherwise."""
+    found = [path] if path.is_file() else [*path.glob(f"*{SUFFIX}")]
+    return found[0] if len(found) == 1 and found[0].suffix == SUFFIX else None
+
+
+class GgufModel:
+    """A GGUF file that llama.cpp has opened."""
+
+    def __init__(self, file: Path, name: str, *, weights: bool = True) -> None:
+        """Open `file`, which the user calls `name`. Without `weights`, only its vocabulary and
+        settings are read.
+
+        Raises ModelCorrupt for a damaged file, MemoryError, and EngineError for a model that is not
+        known to llama.cpp or does not write one token after the other.
+        """
+        lib = library()
+        params = lib.llama_model_default_params()
+        params.n_gpu_layers = -1 if lib.llama_supports_gpu_offload() else 0
+        params.vocab_only = not weights
+        # Products by AMX crash if a compiler has left the tiles unconfigured, which cannot be
+        # detected (ggml-org/llama.cpp 20824, 26954).
+        params.use_extra_bufts = b"AMX_INT8 = 1" not in lib.llama_print_system_info()
+        self.file = file
+        complaints()
+        self.handle = lib.llama_model_load_from_file(str(file).encode(), params)
+        """The C library's pointer, `llama_model *`."""
+        if not self.handle:
+            raise _refusal(name, complaints())
+        weakref.finalize(self, lib.llama_model_free, self.handle)
+        self.kind = self.setting("general.architecture") or ""
+        """The kind of the model, e.g. `llama` or `qwen35`."""
+        self._check(lib, name)
+        self.rolls_back = not (
+            lib.llama_model_is_recurrent(self.handle) or lib.llama_model_is_hybrid(self.handle)
+        )
+        """Whether contexts can forget any number of rows: no layer is recurrent."""
+        self.parameters: int = lib.llama_model_n_params(self.handle)
+        self.nbytes: int = lib.llama_model_size(self.handle) or file.stat().st_size
+        self.vocabulary = lib.llama_model_get_vocab(self.handle)
+        """The C library's pointer to the vocabulary, which belongs to the model."""
+        self.rows: int = lib.llama_vocab_n_tokens(self.vocabulary)
+        """The length of a row of logits, in tokens."""
+        self.longest = self.number("context_length")
+        """The longest sequence that the model was trained for, in tokens; None if unknown."""
+
+    def setting(self, name: str) -> str | None:
+        """Return a setting of the file as text, arrays as JSON; None if the file lacks it."""
+        value = create_string_buffer(_LONGEST)
+        found = library().llama_model_meta_val_str(self.handle, name.encode(), value, _LONGEST)
+        return None if found < 0 else value.value.decode("utf-8", "replace")
+
+    def number(self, name: str) -> int | None:
+        """Return a number that belongs to the model's kind, such as `block_count`. An array of
+        numbers, one for each layer, gives its sum. None if the file lacks it."""
+        text = self.setting(f"{self.kind}.{name}")
+        try:
+            value = json.loads(text or "null")
+            return value if value is None else int(sum(value) if isinstance(value, list) else value)
+        except (ValueError, TypeError):  # not a number
+            return None
+
+    @property
+    def shape(self) -> tuple[str | int | None, ...]:
+        """The model's kind and the sizes of its parts, in the order of `loading.SHAPE`."""
+        sizes = "block_count", "embedding_length", "feed_forward_length", "attention.head_count"
+        return self.kind, *map(self.number, (*sizes, "attention.head_count_kv"))
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes that one token takes in a context; 0 if the file does not give the sizes."""
+        _, layers, width, _, heads, _ = self.shape
+        groups = self.number("attention.head_count_kv") or heads
+        if not (layers and width and heads and groups):
+            return 0
+        listed = "[" in (self.setting(f"{self.kind}.attention.head_count_kv") or "")
+        both = [self.number(f"attention.{part}_length") for part in ("key", "value")]
+        dims = sum(dim or int(width) // int(heads) for dim in both)
+        return 2 * dims * int(groups) * (1 if listed else int(layers))  # numbers of 16 bits
+
+    def _check(self, lib: Any, name: str) -> None:
+        """Raise EngineError for a model that cannot write a reply token by token."""
+        why = _NO_CHAT.get(self.kind)
+        if lib.llama_model_is_diffusion(self.handle):
+            why = "writes all words of a reply at once (a diffusion model)"
+        elif not why and lib.llama_model_has_encoder(self.handle):
+            why = "is an encoder, or an encoder-decoder"
+        elif self.setting(f"{self.kind}.attention.causal") == "false":
+            why = "reads in both directions, as models for searching do"
+        if why:
+            raise EngineError(f"the model '{name}' {why}", "choose a chat model")
+
+
+def _refusal(name: str, said: list[str]) -> Exception:
+    """Return the error for a file that llama.cpp has not opened. `said` are its messages."""
+    begin = "error loading model: "
+    why = next((line.removeprefix(begin) for line in said if line.startswith(begin)), "")
+    why = why.removeprefix("error loading model vocabulary: ")
+    if why.startswith("CLIP"):
+        return EngineError(f"the model '{name}' {_NO_CHAT['clip']}", "choose a chat model")
+    if why.startswith(_UNKNOWN):
+        return EngineError(
+            f"the model '{name}' is not known to this llama.cpp: {why}",
+            "choose another, or a newer voiceloop",
+        )
+    if "alloc" in why or "memory" in why:
+        return MemoryError(why)
+    detail = next((line for line in said if not line.startswith(("failed", begin))), why)
+    return ModelCorrupt(
+        f"llama.cpp cannot read the model '{name}': {detail or 'it gives no reason'}",
+        "download or copy it again",
+    )
