@@ -178,10 +178,21 @@ def test_what_claims_nothing_is_heard_whole(
     assert passed(guard, text, cuts) == text and not guard.claimed
 
 
+STORIES = {
+    "en": ("Tell me a story", "Say it as a butler would: dinner is served."),
+    "de": ("Erzähl eine Geschichte", "Sag das wie ein Butler: Die Tür ist offen."),
+    "es": (
+        "Cuéntame un cuento",
+        "Dilo como un mayordomo: la puerta está abierta.",
+        "Hazme un correo corto diciendo que ya he enviado la factura.",
+    ),
+}
+
+
 @pytest.mark.parametrize(("code", "text"), SAID)
 def test_a_reply_may_say_so_after_a_deed_and_in_a_story(code: str, text: str) -> None:
     done = ClaimGuard("Please do it", code)
     done.allow()
-    asked = {"en": "Tell me a story", "de": "Erzähl eine Geschichte", "es": "Cuéntame un cuento"}
-    for guard in (done, ClaimGuard(asked[code], code), ClaimGuard("Please do it", "fr")):
+    stories = [ClaimGuard(asked, code) for asked in STORIES[code]]
+    for guard in (done, *stories, ClaimGuard("Please do it", "fr")):
         assert passed(guard, text, [*range(len(text))]) == text
