@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 
 import pytest
-import torch
 from torch import Tensor
 
 from tests.ggufkinds import CONTEXT, KINDS, write_kind
@@ -24,7 +23,9 @@ ALLOWED = 1e-2
 bits, and what is summed in which order depends on the number of rows."""
 SAID = ("it's 7", "IT'S 12 ...", "Äh, 1984", "½ it", "it it it it", "what is 7 // 12?")
 QUICK, ALL = range(6), range(6, 200)
-SEEDS = [*QUICK, *(pytest.param(seed, marks=pytest.mark.full) for seed in ALL)]
+SEEDS = pytest.mark.parametrize(
+    "seeds", [QUICK, pytest.param(ALL, marks=pytest.mark.full)], ids=["quick", "all"]
+)
 NEXT = 64
 
 
@@ -50,10 +51,15 @@ def apart(one: Tensor, other: Tensor) -> float:
     return float((one - other).abs().max() / other.abs().max())
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@SEEDS
 @pytest.mark.parametrize("kind", KINDS)
-def test_rolled_back_is_read_anew(files: dict[str, Path], kind: str, seed: int) -> None:
-    model, chance = GgufModel(files[kind], kind), random.Random(seed)
+def test_rolled_back_is_read_anew(files: dict[str, Path], kind: str, seeds: range) -> None:
+    model = GgufModel(files[kind], kind)
+    for seed in seeds:
+        walk(model, random.Random(seed))
+
+
+def walk(model: GgufModel, chance: random.Random) -> None:
     context, ids = Context(model, CONTEXT), list[int]()
     for _ in range(30):
         back = chance.choice((0, 0, 1, 2, NEAR, NEAR + 1, chance.randrange(len(ids) + 1)))
@@ -76,18 +82,17 @@ def engine(file: Path, draft: str) -> SpeculativeLlm:
     return speculative(settings)
 
 
+@SEEDS
 @pytest.mark.parametrize("draft", ["none", "ngram", "model"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_replies_are_those_of_a_plain_loop(
-    files: dict[str, Path], kind: str, draft: str, request: pytest.FixtureRequest
+    files: dict[str, Path], kind: str, draft: str, seeds: range
 ) -> None:
     llm = engine(files[kind], str(files[f"{kind} draft"]) if draft == "model" else draft)
     model = GgufModel(files[kind], kind)
-    ties = 0
-    full = "full" in (request.config.option.markexpr or "")
-    for seed in (*QUICK, *(ALL if full else ())):
-        ties += one_talk(llm, model, seed)
-    assert ties <= 2 + len(ALL) * full / 4, f"{ties} near ties"
+    ties = sum(one_talk(llm, model, seed) for seed in seeds)
+    print(f"{kind}, {draft}: {ties} near ties in {len(seeds)} replies")
+    assert ties <= len(seeds) / 3
 
 
 def one_talk(llm: SpeculativeLlm, model: GgufModel, seed: int) -> int:
