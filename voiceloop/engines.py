@@ -101,6 +101,13 @@ class AsrRequest:
     settled: Sequence[str] = ()
     """Words on which earlier decodes of the same audio agreed. A final decode that lacks some of
     them is worth checking again."""
+    wanted: Callable[[], bool] = lambda: True
+    """Tells whether the words are still wanted. A recogniser that takes long may ask between two
+    steps, and raise `Abandoned`."""
+
+
+class Abandoned(Exception):
+    """A recogniser gave up words that were no longer wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +138,14 @@ class AsrJob:
     """Index in the stream of the sample after the last of `pcm`."""
     final: bool
     """True if the user is silent and may have finished, so the words are urgent."""
-    decode: Callable[[str | None], Sequence[Word]]
+    decode: Callable[[str | None], Sequence[Word] | None]
     """A function that decodes `pcm` in a language, one of `Asr.languages`. None is the configured
-    language; if that is `auto`, the language is detected."""
+    language; if that is `auto`, the language is detected. The result is None if the words were no
+    longer wanted."""
     accept: Callable[[Sequence[Word]], Transcript]
     """A function that takes the words, and returns the transcript of the turn."""
+    abandon: Callable[[], None] = lambda: None
+    """A function that is called instead of `accept` if the words were no longer wanted."""
 
 
 class AsrSession(Protocol):

@@ -124,7 +124,9 @@ def word(number: int) -> Pcm:
 def work(session: StreamingSession, language: str | None = "en") -> Transcript:
     job = session.next_job()
     assert job is not None and session.next_job() is None, "one at a time"
-    return job.accept(job.decode(language))
+    words = job.decode(language)
+    assert words is not None
+    return job.accept(words)
 
 
 def test_words_count_from_the_beginning_of_the_stream_and_lost_frames_are_silence() -> None:

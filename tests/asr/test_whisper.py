@@ -27,13 +27,20 @@ from voiceloop.asr.agreement import normalise
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
 from voiceloop.asr.whisper import Whisper, footprint, whisper
-from voiceloop.asr.whisper_decoder import CLOSING, UNLIKELY, Hypothesis, Spelling, without_loop
+from voiceloop.asr.whisper_decoder import (
+    CLOSING,
+    UNLIKELY,
+    Hypothesis,
+    Spelling,
+    WhisperDecoder,
+    without_loop,
+)
 from voiceloop.asr.whisper_encoder import WhisperEncoder, encoder_bytes
 from voiceloop.asr.whisper_model import load, open_model
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
 from voiceloop.config import AsrConfig
-from voiceloop.engines import AsrRequest
+from voiceloop.engines import Abandoned, AsrRequest
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory
 from voiceloop.types import Pcm
 
@@ -290,6 +297,18 @@ def test_closings_that_are_unlikely_were_not_said_but_other_words_were(
     assert spoken(text) == (text if mean >= CLOSING else "")
     for more in ("Goodbye.", "Yes.", "Stop.", f"Okay {text}", f"{text} John."):
         assert spoken(more) == more
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_what_is_not_wanted_any_more_is_given_up_before_its_words_are_decoded(
+    folder: Path, final: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decode(*given: object) -> None:
+        raise AssertionError("it was wanted")
+
+    monkeypatch.setattr(WhisperDecoder, "decode", decode)
+    with pytest.raises(Abandoned):
+        engine(folder).transcribe(AsrRequest(noise(2.0), final, wanted=lambda: False))
 
 
 @pytest.mark.parametrize("pcm", [noise(0.0), np.zeros(32_000, np.float32), noise(2.0) * 1e-5])

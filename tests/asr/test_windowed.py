@@ -6,7 +6,7 @@ recogniser reads from the samples of a window which words lie in it, and how muc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.recording import transcribe_live
 from voiceloop.asr.window import DecodeJob
-from voiceloop.asr.windowed import LATE_MS, PAUSE_EDGE_MS, WindowedAsr, WindowedSession
+from voiceloop.asr.windowed import LATE_MS, PAUSE_EDGE_MS, TAIL_MS, WindowedAsr, WindowedSession
 from voiceloop.audio.frames import samples, silence
 from voiceloop.config import AsrConfig, TurnConfig
-from voiceloop.engines import AsrRequest, AsrTurn
+from voiceloop.engines import Abandoned, AsrRequest, AsrTurn
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 pytestmark = pytest.mark.pure
@@ -320,6 +320,57 @@ def test_a_partial_waits_for_enough_new_audio() -> None:
     assert turn.next_window() is None
     more(turn, end, 10)
     assert turn.next_window() is not None
+
+
+class Doubting(LevelAsr):
+    """A recogniser that gives up what is no longer wanted, as it is told halfway."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.halfway: Callable[[], object] = lambda: None
+
+    def transcribe(self, request: AsrRequest) -> Sequence[Word]:
+        self.halfway()
+        if not request.wanted():
+            raise Abandoned
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("silent_at", "wanted"), [(0, False), (32 - TAIL_MS, False), (-TAIL_MS, True)]
+)
+def test_a_partial_is_given_up_in_a_silence_unless_it_may_be_final(
+    silent_at: int, wanted: bool
+) -> None:
+    """`silent_at` is the end of speech beside the end of the partial's window, in milliseconds."""
+    asr, pcm = Doubting(), silence(0)
+    turn = WindowedSession(asr, AsrTurn(7, AudioFrame(pcm, RATE, 0), 0), AsrConfig(beam_size=1))
+    end = more(turn, 0, 1000)
+    job = turn.next_job()
+    assert job is not None and not job.final
+    asr.halfway = lambda: turn.pause(more(turn, end, 64), end + samples(silent_at))
+    words = job.decode(None)
+    assert (words is not None) == wanted
+    if words is None:
+        job.abandon()
+        final = turn.next_job()
+        assert final is not None and final.final and final.end > job.end
+
+
+def test_a_final_decode_is_given_up_as_soon_as_the_user_goes_on() -> None:
+    asr = Doubting()
+    turn = WindowedSession(asr, AsrTurn(7, AudioFrame(silence(0), RATE, 0), 0), AsrConfig())
+    end = more(turn, 0, 1000)
+    turn.pause(end, end - 1000)
+    job = turn.next_job()
+    assert job is not None and job.final
+    asr.halfway = lambda: turn.resume(end)
+    assert job.decode(None) is None
+    job.abandon()
+    following = turn.next_job()
+    assert following is not None and not following.final, "what was said is decoded at once"
+    asr.halfway = lambda: None
+    assert following.decode(None) is not None
 
 
 def test_a_pause_asks_for_the_final_decode_and_its_guess_is_the_final_transcript() -> None:

@@ -70,7 +70,9 @@ def transcribe_live(
                 case _:
                     raise AssertionError("nothing happens in a turn before it has begun")
         while current and (job := current.next_job()):
-            yield job.accept(job.decode(None))
+            words = job.decode(None)
+            assert words is not None, "nothing happens while it is decoded"
+            yield job.accept(words)
 
 
 def transcribe_recording(

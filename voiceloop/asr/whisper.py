@@ -31,7 +31,7 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import find
 from voiceloop.config import AsrConfig
-from voiceloop.engines import Asr, AsrRequest
+from voiceloop.engines import Abandoned, Asr, AsrRequest
 from voiceloop.errors import ConfigError
 from voiceloop.languages import AUTO
 from voiceloop.memoryplan import MemoryPart
@@ -105,12 +105,14 @@ class Whisper(WindowedAsr):
         if not _audible(pcm):
             return ()
         states = self._encode(pcm)
+        _check(request)
         language = request.language or self._language
         decoder = self._decoder(self._detected(states)[0] if language == AUTO else language)
         sound = WindowSound(pcm)
         if not request.final:
             return _read(decoder, decoder.decode(states, seconds, 1), sound, timed=timed).words
-        first = _read(decoder, self._finally(decoder, states, pcm), sound, timed=timed)
+        first = _read(decoder, self._finally(decoder, states, pcm, request), sound, timed=timed)
+        _check(request)
         return self._complete(decoder, sound, first, request.settled, LOOKS).words
 
     def _decoder(self, language: str) -> WhisperDecoder:
@@ -119,15 +121,21 @@ class Whisper(WindowedAsr):
         return self._decoders[language]
 
     def _finally(
-        self, decoder: WhisperDecoder, states: ctranslate2.StorageView, pcm: Pcm
+        self,
+        decoder: WhisperDecoder,
+        states: ctranslate2.StorageView,
+        pcm: Pcm,
+        request: AsrRequest,
     ) -> Hypothesis:
         """Decode a window with the configured beams. If a short window was encoded and its words
-        are not trusted, encode the full window and decode again. Digits are decoded with care."""
+        are not trusted, encode the full window and decode again. Digits are decoded with care.
+        Raises Abandoned if the words of `request` are not wanted any more."""
         seconds = len(pcm) / SPEECH_RATE
         found = decoder.decode(states, seconds, self._beams)
         if self._encode.shortens(pcm):
             self.counters["short_windows"] += 1
             if not found.trusted:
+                _check(request)
                 self.counters["full_windows_after"] += 1
                 found = decoder.decode(self._encode(pcm, whole=True), seconds, self._beams)
         if found.dictates and self._beams < CAREFUL_BEAMS:
@@ -177,7 +185,8 @@ class Whisper(WindowedAsr):
         for part, begin in ((pcm[:at], 0.0), (pcm[at:], at / SPEECH_RATE)):
             if not _audible(part):
                 continue
-            found, sound = self._finally(decoder, self._encode(part), part), WindowSound(part)
+            states, sound = self._encode(part), WindowSound(part)
+            found = self._finally(decoder, states, part, AsrRequest(part))
             first = _read(decoder, found, sound, timed=True)
             one = self._complete(decoder, sound, first, (), looks)
             sure = found.trusted and _likely(one.words)
@@ -227,6 +236,12 @@ def _read(
     return _Reading(
         found, [Word(w.text, i * step, (i + 1) * step, probability) for i, w in spread], ()
     )
+
+
+def _check(request: AsrRequest) -> None:
+    """Raise Abandoned unless the words of `request` are still wanted."""
+    if not request.wanted():
+        raise Abandoned
 
 
 def _likely(words: Sequence[Word]) -> bool:

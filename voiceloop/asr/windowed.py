@@ -24,7 +24,7 @@ from voiceloop.asr.unheard import gone
 from voiceloop.asr.window import DecodeJob, TurnWindow
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.config import AsrConfig
-from voiceloop.engines import Asr, AsrJob, AsrRequest, AsrTurn
+from voiceloop.engines import Abandoned, Asr, AsrJob, AsrRequest, AsrTurn
 from voiceloop.types import AudioFrame, Transcript, Word
 
 PAUSE_EDGE_MS = 64
@@ -96,8 +96,8 @@ class _Pace:
         """Space partials by at least `every` samples. The first one comes `every` samples after
         sample `decoded`."""
         self._every = every
-        self._decoded = decoded
-        """End of the last decoded window, in samples."""
+        self._before = self._decoded = decoded
+        """Ends of the last two decoded windows, in samples."""
         self._begun = self._took = 0
         """End of the audio when the last decode began (`_begun`), and number of samples that
         arrived while it ran (`_took`)."""
@@ -109,7 +109,11 @@ class _Pace:
 
     def begin(self, decoded: int, end: int) -> None:
         """Note that the decode of a window up to `decoded` begins while the audio ends at `end`."""
-        self._decoded, self._begun = decoded, end
+        self._before, self._decoded, self._begun = self._decoded, decoded, end
+
+    def undo(self) -> None:
+        """Note that the decode was given up: its window counts as not decoded."""
+        self._decoded = self._before
 
     def end(self, end: int) -> None:
         """Note that the running decode is over while the audio ends at `end`."""
@@ -230,13 +234,32 @@ class WindowedSession:
         if job is None:
             return None
         return AsrJob(
-            job.pcm, job.end, job.final, partial(self._decode, job), partial(self.accept, job)
+            job.pcm,
+            job.end,
+            job.final,
+            partial(self._decode, job),
+            partial(self.accept, job),
+            self._abandon,
         )
 
-    def _decode(self, job: DecodeJob, language: str | None) -> Sequence[Word]:
+    def _decode(self, job: DecodeJob, language: str | None) -> Sequence[Word] | None:
         timed = job.timed or (self._turn.timed and job.final)
-        request = AsrRequest(job.pcm, job.final, timed, language, job.settled)
-        return self._asr.transcribe(request)
+        wanted = partial(self._wanted, job)
+        request = AsrRequest(job.pcm, job.final, timed, language, job.settled, wanted)
+        try:
+            return self._asr.transcribe(request)
+        except Abandoned:
+            return None
+
+    def _wanted(self, job: DecodeJob) -> bool:
+        """Return whether the words of `job`, which is being decoded, are still of use: those of a
+        partial decode while the user speaks, and in a silence those that may be final. This is
+        called on the model's thread."""
+        silence = self._silence
+        if silence is None:
+            return not job.final
+        reach = job.end if job.final else job.end - samples(TAIL_MS) if self._greedy else 0
+        return silence.speech_end <= reach
 
     def next_window(self) -> DecodeJob | None:
         """Return the window to decode now, or None. Its words must be passed to `accept`."""
@@ -276,6 +299,11 @@ class WindowedSession:
         if job.timed and self._transcript() is None:
             return self._trim(job, heard, split.cuts, transcript)
         return transcript
+
+    def _abandon(self) -> None:
+        """Note that the decode that runs was given up."""
+        self._running = None
+        self._pace.undo()
 
     def _reach(self, job: DecodeJob, words: Sequence[Word]) -> int:
         """Return the latest end of speech, as a sample index, at which the `words` of `job` are

@@ -47,8 +47,12 @@ async def recognise(work: TurnTasks, resources: Resources) -> Reports:
             known = work.known or known
         words = await runner.call(partial(job.decode, known.language.code), priority=priority)
         name = "final" if job.final else "partial"
-        text = " ".join(word.text for word in words)
         now, until_s = anyio.current_time(), job.end / SPEECH_RATE
+        if words is None:
+            work.recorder.span(Lane.ASR, f"abandoned {name}", begun, now, until_s=until_s)
+            job.abandon()
+            continue
+        text = " ".join(word.text for word in words)
         work.recorder.span(Lane.ASR, name, begun, now, words=len(words), text=text, until_s=until_s)
         work.take_down(job.accept(words), now)
         yield inputs.Recognised(work.turn, work.words, sure and bool(words) and job.final)
