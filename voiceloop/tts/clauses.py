@@ -28,10 +28,11 @@ from voiceloop.tts.pace import FIRST_CHARS, FIRST_WORDS, FORCED_WORDS, Hurry, Te
 from voiceloop.tts.tokencount import TokenCount
 from voiceloop.types import Clause, Span, TokenBurst
 
-FORCED_ANYWHERE = 8
-"""Number of words from which the first clause ends between any two words. From `FORCED_WORDS` on,
-it ends before a short word that follows a longer word, because such a word mostly begins a phrase.
-Both are smaller if text comes slowly."""
+FORCED_ANYWHERE = 2
+"""With this many words more than `FORCED_WORDS`, the first clause ends between any two words. From
+`FORCED_WORDS` on, it ends before a short word that follows a longer word, because such a word
+mostly begins a phrase. If text comes slowly, fewer words are enough, and then it also ends after a
+word that is no short one, because an article or a preposition belongs to what follows."""
 LONG_CHARS, LONGEST_CHARS = 200, 300
 """Lengths in characters from which a clause after the first ends within a sentence. From
 `LONG_CHARS` on, it ends at the next mark such as a comma. From `LONGEST_CHARS` on, it ends after
@@ -62,6 +63,7 @@ _WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")  # noqa: RUF001
 _SAYABLE = re.compile(r"[^\W_]")
 _ENTITY = re.compile(r"&#?\w+;$")
 _LAST_WORD = re.compile(r"(?:^|\s)[^\W\d_]+$")
+_LONG_WORD = re.compile(r"[^\W\d_]{4}$")
 _NEW_PHRASE = re.compile(r"(?<=[^\W\d_]{5})\s+[^\W\d_]{1,4}$")
 _OPENED = re.compile(
     r"\[[^\]\n]*$|\]\([^)\s]*$"  # a link
@@ -193,7 +195,9 @@ class ClauseCutter:
         if self._index:
             late = _long_enough(head) and self._slack_words < 1
             return late or len(head) >= LONGEST_CHARS * self._shrinking
-        return words >= self._hurry.forced_words * FORCED_ANYWHERE // FORCED_WORDS
+        forced = self._hurry.forced_words
+        ends = forced < FORCED_WORDS and bool(_LONG_WORD.search(head))
+        return words >= forced + (0 if ends else FORCED_ANYWHERE)
 
     @property
     def _slack_words(self) -> float:

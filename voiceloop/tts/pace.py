@@ -29,7 +29,7 @@ FIRST_WORDS, FIRST_CHARS = 3, 12
 the two is enough. A shorter clause would be over before the next clause is ready."""
 FORCED_WORDS = 6
 """Number of words from which the first clause ends even without a mark, if text comes fast."""
-PHRASE_S = 0.1
+PHRASE_S = 0.05
 """Seconds for which the first clause goes on after `FIRST_WORDS` words, to the end of a phrase."""
 TOKENS_A_WORD = 1.35
 """Number of tokens of a word in running text, on average."""
