@@ -33,6 +33,7 @@ export class ConversationMenu {
     link.download = `voiceloop-${date.map((part) => String(part).padStart(2, '0')).join('-')}.txt`;
     link.click();
     window.setTimeout(() => URL.revokeObjectURL(link.href), SAID_MS);
+    element('more', HTMLElement).hidePopover();
   }
 
   async #copied() {

@@ -36,6 +36,7 @@ export class LatencyPanel {
       const open = this.#toggle.getAttribute('aria-expanded') !== 'true';
       this.#toggle.setAttribute('aria-expanded', String(open));
       this.#panel.classList.toggle('open', open);
+      element('more', HTMLElement).hidePopover(); // it would cover the panel
     });
   }
 

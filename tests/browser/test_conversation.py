@@ -383,7 +383,7 @@ def test_latency_is_told_in_words_and_drawn_for_every_turn(visit: Open, server: 
     expect(words).to_have_text("Answered 0.3 s after you asked.")  # a cough is no news
     page.get_by_role("button", name="More").click()
     page.get_by_role("button", name="Latency").click()
-    page.keyboard.press("Escape")
+    expect(page.locator("#more")).to_be_hidden()
     expect(panel.get_by_text("Turn 4")).to_be_hidden()
     panel.get_by_text("Details").click()
     turns = page.locator("#turns button")

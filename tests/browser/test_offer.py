@@ -104,8 +104,8 @@ def test_another_model_and_the_own_one_again_are_chosen_in_the_settings(
     message = page.get_by_label("Type instead")
     message.fill("Who is speaking?")
     message.press("Enter")
-    expect(note).to_contain_text("There is no answer: Ollama")
-    expect(note).to_contain_text("Start Ollama again, or choose in the settings who answers.")
+    expect(note).to_contain_text("Ollama ")
+    expect(note).to_contain_text("Start it again, or choose in the settings who answers.")
     expect(note).not_to_contain_text("127.0.0.1")
     page.reload()  # though it is gone
     expect(models).to_contain_text("llm qwen2.5:7b")

@@ -76,5 +76,5 @@ export function axisEnd(values) {
  */
 export function duration(ms) {
   if (ms === null) return '–';
-  return ms < 9_999.5 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+  return ms < 999.5 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

@@ -77,7 +77,10 @@ export function aboutError(error, server = '') {
     const why = what.replace(FAILED, '');
     if (!server) return `There is no answer: ${why} Ask again.`;
     const named = why.replace(HERE, server).replace(`${server} at ${server}`, server);
-    return `There is no answer: ${named} Start ${server} again, or choose in the settings who answers.`;
+    const gone = named.replace(/: start it .*$/, '.');
+    const who = gone.startsWith(server) ? 'it' : server;
+    const told = who === 'it' ? gone : `There is no answer: ${gone}`;
+    return `${told} Start ${who} again, or choose in the settings who answers.`;
   }
   if (String(param ?? '').startsWith('session.')) {
     return `The server refuses a setting: ${what} Change it in the settings.`;

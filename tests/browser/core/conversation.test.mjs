@@ -78,9 +78,13 @@ test('an error says what to do, whatever it holds', () => {
 test('why there is no answer is told by the name of who writes it', () => {
   const gone = 'cannot be reached (it takes no connection)';
   const failed = (where) => ({ message: `the reply failed: ${where} ${gone}` });
-  const told = `There is no answer: Ollama ${gone}. Start Ollama again, or choose in the settings who answers.`;
+  const told = `Ollama ${gone}. Start it again, or choose in the settings who answers.`;
   assert.equal(aboutError(failed('127.0.0.1:11434'), 'Ollama'), told);
   assert.equal(aboutError(failed('Ollama at 127.0.0.1:11434'), 'Ollama'), told);
+  const hinted = { message: 'the reply failed: Ollama does not answer: start it with `ollama serve`' };
+  const brief = 'Ollama does not answer. Start it again, or choose in the settings who answers.';
+  assert.equal(aboutError(hinted, 'Ollama'), brief);
+  assert.match(aboutError(failed('example.com'), 'Ollama'), /^There is no answer: .+ Start Ollama again/);
   assert.match(aboutError(failed('example.com')), /^There is no answer: example\.com .+\. Ask again\.$/);
 });
 
@@ -543,5 +547,6 @@ test('a trace with anything in it makes a turn', () => {
   assert.equal(turnOf({ type: 'x' }).drafted, 0);
   assert.equal(duration(null), '–');
   assert.equal(duration(213.6), '214 ms');
+  assert.equal(duration(1_492), '1.5 s');
   assert.equal(duration(12_345), '12.3 s');
 });
