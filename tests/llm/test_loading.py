@@ -13,12 +13,13 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken
-from transformers import BloomConfig
+from transformers import BloomConfig, GraniteMoeHybridConfig
 
 from tests.llm.conftest import TEMPLATE, Workshop, build_model, build_tokenizer, drawn
 from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt, OutOfMemory, VoiceloopError
 from voiceloop.llm.engine import SpeculativeLlm, speculative, vocabulary
+from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.loading import explained, load_model
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.placement import memory_for_model
@@ -54,6 +55,61 @@ def refused(kind: type[VoiceloopError], folder: Path) -> str:
     error = caught.value
     assert "\n" not in error.message and error.message and error.hint
     return error.message
+
+
+# ---- what kind of model it is
+
+
+NO_CHAT = {
+    "EAGLE-3": ({"architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": 64}, "a draft"),
+    "speculators": ({"architectures": ["Eagle3DraftModel"], "speculators_config": {}}, "a draft"),
+    "DFlash": (
+        {"architectures": ["DFlashDraftModel"], "model_type": "qwen3", "dflash_config": {}},
+        "a draft",
+    ),
+    "an encoder": (
+        {"architectures": ["BertForMaskedLM"], "model_type": "bert"},
+        "does not write text: it is a BertForMaskedLM",
+    ),
+    "a reward model": (
+        {"architectures": ["Qwen2ForSequenceClassification"], "model_type": "qwen2"},
+        "does not write text",
+    ),
+    "an embedding model": (
+        {"architectures": ["Qwen2Model"], "model_type": "qwen2"},
+        "does not write text",
+    ),
+    "vision alone": ({"model_type": "vit"}, "does not write text: vit"),
+    "nobody's": ({"model_type": "no-such-kind"}, "transformers does not know: no-such-kind"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_CHAT)
+def test_what_is_no_chat_model_is_called_by_what_it_is(kind: str, tmp_path: Path) -> None:
+    config, why = NO_CHAT[kind]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    message = refused(EngineError, tmp_path)
+    assert why in message and "damaged" not in message
+
+
+def test_a_hybrid_kind_whose_layers_are_all_attention_is_what_transformers_computes(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    config = GraniteMoeHybridConfig(
+        vocab_size=workshop.vocab, hidden_size=48, intermediate_size=64, num_hidden_layers=4,
+        num_attention_heads=4, num_key_value_heads=2, num_local_experts=0, num_experts_per_tok=0,
+        shared_intermediate_size=64, layer_types=["attention"] * 4, mamba_n_heads=8,
+        mamba_d_head=12, max_position_embeddings=256,
+    )  # fmt: skip
+    model = drawn(config, torch.float32)
+    save(tmp_path, model, build_tokenizer())
+    llm = build(tmp_path, max_new_tokens=8)
+    ids = torch.arange(3, 33)
+    found = llm._target.forward(ids, KvCache(64), 1)
+    with torch.inference_mode():
+        expected = model(ids[None]).logits[0, -1:]
+    assert torch.allclose(found, expected[:, : found.shape[1]], atol=1e-4)
+    assert said(llm)
 
 
 # ---- what ends a reply

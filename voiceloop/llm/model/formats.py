@@ -1,11 +1,12 @@
-"""Formats of quantised checkpoints, and the packages that read them.
+"""What config.json says of a checkpoint before any weights are read: whether it is a model that
+writes text, and which packages read its format.
 
-transformers needs other packages to read quantised checkpoints. config.json names the format, so a
-missing package is reported before any weights are read.
+transformers needs other packages to read quantised checkpoints.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
@@ -31,11 +32,35 @@ _READERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _MODULES = {"optimum-quanto": "optimum", "fbgemm-gpu": "fbgemm_gpu"}
 """The module of a package, if the module's name does not follow from the package's name."""
 
+_HEADS = ("speculators_config", "dflash_config", "draft_vocab_size")
+"""Keys of config.json of drafts that were trained for another model: those of speculators, DFlash
+and EAGLE-3."""
+_NO_WRITER = re.compile(
+    r"(For(Sequence|Token)Classification|ForMaskedLM|ForQuestionAnswering|Reward\w*|(?<!Head)Model)$"
+)
+"""Matches architectures that write no text, such as `BertForMaskedLM` or `Qwen2Model`."""
+
 _INSTEAD = "choose the model in 16 bits (on CUDA with llm.quantize), or as a GGUF file"
 
 
 def _installed(package: str) -> bool:
     return find_spec(_MODULES.get(package, package.replace("-", "_"))) is not None
+
+
+def check_kind(name: str, config: Mapping[str, Any]) -> None:
+    """Raise EngineError if the model `name` is not one that writes text. `config` is the contents
+    of config.json."""
+    listed = config.get("architectures")
+    kinds = [str(one) for one in listed] if isinstance(listed, list) else []
+    if config.keys() & set(_HEADS) or any("eagle" in kind.lower() for kind in kinds):
+        raise EngineError(
+            f"'{name}' is a draft that was trained for one model, of a kind that does not run here",
+            "take a smaller model of the family as llm.draft, or let vLLM or SGLang serve both",
+        )
+    if kinds and all(map(_NO_WRITER.search, kinds)):
+        raise EngineError(
+            f"the model '{name}' does not write text: it is a {kinds[0]}", "choose a chat model"
+        )
 
 
 def check_format(

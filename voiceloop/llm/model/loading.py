@@ -1,9 +1,9 @@
 """Loads a model and its tokenizer by name, or raises an error that says why it cannot.
 
-This module checks that a model is usable: causal, with attention in every layer, and with complete
-files. It does not know what the model is used for. transformers takes seconds to import, so it is
-imported only for models that need it. A folder with a plain model of the Llama family is read
-without it.
+This module checks that a model is usable: causal, with caches that can be rolled back, and with
+complete files. It does not know what the model is used for. transformers takes seconds to import,
+so it is imported only for models that need it. A folder with a plain model of the Llama family is
+read without it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from voiceloop.llm.model.checkpoint import (
     read_checkpoint,
     read_json,
 )
-from voiceloop.llm.model.formats import check_format
+from voiceloop.llm.model.formats import check_format, check_kind
 from voiceloop.llm.model.tokens import read_tokenizer, without
 from voiceloop.placement import BUILDING, memory_for_model
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _OWN_ATTENTION, _OWN_EXPERTS = ("eager", "sdpa"), ("eager", "grouped_mm", "batched_mm")
 """Implementations of attention and of mixtures of experts that need only torch."""
-_ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
+_ATTENTION = {"attention", "full_attention", "sliding_attention", "chunked_attention"}
 """Kinds of layers that leave rows in a cache, so that the last rows can be removed again."""
 
 SHAPE = (
@@ -122,7 +122,9 @@ def load_model(
             f"there is no model in '{name}': it holds no config.json", FOLDERS["llm"]
         )
     with explained(name), memory_for_model(name):
-        check_format(name, read_json(folder / "config.json"))
+        config = read_json(folder / "config.json")
+        check_kind(name, config)
+        check_format(name, config)
         check_indexes(folder)
         read = None if whole or tokenizer else _read(name, folder, device, dtype)
         tokenizers = find(tokenizer or name, "llm")
@@ -198,13 +200,27 @@ def _load(
     name: str, folder: Path, device: torch.device, dtype: torch.dtype | None, tokenizers: Path
 ) -> LoadedModel:
     """Load any model through transformers; `tokenizers` is the folder of its tokenizer."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers import (
+        CONFIG_MAPPING,
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoTokenizer,
+    )
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()  # this module reports problems, in one line
-    config = AutoConfig.from_pretrained(folder)
-    _check_attention(name, config)
+    kind = read_json(folder / "config.json").get("model_type")
+    if kind not in CONFIG_MAPPING:
+        raise EngineError(
+            f"the model '{name}' is of a kind that transformers does not know: {kind}",
+            "choose another, or its GGUF file",
+        )
+    config: Any = AutoConfig.from_pretrained(folder)
+    if type(config) not in cast(Any, MODEL_FOR_CAUSAL_LM_MAPPING):
+        raise EngineError(f"the model '{name}' does not write text: {kind}", "choose a chat model")
+    layers = _check_attention(name, config)
     _forget_kernels(config)
     tokenizer = AutoTokenizer.from_pretrained(tokenizers)
     with BUILDING:
@@ -217,7 +233,7 @@ def _load(
     missing = sorted(report["missing_keys"])
     if missing:
         raise _corrupt(name, f"the weights lack {missing[0]}")
-    if getattr(model, "_is_stateful", False):
+    if getattr(model, "_is_stateful", False) and not layers:
         raise _unsuitable(name, "has recurrent layers")
     return of_transformers(name, model.to(device).eval(), tokenizer)
 
@@ -276,18 +292,22 @@ def _forget_kernels(config: Any) -> None:
             _forget_kernels(part)
 
 
-def _check_attention(name: str, config: Any) -> None:
+def _check_attention(name: str, config: Any) -> set[str]:
+    """Return the kinds of layers that `config` lists, all of which are attention; empty if it lists
+    none. Raises EngineError for other kinds."""
     text = config.get_text_config()
     if getattr(text, "is_encoder_decoder", False):
         raise _unsuitable(name, "is an encoder-decoder")
-    if not set(getattr(text, "layer_types", None) or ()) <= _ATTENTION:
+    layers = set[str](getattr(text, "layer_types", None) or ())
+    if not layers <= _ATTENTION:
         raise _unsuitable(name, "has recurrent layers")
+    return layers
 
 
 def _unsuitable(name: str, why: str) -> EngineError:
     return EngineError(
         f"the model '{name}' {why}, whose caches cannot be rolled back",
-        "choose a causal model with attention in every layer (Llama, Qwen3, Gemma 3, …)",
+        "choose its GGUF file, or a causal model with attention in every layer (Llama, Qwen3, …)",
     )
 
 
