@@ -12,10 +12,12 @@ from torch import Tensor
 from voiceloop.llm.gguf.context import ROWS, Context
 from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.stopwatch import Stopwatch
 
-STEP_WORK = 100e9
-"""Maximum work of one step of a prompt, in weights times rows. This work takes half a second on two
-cores. Passes over fewer rows take longer for each row."""
+PIECE_S = 0.3
+"""Seconds that one step of a prompt should take, because a cancellation takes effect at its end."""
+LEAST_ROWS = 16
+"""Minimum number of rows of a step of a prompt. Passes over fewer rows take longer for each row."""
 
 
 class LlamaDecoder:
@@ -27,8 +29,17 @@ class LlamaDecoder:
     def __init__(self, model: GgufModel, vocab: int) -> None:
         """Logits are cut to the first `vocab` tokens."""
         self.vocab, self.parameters, self.pass_bytes = vocab, model.parameters, model.nbytes
-        self.chunk = max(1, min(ROWS, int(STEP_WORK / model.parameters)))
         self._model = model
+        self._watch = Stopwatch(self.device)
+        self._row_s = 0.0
+        """Seconds that a row took in the last pass over `LEAST_ROWS` rows or more."""
+
+    @property
+    def chunk(self) -> int:
+        """Maximum number of rows of a step of a prompt: what the model has lately read in
+        `PIECE_S`."""
+        fit = int(PIECE_S / self._row_s) if self._row_s else LEAST_ROWS
+        return min(max(fit, LEAST_ROWS), ROWS)
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """Compute `ids` as `CausalModel.forward` describes; the rows are in `cache.context`."""
@@ -41,7 +52,11 @@ class LlamaDecoder:
         logits: Tensor | None = None
         for at in range(0, len(tokens), ROWS):
             piece = tokens[at : at + ROWS]
-            logits = context.extend(piece, min(keep, len(piece)))
+            with self._watch:
+                logits = context.extend(piece, min(keep, len(piece)))
+            took_s = self._watch.take() / 1000
+            if len(piece) >= LEAST_ROWS:
+                self._row_s = took_s / len(piece)
         cache.advance(len(tokens))
         assert logits is not None and len(logits) == keep, "what is wanted is of one pass"
         return logits[:, : self.vocab]
