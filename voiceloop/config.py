@@ -123,9 +123,8 @@ class LlmConfig(Object, frozen=True):
     share of draft tokens that are accepted."""
     draft_tree: Literal["auto", "on", "off"] = "auto"
     """Whether a draft may propose several tokens for one position, if measurements show that this
-    is faster. This needs `llm.num_speculative_tokens` at `auto`, and coupled verification. `auto`
-    allows it only to drafts that were trained for the target. The second choices of other drafts
-    are seldom right."""
+    is faster. This needs `llm.num_speculative_tokens` at `auto`. `auto` allows it only to drafts
+    that were trained for the target. The second choices of other drafts are seldom right."""
     branches: Annotated[int, Meta(ge=0, le=16)] = 0
     """Largest number of replies that are begun ahead at once, in idle time, to what the user is
     likely to say next. If one of them begins like the real reply, the real reply comes sooner. 0
@@ -156,10 +155,6 @@ class LlmConfig(Object, frozen=True):
     """Subtracted from a token's logit for each time that the reply has used it."""
     stop: Texts = ()
     """Texts before which a reply ends."""
-    verification: Literal["coupled", "rejection"] = "coupled"
-    """How draft tokens are verified when tokens are sampled; neither way changes the distribution
-    of replies. `coupled` gives the same text with any draft, unless two tokens are equally likely
-    up to rounding. `rejection` accepts more tokens."""
     seed: Count | Literal["auto"] = "auto"
     """Seed of the sampling noise; `auto` draws one for each conversation, and traces show it."""
     best_of: Annotated[int, Meta(ge=1, le=16)] = 1

@@ -108,14 +108,10 @@ class Talked:
 def measure(plan: DecodingPlan, progress: Progress) -> BenchRecord:
     """Load the target of `plan` and measure it.
 
-    Raises what loading raises, and ConfigError if the settings allow no branches.
+    Raises what loading raises.
     """
     config = plan.config
     config = replace(config, branches=config.branches or BRANCHES)
-    if config.temperature and config.verification == "rejection":
-        raise ConfigError(
-            "nothing is begun ahead in rejection sampling", "set llm.verification to coupled"
-        )
     progress("speaking what is said")
     talks = read_talks(plan.prompts or FOLLOW_UPS)
     progress("loading the models")

@@ -18,7 +18,6 @@ from lab.decoding.prediction import StepCosts
 from voiceloop.llm.decode.captured import MOST, Captured, Round
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CausalModel, feed
-from voiceloop.llm.rules.sampling import RandomStream
 
 REPEATS = 15
 SWEEPS = 5
@@ -103,7 +102,7 @@ def _time_rounds(
     work = captured.work
     assert work.draft_model is not None
     slots = work.target.slots.spare, work.draft_model.slots.spare
-    nothing = dict.fromkeys(RandomStream, [0] * (MOST + 1))
+    nothing = [0] * (MOST + 1)
     round_ = Round(slots, len(middle), 1, (middle[-2], middle[-1]), nothing)
     passes: Times = {count: [] for count in counts}
     drafting: Times = {count: [] for count in counts}

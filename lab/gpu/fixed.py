@@ -32,7 +32,6 @@ from voiceloop.llm.model.plain import PLAIN
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},
     "coupled": {"temperature": 0.9},
-    "rejection": {"temperature": 0.9, "verification": "rejection"},
     "with penalties": {"repetition_penalty": 1.1, "frequency_penalty": 0.2},
 }
 """Settings with which rounds are checked, by the names that the table shows."""

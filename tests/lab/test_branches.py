@@ -10,7 +10,6 @@ from lab.decoding.branches import BEHIND_S, EARLY_S, FOLLOW_UPS, Talk, measure
 from tests.bench.conftest import quiet
 from voiceloop.bench.command import BenchLlm
 from voiceloop.bench.llm import DecodingPlan, chosen
-from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
 
 pytestmark = pytest.mark.models
@@ -42,9 +41,6 @@ def test_hits_and_what_they_take_are_told(tmp_path: Path) -> None:
     assert found["hit_rate"] >= 0.3
     assert 0 < found["tokens_accepted"] <= found["tokens_begun"]
     assert found["passes"] < found["plain_passes"]
-    rejecting = LlmConfig(temperature=0.8, verification="rejection")
-    with pytest.raises(ConfigError, match="rejection sampling"):
-        measure(DecodingPlan(rejecting), quiet)
     prompts.write_text("no tab\n")
     with pytest.raises(ConfigError, match="there are no talks"):
         measure(DecodingPlan(config, prompts), quiet)

@@ -31,7 +31,6 @@ PENALISED = replace(
     logit_bias={7: 2.0, 9: -1.0},
     banned=frozenset([3, 4]),
 )
-REJECTION = replace(PENALISED, verification="rejection")
 MODES = [GREEDY, replace(PENALISED, temperature=0.0), SAMPLED, PENALISED]
 MODE_NAMES = ["greedy", "greedy-penalised", "sampled", "sampled-penalised"]
 
@@ -76,9 +75,7 @@ class Anew:
     def __init__(self, work: Any) -> None:
         made: FixedRound = work.func.__self__
         self._work = work
-        self._outputs = {"draft": (made.x, made.q), "verify": (made.decided, made.p)}[
-            work.func.__name__
-        ]
+        self._outputs = {"draft": (made.x,), "verify": (made.decided,)}[work.func.__name__]
 
     replays = 0
     """Of all graphs together."""

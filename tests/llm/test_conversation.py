@@ -574,19 +574,6 @@ def test_a_revision_that_is_cancelled_before_it_says_anything_leaves_the_old_rep
     assert spoken(revised) == spoken(exhaust(fresh.reply("question", 1)))
 
 
-def test_a_revision_that_is_cancelled_leaves_the_old_reply_to_rejection_too(workshop):
-    model, sampling = workshop.decoder(), Sampling(0.9, seed=3, verification="rejection")
-    talk = workshop.conversation(model, None, sampling, eos=frozenset(), max_new_tokens=8)
-    old = spoken(exhaust(talk.reply("question", 1)))
-    cancelled = talk.revise("long " * 100 + "question", 1)
-    assert next(cancelled) is None  # the first chunk of the prompt
-    cancelled.close()
-    revised = exhaust(talk.revise("question", 1))
-    # What the old tokens were drawn from is what is asked for again, so all of them stand.
-    assert talk.counters.carried == 7
-    assert spoken(revised)[:4] == old[:4] and len(old) > 4
-
-
 # ---- the context
 
 

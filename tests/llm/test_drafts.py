@@ -16,7 +16,7 @@ from voiceloop.llm.draft.featuredraft import FeatureDraft
 from voiceloop.llm.draft.textdraft import SharedDraft, TextDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
-from voiceloop.llm.rules.sampling import Noise, Penalties, RandomStream, Sampling, choose, warp
+from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, choose, warp
 from voiceloop.llm.rules.tree import ROOT, Tree, chain
 from voiceloop.llm.rules.verify import DraftTokens
 
@@ -35,7 +35,6 @@ def run(steps: Generator[None, None, T]) -> T:
 # ---- a model's
 
 SAMPLED = Sampling(0.9, top_k=5, repetition_penalty=1.4, frequency_penalty=0.4)
-REJECTION = Sampling(0.9, top_k=5, repetition_penalty=1.4, verification="rejection")
 
 
 class Counting(Table):
@@ -48,20 +47,20 @@ class Counting(Table):
         return super().forward(ids, cache, keep)
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), SAMPLED, REJECTION])
+@pytest.mark.parametrize("sampling", [Sampling(), SAMPLED])
 @pytest.mark.parametrize("seen", [0, 5, 9, 10])
 def test_each_token_is_drawn_from_the_distribution_that_is_handed_in(
     sampling: Sampling, seen: int
 ) -> None:
     model, ids, count = Table(8, 3), [3, 1, 4, 1, 5, 2, 6, 5, 3, 5, 0], 4
     penalties, source = Penalties(sampling, 8, CPU), Noise(0, 8, CPU)
-    noise = source.gumbel(source.keys(RandomStream.CHOICE, 0, 0, count + 1))
+    noise = source.gumbel(source.keys(0, 0, count + 1))
     draft = ModelDraft(model, sampling, 32)
     run(draft.prefill(ids[:seen]))
     penalties.count(ids, 6)
     given_noise = noise if sampling.temperature else None
     x = run(draft.propose(ids, chain(count), given_noise, penalties))
-    assert len(x) == count and (x.q is None) == (sampling is not REJECTION)
+    assert len(x) == count
     known = list(ids)
     for index, token in enumerate(x.tokens.tolist()):
         penalties.count(known, 6)
@@ -69,8 +68,6 @@ def test_each_token_is_drawn_from_the_distribution_that_is_handed_in(
         scores = warp(penalties.apply(logits, torch.empty(0, dtype=torch.long)), sampling)
         row = None if given_noise is None else noise[index]
         assert choose(scores, row).item() == token
-        if x.q is not None:
-            assert torch.equal(x.q[index], scores[0].softmax(-1))
         known.append(token)
     assert draft.length == len(ids) + count - 1  # the last has not been seen
 
@@ -84,11 +81,11 @@ def test_a_step_of_a_models_drafting_is_at_most_one_pass() -> None:
     assert model.passes == 1
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), SAMPLED, REJECTION])
+@pytest.mark.parametrize("sampling", [Sampling(), SAMPLED])
 def test_nothing_is_drafted_after_the_end_of_a_reply(sampling: Sampling) -> None:
     ids, count = [3, 1, 4], 6
     source, penalties = Noise(0, 8, CPU), Penalties(sampling, 8, CPU)
-    noise = source.gumbel(source.keys(RandomStream.CHOICE, 0, 0, count + 1))
+    noise = source.gumbel(source.keys(0, 0, count + 1))
 
     def drafted(ends: set[int]) -> DraftTokens:
         draft = ModelDraft(Table(8, 3), sampling, 32, frozenset(ends))
@@ -101,16 +98,6 @@ def test_nothing_is_drafted_after_the_end_of_a_reply(sampling: Sampling) -> None
         first = free.tokens.tolist().index(end)
         ended = drafted({end})
         assert ended.tokens.tolist() == free.tokens.tolist()[: first + 1], place
-        assert (ended.q is None) == (free.q is None)
-        if ended.q is not None and free.q is not None:
-            assert torch.equal(ended.q, free.q[: first + 1])
-
-
-def test_draft_tokens_are_cut_with_their_distributions() -> None:
-    x = DraftTokens(torch.arange(4), torch.eye(4))
-    part = x[1:3]
-    assert part.tokens.tolist() == [1, 2] and torch.equal(part.q, torch.eye(4)[1:3])  # type: ignore[arg-type]
-    assert DraftTokens(torch.arange(4))[:2].q is None
 
 
 # ---- what was said before
@@ -131,7 +118,6 @@ def looked_up(ids: list[int], count: int) -> list[int]:
 
 def proposed(draft: NgramDraft, ids: list[int], count: int) -> list[int]:
     x = run(draft.propose(ids, chain(count), None, Penalties(Sampling(), 4, CPU)))
-    assert x.q is None
     return x.tokens.tolist()
 
 

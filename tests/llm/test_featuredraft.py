@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from tests.llm.replies import GREEDY, MODE_NAMES, MODES, REJECTION, prompts, run, say, speculator
+from tests.llm.replies import GREEDY, MODE_NAMES, MODES, prompts, run, say, speculator
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.draft.featuredraft import (
     CARD,
@@ -33,7 +33,7 @@ from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.fingerprint import family
 from voiceloop.llm.model.loading import of_transformers
-from voiceloop.llm.rules.sampling import Penalties, Sampling
+from voiceloop.llm.rules.sampling import Penalties
 from voiceloop.llm.rules.tree import chain
 
 pytestmark = pytest.mark.models
@@ -85,23 +85,6 @@ def test_replies_are_the_targets_own(workshop, sampling):
             drafted += made.stats.total.drafted
             accepted += made.stats.total.accepted
     assert 0 < accepted < drafted
-
-
-def test_in_rejection_sampling_it_is_verified_by_what_it_was_drawn_from(workshop):
-    """A target that is as unsure as can be accepts whatever is drawn from that."""
-    (ids,) = prompts(workshop.vocab, 1)
-    sampling = replace(REJECTION, temperature=1.0)
-    target, model = workshop.decoder(features=True), workshop.layer()
-    target.forward(torch.tensor(ids[:-1]), cache := KvCache(64), 1)
-    draft = FeatureDraft(model, cache, sampling, 64)
-    noise = torch.zeros(4, workshop.vocab, dtype=torch.float64)
-    x = run(draft.propose(ids, chain(4), noise, Penalties(Sampling(), workshop.vocab, CPU)))
-    assert x.q is not None
-    never = torch.ones(workshop.vocab, dtype=torch.bool)
-    never[model.tokens] = False
-    assert float(x.q[:, never].sum()) == 0
-    assert torch.allclose(x.q.sum(-1), torch.ones(4, dtype=x.q.dtype))
-    assert (x.q.gather(1, x.tokens.unsqueeze(1)) > 0).all()
 
 
 # ---- files

@@ -7,7 +7,6 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from tests.llm.replies import (
     MODE_NAMES,
     MODES,
     NONE,
-    REJECTION,
     SAMPLED,
     prompts,
     say,
@@ -33,7 +31,7 @@ from tests.llm.replies import (
 from tests.llm.ties import Uneven, ties
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import decoder
-from voiceloop.llm.rules.sampling import Noise, Penalties, RandomStream, Sampling, choose, warp
+from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, choose, warp
 from voiceloop.llm.rules.stats import LlmCounters
 
 pytestmark = pytest.mark.models
@@ -58,7 +56,7 @@ def alone(workshop, kind, sampling, prompt, turn, n):
             logits = workshop.model(kind)(torch.tensor([ids])).logits[0, -1:]
         penalties.count(ids, len(prompt))
         scores = warp(penalties.apply(logits, NONE), sampling)
-        row = noise.gumbel(noise.keys(RandomStream.CHOICE, turn, position, 1))
+        row = noise.gumbel(noise.keys(turn, position, 1))
         ids.append(int(choose(scores, row if sampling.temperature else None)))
     return ids[len(prompt) :]
 
@@ -239,21 +237,21 @@ def test_greedy_decoding_is_that_of_transformers_generate(
 
 def test_seeds_and_turns_change_what_is_said_and_nothing_else_does(workshop):
     (prompt,) = prompts(workshop.vocab, 1)
-    for sampling in (Sampling(1.0), Sampling(1.0, verification="rejection")):
 
-        def said(seed, turn, base=sampling):
-            seeded = replace(base, seed=seed)
-            made = speculator(workshop.decoder(), workshop.draft("unsteady"), seeded, 3)
-            reply = say(made, prompt, 24, turn)
-            counters = made.stats.counters
-            assert 0 < counters.accepted < counters.drafted
-            return tuple(reply.ids), [(step.drafted, step.accepted) for step in reply.rounds]
+    def said(seed, turn):
+        made = speculator(
+            workshop.decoder(), workshop.draft("unsteady"), Sampling(1.0, seed=seed), 3
+        )
+        reply = say(made, prompt, 24, turn)
+        counters = made.stats.counters
+        assert 0 < counters.accepted < counters.drafted
+        return tuple(reply.ids), [(step.drafted, step.accepted) for step in reply.rounds]
 
-        assert said(1, 1) == said(1, 1)
-        assert len({said(seed, turn)[0] for seed in (1, 2) for turn in (1, 2)}) == 4
+    assert said(1, 1) == said(1, 1)
+    assert len({said(seed, turn)[0] for seed in (1, 2) for turn in (1, 2)}) == 4
 
 
-@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED, REJECTION], ids=["greedy", "c", "r"])
+@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 def test_a_draft_that_is_the_target_is_always_right(workshop, sampling):
     made = speculator(workshop.decoder(), workshop.decoder(), sampling, 4)
     for turn, prompt in enumerate(prompts(workshop.vocab, 4)):
@@ -271,7 +269,6 @@ GRID: dict[str, list[Any]] = {
     "top_p": [1.0, 0.85],
     "min_p": [0.0, 0.08],
     "penalties": [(1.0, 0.0, 0.0), (1.6, 0.0, 0.0), (1.0, 0.9, 0.5)],
-    "verification": ["coupled", "rejection"],
     "length": [1, 2, 4, 8],
     "draft": ["model", "ngram"],
 }
@@ -320,7 +317,6 @@ def fit_of(case: dict[str, Any], samples: int, seed: int = 0) -> tuple[float, Ll
         repetition,
         presence,
         frequency,
-        verification=case["verification"],
     )
     target = Table(6, seed=1)
     draft = "ngram" if case["draft"] == "ngram" else target.like(2, 0.6)
@@ -342,7 +338,10 @@ SAMPLES = [
 
 @pytest.mark.parametrize("samples", SAMPLES)
 def test_whatever_the_options_a_reply_has_the_targets_distribution(samples):
+    accepted = drafted = 0
     for seed, case in enumerate(pairwise(GRID)):
         p, counters = fit_of(case, samples, seed)
         assert p > 1e-4, case
-        assert 0 < counters.accepted < counters.drafted, case
+        assert counters.accepted > 0, case
+        accepted, drafted = accepted + counters.accepted, drafted + counters.drafted
+    assert accepted < 0.9 * drafted

@@ -15,7 +15,6 @@ from voiceloop.errors import EngineError
 from voiceloop.llm.rules.sampling import (
     Noise,
     Penalties,
-    RandomStream,
     Sampling,
     choose,
     decide_call,
@@ -30,7 +29,7 @@ VOCAB = 6
 def drawn(logits: torch.Tensor, sampling: Sampling, n: int = 20_000) -> torch.Tensor:
     """How often each token is chosen at `n` positions with the same logits."""
     noise = Noise(sampling.seed, len(logits), CPU)
-    rows = noise.gumbel(noise.keys(RandomStream.CHOICE, 3, 0, n))
+    rows = noise.gumbel(noise.keys(3, 0, n))
     chosen = choose(warp(logits.unsqueeze(0), sampling), rows)
     return torch.bincount(chosen, minlength=len(logits))
 
@@ -88,7 +87,7 @@ def test_tokens_of_calls_that_the_model_does_not_have_are_left_out() -> None:
 
 def test_noise_is_gumbel_noise() -> None:
     source = Noise(0, 500, CPU)
-    noise = source.gumbel(source.keys(RandomStream.CHOICE, 0, 0, 400))
+    noise = source.gumbel(source.keys(0, 0, 400))
     bins = (
         torch.exp(-torch.exp(-noise)).flatten().mul(50).long()
     )  # uniform under its own distribution
@@ -101,17 +100,6 @@ def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
     return torch.corrcoef(torch.stack((a.flatten(), b.flatten())))[0, 1].item()
 
 
-def test_uniform_numbers_are_uniform_and_streams_independent() -> None:
-    source = Noise(1, 4, CPU)
-    streams = [source.uniform(source.keys(stream, 2, 0, 20_000)) for stream in RandomStream]
-    for numbers in streams:
-        assert 0 < numbers.min() and numbers.max() < 1
-        counts = torch.bincount(numbers.mul(50).long(), minlength=50)
-        assert p_value(counts, torch.full((50,), 0.02)) > 1e-4
-    for a, b in ((0, 1), (0, 2), (1, 2)):
-        assert abs(correlation(streams[a], streams[b])) < 0.035
-
-
 @given(
     st.integers(0, 2**63), st.integers(0, 10**6), st.integers(0, 500), st.integers(1, 9), st.data()
 )
@@ -119,23 +107,22 @@ def test_a_positions_noise_does_not_depend_on_the_rows_it_is_made_with(
     seed: int, turn: int, position: int, rows: int, data: st.DataObject
 ) -> None:
     noise = Noise(seed, 30, CPU)
-    keys = noise.keys(RandomStream.CHOICE, turn, position, rows)
+    keys = noise.keys(turn, position, rows)
     row = data.draw(st.integers(0, rows - 1))
-    alone = noise.keys(RandomStream.CHOICE, turn, position + row, 1)
+    alone = noise.keys(turn, position + row, 1)
     assert torch.equal(noise.gumbel(keys)[row], noise.gumbel(alone)[0])
-    assert torch.equal(noise.uniform(keys)[row], noise.uniform(alone)[0])
 
 
-numbers = st.tuples(*[st.integers(0, 3)] * 4, st.sampled_from(RandomStream))
+numbers = st.tuples(*[st.integers(0, 3)] * 3)
 
 
 @given(numbers, numbers)
-def test_seed_turn_position_revision_and_stream_each_change_the_noise(
-    a: tuple[int, int, int, int, RandomStream], b: tuple[int, int, int, int, RandomStream]
+def test_seed_turn_and_position_each_change_the_noise(
+    a: tuple[int, int, int], b: tuple[int, int, int]
 ) -> None:
     first, second = (
-        (noise := Noise(seed, 20, CPU)).gumbel(noise.keys(stream, turn, position, 1, revision))
-        for seed, turn, position, revision, stream in (a, b)
+        (noise := Noise(seed, 20, CPU)).gumbel(noise.keys(turn, position, 1))
+        for seed, turn, position in (a, b)
     )
     assert torch.equal(first, second) == (a == b)
 

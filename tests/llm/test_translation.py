@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from tests.llm.conftest import CONTEXT, CORPUS, Scripted, build_model, build_tokenizer
-from tests.llm.replies import CAPACITY, MODE_NAMES, MODES, REJECTION, prompts, run, say, speculator
+from tests.llm.replies import CAPACITY, MODE_NAMES, MODES, prompts, run, say, speculator
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.textdraft import SharedDraft, TextDraft
 from voiceloop.llm.model.cache import KvCache
@@ -150,16 +150,15 @@ def made(workshop: Any, kind: str, how: str, target: Any, sampling: Sampling, le
 
 @pytest.mark.parametrize("how", ["shared", "text"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sampling", [*MODES, REJECTION], ids=[*MODE_NAMES, "rejection"])
+@pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
 def test_with_another_tokenizer_replies_are_the_targets_own(workshop, sampling, kind, how):
     target, drafted = workshop.decoder(), 0
     for prompt in prompts(workshop.vocab, 2):
         for length in (4, None):
             speaks, _ = made(workshop, kind, how, target, sampling, length)
             reply = say(speaks, prompt, 24).ids
-            if not sampling.rejects:
-                plain = speculator(workshop.decoder(), None, sampling, None)
-                assert reply == say(plain, prompt, 24).ids
+            plain = speculator(workshop.decoder(), None, sampling, None)
+            assert reply == say(plain, prompt, 24).ids
             drafted += speaks.stats.total.drafted
     assert drafted > 0
 
@@ -207,14 +206,12 @@ def test_in_text_a_draft_that_would_say_the_same_words_is_right(workshop, kind):
 
 
 def test_shared_tokens_are_proposed_from_the_drafts_own_distribution_over_them(workshop):
-    sampling, target = Sampling(1.0, verification="rejection"), workshop.decoder()
+    sampling, target = Sampling(1.0), workshop.decoder()
     (prompt,) = prompts(workshop.vocab, 1)
     _, draft = made(workshop, "pieces", "shared", target, sampling, 4)
     noise = torch.zeros(4, workshop.vocab, dtype=torch.float64)
     x = run(draft.propose(prompt, chain(4), noise, Penalties(sampling, workshop.vocab, CPU)))
     same = shared(workshop.tokenizer.get_vocab(), TOKENIZERS["pieces"].get_vocab())
-    meant = torch.tensor(sorted(same.values()))
-    assert torch.allclose(x.q[:, meant].sum(-1), torch.ones(4, dtype=torch.float64))
     assert set(x.tokens.tolist()) <= set(same.values())
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from voiceloop.llm.model.attention import SlotPosition
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import Decoder
-from voiceloop.llm.rules.sampling import Noise, Penalties, RandomStream, Sampling, warp
+from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, warp
 
 ROUNDING = 1e-5
 """How far two ways of computing a logit in single precision may be apart, next to the largest."""
@@ -57,7 +57,7 @@ def _scores(
     scores = warp(penalties.apply(logits, ids[:0]), sampling)[0].double()
     if sampling.temperature:
         noise = Noise(sampling.seed, model.vocab, model.device)
-        scores = scores + noise.gumbel(noise.keys(RandomStream.CHOICE, turn, len(reply), 1))[0]
+        scores = scores + noise.gumbel(noise.keys(turn, len(reply), 1))[0]
     return scores, float(logits.abs().max())
 
 

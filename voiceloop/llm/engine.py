@@ -146,13 +146,12 @@ class SpeculativeLlm:
             )
 
     def _branches(self) -> bool:
-        """Tell whether drafts may be trees. Captured rounds, llama.cpp and rejection sampling take
-        only chains."""
+        """Tell whether drafts may be trees. Captured rounds and llama.cpp take only chains."""
         drafter, how = self._drafter, self._config.draft_tree
         able = drafter is not None and drafter.branches and self._captured is None
         able = able and not isinstance(self._target, LlamaDecoder)
         wanted = how == "on" or (how == "auto" and isinstance(drafter, LayerDrafter))
-        return able and wanted and not self._sampling(0).rejects
+        return able and wanted
 
     def _seed(self) -> int:
         """Return the configured seed, or a random one for each conversation."""
@@ -188,7 +187,6 @@ class SpeculativeLlm:
             repetition_penalty=config.repetition_penalty,
             presence_penalty=config.presence_penalty,
             frequency_penalty=config.frequency_penalty,
-            verification=config.verification,
             banned=self._unspeakable,
         )
 
@@ -225,12 +223,12 @@ class SpeculativeLlm:
         """Build the hook that the configuration asks for; None if it asks for none.
 
         The best of several replies excludes replies begun ahead, because the reply that is chosen
-        may not be the one that was begun. Rejection sampling excludes them too.
+        may not be the one that was begun.
         """
         common = speculator, self._target, sampling
         if self._best_of is not None:
             return Candidates(*common, self._best_of, self._eos)
-        if self._config.branches and not sampling.rejects:
+        if self._config.branches:
             marks = self._template.user_to_reply
             return Ahead(*common, marks, self._eos, self._config.branches)
         return None
@@ -279,12 +277,6 @@ def best_of(config: LlmConfig) -> BestOf | None:
         raise ConfigError(
             f"llm.best_of is {config.best_of}, and at temperature 0 all replies are the same",
             "set llm.temperature, to 0.8 for example, or llm.best_of to 1",
-        )
-    if config.verification == "rejection":
-        raise ConfigError(
-            f"llm.best_of is {config.best_of}, and with llm.verification rejection a reply depends "
-            "on more than its seed",
-            "set llm.verification to coupled, or llm.best_of to 1",
         )
     return BestOf(config.best_of, scorer(config.scorer), config.best_of_for == "clause")
 

@@ -26,7 +26,6 @@ from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.rules.sampling import (
     Noise,
     Penalties,
-    RandomStream,
     Sampling,
     TokenCounts,
     choose,
@@ -34,7 +33,7 @@ from voiceloop.llm.rules.sampling import (
     warp,
 )
 from voiceloop.llm.rules.tree import chain
-from voiceloop.llm.rules.verify import Verifier, coupled, rejection
+from voiceloop.llm.rules.verify import Verifier, coupled
 
 LENGTHS = (0, 1, 2, 3, 4, 6, 8)
 """The numbers of draft tokens that a captured round may have. Each number needs separate graphs."""
@@ -57,27 +56,26 @@ class Round:
     """The position of the reply's first token."""
     recent: tuple[int, int]
     """The last two ids of the sequence."""
-    keys: dict[RandomStream, list[int]]
-    """The keys of the random numbers for the next `MOST` + 1 tokens, by stream."""
+    keys: list[int]
+    """The keys of the random numbers for the next `MOST` + 1 tokens."""
 
 
 class Inputs:
     """A round's inputs on the device, at fixed addresses."""
 
     def __init__(self, device: torch.device) -> None:
-        self._on_host = torch.zeros(6 + 3 * (MOST + 1), dtype=torch.long)
+        self._on_host = torch.zeros(7 + MOST, dtype=torch.long)
         if device.type == "cuda":
             self._on_host = self._on_host.pin_memory()
         self._numbers = numbers = torch.zeros_like(self._on_host, device=device)
         self.target_slot, self.draft_slot, self.length, self.start = numbers[:4].split(1)
         self.recent = numbers[4:6]
-        self.keys = dict(zip(RandomStream, numbers[6:].view(3, -1), strict=True))
+        self.keys = numbers[6:]
 
     def load(self, round_: Round) -> None:
         """Copy the inputs of a round to the device. The device must have finished all work that
         reads the inputs of an earlier round."""
-        keys = [key for stream in RandomStream for key in round_.keys[stream]]
-        values = (*round_.slots, round_.length, round_.start, *round_.recent, *keys)
+        values = (*round_.slots, round_.length, round_.start, *round_.recent, *round_.keys)
         self._on_host.copy_(torch.tensor(values))
         self._numbers.copy_(self._on_host, non_blocking=True)
 
@@ -116,12 +114,6 @@ class FixedRound:
         target's cache."""
         self.x = torch.zeros(MOST, dtype=torch.long, device=device)
         """The draft tokens."""
-        exact = torch.float64 if target.decoder.dtype == torch.float64 else torch.float32
-        rows = MOST + 1 if sampling.rejects else 0
-        self.q = torch.zeros(rows, vocab, dtype=exact, device=device)
-        """In rejection sampling, the distributions that the draft tokens were drawn from."""
-        self.p = torch.zeros(rows, vocab, dtype=exact, device=device)
-        """In rejection sampling, the distributions of the target."""
         self.decided = torch.zeros(MOST + 2, dtype=torch.long, device=device)
         """The number of accepted draft tokens, followed by the decided tokens."""
         self._noise = Noise(0, vocab, device)
@@ -138,15 +130,13 @@ class FixedRound:
         assert self.draft_model is not None
         given, sampling, x = self.inputs, self.sampling, self.x
         decoder, slots = self.draft_model.decoder, self.draft_model.slots
-        counts, noise = self._counts(), self._gumbel(k, drafting=True)
+        counts, noise = self._counts(), self._gumbel(k)
         rows, start = given.recent, given.length - 2
         for i in range(k):
             logits = decoder.forward_at(
                 rows, SlotPosition(slots, given.draft_slot, start, reach), 1
             )
             scores = warp(self._penalties.apply(logits, x[:i], counts), sampling)
-            if sampling.rejects:
-                self.q[i : i + 1] = scores.softmax(-1)
             x[i : i + 1] = choose(scores, None if noise is None else noise[i])
             rows, start = x[i : i + 1], given.length + i
 
@@ -159,23 +149,16 @@ class FixedRound:
         place = SlotPosition(slots, given.target_slot, given.length - 1, reach)
         logits = self.target.decoder.forward_at(rows, place, k + 1)
         scores = warp(self._penalties.apply(logits, x, self._counts()), sampling)
-        if sampling.rejects:
-            p = self.p[: k + 1].copy_(scores.softmax(-1))
-            q = None if self.draft_model is None else self.q[:k]
-            u = self._noise.uniform(given.keys[RandomStream.ACCEPT][:k])
-            keys = given.keys[RandomStream.RESIDUAL]
-            n, tokens = rejection(x, p, q, u, lambda n: self._noise.gumbel(keys.index_select(0, n)))
-        else:
-            n, tokens = coupled(x, scores, self._gumbel(k + 1))
+        n, tokens = coupled(x, scores, self._gumbel(k + 1))
         self.decided[: k + 2] = torch.cat((n, tokens))
         self._note(place.positions(k + 1), rows)
 
-    def _gumbel(self, rows: int, *, drafting: bool = False) -> Tensor | None:
+    def _gumbel(self, rows: int) -> Tensor | None:
         """Return the noise for the round's first `rows` tokens, [rows, vocab]. It is the same as
         from `Verifier.noise`, and None in the same cases."""
-        if self.sampling.temperature == 0 or (self.sampling.rejects and not drafting):
+        if self.sampling.temperature == 0:
             return None
-        return self._noise.gumbel(self.inputs.keys[RandomStream.CHOICE][:rows])
+        return self._noise.gumbel(self.inputs.keys[:rows])
 
     def _counts(self) -> TokenCounts | None:
         """Return the tokens that penalties apply to; None if no penalty is on."""
@@ -283,7 +266,7 @@ class Captured:
                 continue
             models = work.target, work.draft_model or work.target
             target, draft = (model.slots.spare for model in models)
-            nothing = dict.fromkeys(RandomStream, [0] * (MOST + 1))
+            nothing = [0] * (MOST + 1)
             work.inputs.load(Round((target, draft), 2, 1, (0, 0), nothing))
             work.x.zero_()
             once = partial(job, k, reach)
@@ -356,7 +339,7 @@ class Rounds:
             self._earlier = earlier
         if isinstance(draft, ModelDraft) and k > 0:
             draft.cache.length = known + k - 1
-        self._noted, self._position = known + k, position
+        self._noted = known + k
         return k
 
     def draft(self, k: int) -> None:
@@ -372,10 +355,7 @@ class Rounds:
     def settle(self) -> tuple[int, list[int]]:
         """Return the number of accepted draft tokens and the decided tokens. This waits for the
         device."""
-        n, tokens = self._captured.decided()
-        if self._verifier.sampling.rejects:
-            self._verifier.remember(self._position, self._captured.work.p[: n + 1])
-        return n, tokens
+        return self._captured.decided()
 
     def rollback(self, length: int) -> None:
         """Forget the stored ids from position `length` on."""

@@ -8,9 +8,8 @@
 
 The draft tokens may also form a tree, with several tokens for one position: one path is accepted.
 
-`verify.rejection` is the part of Algorithm 1 that accepts; `verify.coupled`, the default, is
-another rule with the same distribution. This module does not know what tokens mean or when a reply
-is over.
+In place of the part of Algorithm 1 that accepts, `verify.coupled` is another rule with the same
+distribution. This module does not know what tokens mean or when a reply is over.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ from voiceloop.llm.rules.tree import Tree, chain
 from voiceloop.llm.rules.verify import DraftTokens, Verifier
 
 CARRIED = CHUNK // 2
-"""The number of tokens of an old reply for which the pass over the end of a prompt leaves room. In
-rejection sampling it is also the number of a turn's first tokens whose distributions are kept."""
+"""The number of tokens of an old reply for which the pass over the end of a prompt leaves room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +119,8 @@ class Speculator:
     `rollback` before it cuts or changes the ids. All generators pause between passes of a model.
     They may be closed at any pause, and leave the caches valid for the ids that were passed in.
 
-    The same seed, turn and prompt give the same reply. In rejection sampling the draft and the
-    numbers of draft tokens must be the same too. Rounding may break this rule: if two tokens have
-    nearly equal scores, the number of rows in a pass may decide between them.
+    The same seed, turn and prompt give the same reply. Rounding may break this rule: if two tokens
+    have nearly equal scores, the number of rows in a pass may decide between them.
     """
 
     def __init__(
@@ -144,7 +141,7 @@ class Speculator:
         self.stats = Stats()
         self._target, self._draft, self._policy = target, draft, policy
         self._penalties = Penalties(sampling, target.vocab, target.device)
-        self._verifier = Verifier(sampling, target.vocab, target.device, remembered=CARRIED)
+        self._verifier = Verifier(sampling, target.vocab, target.device)
         self._rounds = captured and Rounds(
             captured, self.cache, draft, self._verifier, self._penalties
         )
@@ -193,7 +190,7 @@ class Speculator:
         # Propose: x_1, …, x_k from the draft, one pass each.
         if (draft := self._draft) is not None and tree:
             if draft.draws:
-                noise = self._verifier.noise(position, tree.depth + 1, drafting=True)
+                noise = self._verifier.noise(position, tree.depth + 1)
             x = yield from self._proposed(draft, ids, tree, noise)
             if len(x):
                 yield None
@@ -201,8 +198,7 @@ class Speculator:
         plan = self.plan(ids, x, noise)
         with self._watches.target:
             logits = self._logits(plan)
-            # Settle, by `verify.rejection`, which is the rest of Algorithm 1, or by `coupled`:
-            # x_1, …, x_n are accepted, and a token of the target's own follows.
+            # Settle: x_1, …, x_n are accepted, and a token of the target's own follows.
             return self.settle(plan, logits)
 
     def _proposed(
@@ -274,7 +270,7 @@ class Speculator:
         scores = self._penalties.apply(logits[-len(x) - 1 :], x.tokens, follows=follows)
         if known == self._reply.start:
             scores = self._beginning(scores, logits[-len(x) - 1])
-        path, tokens = self._verifier.verify(scores, x, plan.noise, plan.position)
+        path, tokens = self._verifier.verify(scores, x, plan.noise)
         if plan.watched is not None:
             self._record_ending(plan.watched, logits[0])
         end = known + len(path)
@@ -300,11 +296,7 @@ class Speculator:
         old tokens and one more. The rows and the time of the returned step are those of the last
         pass.
 
-        In coupled verification the result is the same as without the old reply. In rejection
-        sampling only the distribution of the result is the same: each old token is verified against
-        the distribution that it was drawn from. These distributions are kept for the turn's first
-        `CARRIED` tokens. In rejection sampling `old` must hold all decided tokens, also the token
-        that ended the reply. To leave one out would bias the result.
+        The result is the same as without the old reply.
         """
         ids = prompt.ids
         whole, kept, done, step = [*ids, *old], 0, False, Step()
@@ -331,8 +323,7 @@ class Speculator:
     def offer(self, ids: Sequence[int], draft: Sequence[int]) -> Step:
         """Continue the reply by the `draft` tokens that are accepted, and by one more token.
 
-        This is a round without pauses, with the caller's own draft tokens. In rejection sampling
-        they must not depend on the random numbers that verify them.
+        This is a round without pauses, with the caller's own draft tokens.
         """
         return self._verified(ids, DraftTokens(torch.tensor(draft, device=self._target.device)))
 
@@ -365,7 +356,7 @@ class Speculator:
         depth = 0 if draft is None else self._policy.next(position).cut(limit).depth
         if draft is None or depth == 0:
             return [], 0.0
-        noise = self._verifier.noise(position, depth, drafting=True) if draft.draws else None
+        noise = self._verifier.noise(position, depth) if draft.draws else None
         x = yield from self._proposed(draft, ids, chain(depth), noise)
         tokens: list[int] = cast(Any, x.tokens).tolist()
         draft.rollback(len(ids))
@@ -419,7 +410,6 @@ class Speculator:
     def release(self) -> None:
         """Free the memory of both caches."""
         self.cache.release()
-        self._verifier.forget()
         if self._draft is not None:
             self._draft.release()
         self._ending = None
@@ -431,7 +421,7 @@ class Speculator:
         return sampling.seed if sampling.temperature else None
 
     def _begin(self, prompt: Prompt, old: Sequence[int]) -> Generator[None, None, DraftTokens]:
-        """Begin a reply to `prompt`. Return those of the `old` tokens that can be verified.
+        """Begin a reply to `prompt`. Return the `old` tokens as draft tokens.
 
         The end of the prompt is left for the pass that verifies the old tokens. All of the prompt
         before that is read here.
@@ -440,7 +430,8 @@ class Speculator:
         self.stats.total.reused += min(self.cache.length, len(ids))
         self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided, prompt.calls)
         self._penalties.begin(prompt.earlier)
-        offered = self._verifier.begin(prompt.turn, old, prompt.position)
+        self._verifier.begin(prompt.turn)
+        offered = DraftTokens(torch.tensor(old, dtype=torch.long, device=self._target.device))
         self._forget(len(ids) - 1)  # the last row's logits are needed
         room = max(1, self._target.chunk - min(len(offered), CARRIED))
         yield from self._extend(ids[: max(0, len(ids) - room)])

@@ -102,9 +102,6 @@ class ChainDraft(ABC):
         self._ends = ends if device.type == "cpu" else frozenset[int]()
         self._device = device
         self._sampling = sampling
-        self._q: Tensor | None = None
-        """In rejection sampling, the distributions that the draft tokens were drawn from, [k or
-        more, vocab]; otherwise None."""
 
     @cached_property
     def _tokens(self) -> Tensor:
@@ -132,14 +129,12 @@ class ChainDraft(ABC):
             if i > 0:
                 yield None
             scores = warp(penalties.apply(self._logits(unseen), x[:i]), self._sampling)
-            if self._sampling.rejects:
-                torch.softmax(scores, -1, out=self._q_row(i, k, scores))
             unseen = x[i : i + 1]
             unseen.copy_(choose(scores, None if noise is None else noise[i]))
             if self._ends and int(unseen) in self._ends:
                 k = i + 1
                 break
-        return DraftTokens(x[:k], None if self._q is None else self._q[:k])
+        return DraftTokens(x[:k])
 
     def rollback(self, length: int) -> None:
         self.cache.rollback(length)
@@ -155,12 +150,6 @@ class ChainDraft(ABC):
     @abstractmethod
     def _logits(self, unseen: Tensor) -> Tensor:
         """Return the logits after the last of the `unseen` tokens, [1, vocab]."""
-
-    def _q_row(self, i: int, k: int, like: Tensor) -> Tensor:
-        """Return the buffer for the distribution of token `i` of `k` in a round, [1, vocab]."""
-        if self._q is None or len(self._q) < k:
-            self._q = like.new_empty(k, like.shape[-1])
-        return self._q[i : i + 1]
 
 
 class TreeDraft(ChainDraft):

@@ -218,9 +218,9 @@ def _load(
             "choose another, or its GGUF file",
         )
     config: Any = AutoConfig.from_pretrained(folder)
+    layers = _check_attention(name, config)
     if type(config) not in cast(Any, MODEL_FOR_CAUSAL_LM_MAPPING):
         raise EngineError(f"the model '{name}' does not write text: {kind}", "choose a chat model")
-    layers = _check_attention(name, config)
     _forget_kernels(config)
     tokenizer = AutoTokenizer.from_pretrained(tokenizers)
     with BUILDING:

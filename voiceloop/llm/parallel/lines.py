@@ -108,13 +108,13 @@ class Chooser:
         """`sampling` is the conversation's."""
         self.seed = sampling.seed
         self._sampling = sampling
-        self._verifier = Verifier(sampling, target.vocab, target.device, remembered=0)
+        self._verifier = Verifier(sampling, target.vocab, target.device)
         self._penalties = Penalties(sampling, target.vocab, target.device)
 
     def begin(self, turn: int, earlier: Set[int]) -> None:
         """Prepare for lines of the user's `turn`. `earlier` are the tokens of earlier replies and
         of the user's words, for penalties."""
-        self._verifier.begin(turn, (), 0)
+        self._verifier.begin(turn)
         self._penalties.begin(earlier)
 
     def walk(

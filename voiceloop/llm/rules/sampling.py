@@ -2,10 +2,9 @@
 
 `Penalties` and then `warp` turn logits into scores; the distribution is their softmax. A token is
 drawn by the Gumbel-max trick: with standard Gumbel noise g, `argmax(scores + g)` has that
-distribution. Every random number depends only on seed, turn, position and the purpose of the
-number. In rejection sampling it also depends on how often the reply was begun again. So in coupled
-verification, plain and speculative decoding choose the same tokens, and a draft with the same noise
-is likely to propose them. This module knows neither models nor drafts.
+distribution. Every random number depends only on seed, turn and position. So plain and speculative
+decoding choose the same tokens, and a draft with the same noise is likely to propose them. This
+module knows neither models nor drafts.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property, lru_cache
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -30,7 +27,7 @@ _BITS_64 = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Settings of the distribution that tokens are drawn from, and of verification.
+    """Settings of the distribution that tokens are drawn from.
 
     They apply in this order: repetition penalty, frequency and presence penalties, bias and bans,
     temperature, top-k, top-p, min-p.
@@ -60,14 +57,6 @@ class Sampling:
     """Maps tokens to the numbers that are added to their logits."""
     banned: frozenset[int] = frozenset()
     """Tokens that are never chosen."""
-    verification: Literal["coupled", "rejection"] = "coupled"
-    """The rule by which draft tokens are verified (`llm.rules.verify`). In greedy decoding both
-    rules give the same result."""
-
-    @property
-    def rejects(self) -> bool:
-        """Whether draft tokens are verified by rejection sampling, which compares distributions."""
-        return self.verification == "rejection" and self.temperature > 0
 
 
 def counted(ids: Tensor, length: Tensor, start: Tensor, vocab: int) -> Tensor:
@@ -252,18 +241,6 @@ def exact(logits: Tensor) -> Tensor:
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
-class RandomStream(IntEnum):
-    """The purpose of a random number. Numbers for different purposes are independent."""
-
-    CHOICE = 0
-    """Choosing a token. The target uses these numbers in coupled verification, the draft in both
-    kinds of verification."""
-    ACCEPT = 1
-    """Accepting or rejecting a draft token, in rejection sampling."""
-    RESIDUAL = 2
-    """Choosing the token that the target adds after the accepted ones, in rejection sampling."""
-
-
 class Noise:
     """Random numbers that depend only on their keys, no matter how a token is decoded.
 
@@ -282,33 +259,23 @@ class Noise:
         """Offsets that make the numbers of one key differ, int64 [vocab]; made at the first use."""
         return torch.arange(1, self._vocab + 1, device=self._place) * _signed(_GOLDEN)
 
-    def numbers(
-        self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
-    ) -> list[int]:
+    def numbers(self, turn: int, position: int, rows: int) -> list[int]:
         """Return the keys for `rows` tokens of the turn, from index `position` on, as signed 64-bit
-        integers. `revision` tells how often the reply was begun again."""
-        state = _mixed(0, self._seed, turn, revision, stream)
+        integers."""
+        state = _mixed(0, self._seed, turn)
         return [_signed(_mixed(state, position + row)) for row in range(rows)]
 
-    def keys(
-        self, stream: RandomStream, turn: int, position: int, rows: int, revision: int = 0
-    ) -> Tensor:
+    def keys(self, turn: int, position: int, rows: int) -> Tensor:
         """Return the same keys as `numbers`, but as a tensor, int64 [rows]."""
-        keys = self.numbers(stream, turn, position, rows, revision)
+        keys = self.numbers(turn, position, rows)
         return torch.tensor(keys, dtype=torch.long, device=self._place)
-
-    def uniform(self, keys: Tensor) -> Tensor:
-        """Return a number in (0, 1) for each of `keys` [rows]: float64 [rows], float32 on Metal."""
-        return self._handed_over(_uniform(keys + _signed(_GOLDEN)))
 
     def gumbel(self, keys: Tensor) -> Tensor:
         """Return Gumbel noise for each of `keys` [rows]: float64 [rows, vocab], or float32 on
         Metal."""
         uniform = _uniform(keys.to(self._place).unsqueeze(1) + self._counters)
-        return self._handed_over(-(-uniform.log()).log())
-
-    def _handed_over(self, numbers: Tensor) -> Tensor:
-        return numbers if self._place == self._device else numbers.float().to(self._device)
+        noise = -(-uniform.log()).log()
+        return noise if self._place == self._device else noise.float().to(self._device)
 
 
 def seeds(seed: int, count: int) -> list[int]:
