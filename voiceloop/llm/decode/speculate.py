@@ -302,10 +302,10 @@ class Speculator:
         whole, kept, done, step = [*ids, *old], 0, False, Step()
         try:
             offered = yield from self._begin(prompt, old)
-            most = self._target.chunk
             while not done:
                 known = whole[: len(ids) + kept]
-                x = offered[kept : kept + most - (len(known) - self.cache.length)]
+                left = self._target.chunk - (len(known) - self.cache.length)
+                x = offered[kept : kept + max(0, left)]
                 step = self._verified(known, x, prompt.watched)
                 kept += step.accepted
                 done = step.accepted < len(x) or kept == len(offered)

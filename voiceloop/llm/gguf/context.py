@@ -48,6 +48,7 @@ class Context:
         if not model.rolls_back:  # with more, llama.cpp would end the process
             params.n_rs_seq = max(0, min(NEAR, params.n_ubatch - 2))
         self._model = model  # this keeps the model until its contexts are freed
+        self._capacity = capacity
         self._handle = lib.llama_init_from_model(model.handle, params)
         if not self._handle:
             raise MemoryError("llama.cpp has no memory for a context")
@@ -63,6 +64,14 @@ class Context:
         and goes on with a wrong state."""
         self._states = dict[int, bytes]()
         """Copies of the state of the recurrent layers, by the number of rows before them."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, and of the states of recurrent layers once a pass has made them."""
+        model, states = self._model, 0
+        if not model.rolls_back:
+            states = library().llama_state_seq_get_size_ext(self._handle, 0, _PARTIAL)
+        return self._capacity * model.row_bytes + (1 + NEAR + STATES) * states
 
     def cut(self, length: int) -> None:
         """Keep only the first `length` rows."""

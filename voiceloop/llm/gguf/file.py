@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import weakref
 from ctypes import create_string_buffer
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ class GgufModel:
         sizes = "block_count", "embedding_length", "feed_forward_length", "attention.head_count"
         return self.kind, *map(self.number, (*sizes, "attention.head_count_kv"))
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         """The bytes that one token takes in a context; 0 if the file does not give the sizes."""
         _, layers, width, _, heads, _ = self.shape

@@ -45,7 +45,6 @@ class LlamaDecoder:
         """Compute `ids` as `CausalModel.forward` describes; the rows are in `cache.context`."""
         if cache.context is None:
             cache.context = Context(self._model, cache.capacity)
-            cache.nbytes = cache.capacity * self._model.row_bytes
         context: Context = cache.context
         context.cut(cache.length)
         tokens: list[int] = ids.tolist()
@@ -58,5 +57,6 @@ class LlamaDecoder:
             if len(piece) >= LEAST_ROWS:
                 self._row_s = took_s / len(piece)
         cache.advance(len(tokens))
+        cache.nbytes = context.nbytes
         assert logits is not None and len(logits) == keep, "what is wanted is of one pass"
         return logits[:, : self.vocab]
