@@ -21,6 +21,8 @@ export class TranscriptView {
   #scroller;
   #latest;
   #along = true;
+  /** Where the scroller stood when it last moved. */
+  #top = 0;
   /** @type {Map<string, HTMLLIElement>} */
   #nodes = new Map();
   /** @type {Set<string>} entries that have been read out */
@@ -44,7 +46,10 @@ export class TranscriptView {
     // Whoever reads the end keeps it in sight, whatever grows or shrinks.
     scroller.addEventListener('scroll', () => {
       const { scrollHeight, scrollTop, clientHeight } = scroller;
-      this.#along = scrollHeight - scrollTop - clientHeight < NEAR;
+      // What has come since the page itself scrolled to the end moves nobody away from there.
+      const stayed = this.#along && scrollTop >= this.#top;
+      this.#along = stayed || scrollHeight - scrollTop - clientHeight < NEAR;
+      this.#top = scrollTop;
       latest.hidden = this.#along;
     });
     latest.addEventListener('click', () => {
@@ -64,6 +69,7 @@ export class TranscriptView {
     this.#along = true;
     this.#latest.hidden = true;
     this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    this.#top = this.#scroller.scrollTop;
   }
 
   /**

@@ -213,6 +213,7 @@ def test_a_conversation_is_saved_copied_and_left_for_a_new_one(
     text = "You: Why?\n\nvoiceloop: Because.\n"
     assert loading.value.path().read_text() == text
     assert re.fullmatch(r"voiceloop-\d{4}-\d\d-\d\d\.txt", loading.value.suggested_filename)
+    more.click()
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == text
