@@ -5,7 +5,6 @@ The tensors are named and laid out as llama.cpp's converter does it (`conversion
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
@@ -17,7 +16,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from tests.ggufs import CONTROL, TEMPLATE, tokenizer
+from tests.ggufs import CONTROL, add_words, tokenizer
 
 SPLIT = "smollm"
 """How the tokenizer of all kinds splits text, as GGUF files call it."""
@@ -158,18 +157,8 @@ def write_kind(path: Path, kind: str, seed: int = 0) -> None:
     types = {bool: "BOOL", int: "UINT32", float: "FLOAT32", str: "STRING", list: "ARRAY"}
     for key, value in metadata.items():
         out.add_key_value(f"{kind}.{key}", value, gguf.GGUFValueType[types[type(value)]])
-    told = json.loads(_words().to_str())["model"]
-    vocabulary = sorted(told["vocab"], key=told["vocab"].get)
     out.add_name(f"small {kind}")
-    out.add_tokenizer_model("gpt2")
-    out.add_tokenizer_pre(SPLIT)
-    out.add_token_list(vocabulary)
-    out.add_token_types([3 if token in CONTROL else 1 for token in vocabulary])
-    out.add_token_merges([" ".join(merge) for merge in told["merges"]])
-    out.add_bos_token_id(1)
-    out.add_eos_token_id(2)
-    out.add_pad_token_id(2)
-    out.add_chat_template(TEMPLATE)
+    add_words(out, _words(), SPLIT)
     architecture = next(one for one, name in gguf.MODEL_ARCH_NAMES.items() if name == kind)
     names = gguf.get_tensor_name_map(architecture, layers)
     for name, weights in _exported(kind, model):

@@ -129,6 +129,22 @@ def network(vocab: int) -> LlamaForCausalLM:
     return model
 
 
+def add_words(out: Any, words: Tokenizer, pre: str | None) -> None:
+    """Add the tokenizer, whose way of splitting is called `pre`, and the chat template."""
+    told = json.loads(words.to_str())["model"]
+    vocabulary = sorted(told["vocab"], key=told["vocab"].get)
+    out.add_tokenizer_model("gpt2")
+    if pre is not None:
+        out.add_tokenizer_pre(pre)
+    out.add_token_list(vocabulary)
+    out.add_token_types([3 if token in CONTROL else 1 for token in vocabulary])
+    out.add_token_merges([" ".join(merge) for merge in told["merges"]])
+    out.add_bos_token_id(1)
+    out.add_eos_token_id(2)
+    out.add_pad_token_id(2)
+    out.add_chat_template(TEMPLATE)
+
+
 def write_gguf(
     path: Path,
     model: LlamaForCausalLM,
@@ -158,22 +174,11 @@ def write_gguf(
     out.add_layer_norm_rms_eps(config.rms_norm_eps)
     out.add_rope_freq_base(5000.0)
     out.add_vocab_size(config.vocab_size)
-    told = json.loads(words.to_str())["model"]
-    vocabulary = sorted(told["vocab"], key=told["vocab"].get)
-    out.add_tokenizer_model("gpt2")
-    if pre is not None:
-        out.add_tokenizer_pre(pre)
+    add_words(out, words, pre)
     for name, value in (settings or {}).items():
         out.add_bool(name, value)
     for end, index in ends.items():
         out.add_uint32(f"tokenizer.ggml.{end}_token_id", index)
-    out.add_token_list(vocabulary)
-    out.add_token_types([3 if token in CONTROL else 1 for token in vocabulary])
-    out.add_token_merges([" ".join(merge) for merge in told["merges"]])
-    out.add_bos_token_id(1)
-    out.add_eos_token_id(2)
-    out.add_pad_token_id(2)
-    out.add_chat_template(TEMPLATE)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
     for name, tensor in model.state_dict().items():
         weights = tensor.numpy()
