@@ -80,14 +80,67 @@ NEWER = (
     .replace("'[TOOL_CALLS] ['", "'[TOOL_CALLS]'")
     .replace("']</s>'", "'</s>'")
 )
+MINICPM = """\
+{%- for message in messages -%}
+{{- '<|im_start|>' + ('user' if message.role == 'tool' else message.role) + '\\n' -}}
+{{- '<tool_response>' + message.content if message.role == 'tool' else message.content -}}
+{%- for call in message.tool_calls or [] -%}
+{{- '<function name="' + call.function.name + '">' -}}
+{%- for key, value in call.function.arguments.items() -%}
+{{- '<param name="' + key + '">' -}}
+{{- '<![CDATA[' + value + ']]>' if '<' in value else value -}}{{- '</param>' -}}
+{%- endfor -%}
+{{- '</function>' -}}
+{%- endfor -%}
+{{- '<|im_end|>\\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{- '<|im_start|>assistant\\n' -}}
+{%- if enable_thinking is false -%}{{- '<think>\\n\\n</think>\\n\\n' -}}{%- endif -%}
+{%- endif -%}
+"""
+GEMMA = """\
+{%- set last = namespace(result=false) -%}
+{%- for message in messages -%}
+{%- if message.role != 'tool' -%}
+{%- set last.result = false -%}
+{{- '<|turn>' + message.role + '\\n' -}}
+{%- for call in message.tool_calls or [] -%}
+{{- '<|tool_call>call:' + call.function.name + '{' -}}
+{%- for key, value in call.function.arguments.items() -%}
+{{- key + ':<|"|>' + value + '<|"|>' -}}{%- if not loop.last -%},{%- endif -%}
+{%- endfor -%}
+{{- '}<tool_call|>' -}}
+{%- endfor -%}
+{%- if message.tool_calls and not loop.last -%}
+{%- for result in messages[loop.index:] if result.role == 'tool' -%}
+{%- set last.result = true -%}
+{{- '<|tool_response>response:' + result.name + '{value:<|"|>' + result.content -}}
+{{- '<|"|>}<tool_response|>' -}}
+{%- endfor -%}
+{%- elif message.tool_calls -%}{{- '<|tool_response>' -}}
+{%- else -%}{{- message.content + '<turn|>\\n' -}}{%- endif -%}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt and not last.result -%}
+{{- '<|turn>assistant\\n<|channel>thought\\n<channel|>' -}}
+{%- endif -%}
+"""
 SPECIAL = {
     QWEN: [],
     OWN: ["<|acts|>", "<|acted|>"],
     LLAMA: ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"],
     MISTRAL: ["[INST]", "[/INST]", "[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "</s>"],
     NEWER: ["[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]", "</s>"],
+    MINICPM: ["<think>", "</think>", "<function", "<param", "</param>", "</function>"],
+    GEMMA: [
+        *("<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>"),
+        *("<|tool_response>", "<tool_response|>", '<|"|>'),
+    ],
 }
-FAMILIES = pytest.mark.parametrize("family", SPECIAL, ids="qwen own llama mistral newer".split())
+FAMILIES = pytest.mark.parametrize(
+    "family", SPECIAL, ids="qwen own llama mistral newer minicpm gemma".split()
+)
 
 
 def made(family: str) -> tuple[Any, ChatTemplate]:
@@ -114,6 +167,13 @@ def calling(*places: str) -> dict[str, Any]:
 USER = {"role": "user", "content": "Where?"}
 
 
+def answered(tokenizer: Any, turn: dict[str, Any]) -> str:
+    """What a template writes for a turn that answers `USER`, without what stands before it."""
+    before = dialogue(tokenizer, USER, {"role": "assistant", "content": "@"}).partition("@")[0]
+    whole = dialogue(tokenizer, USER, turn)
+    return whole.removeprefix(dialogue(tokenizer, USER, ask=True)).removeprefix(before)
+
+
 @FAMILIES
 @pytest.mark.parametrize("places", [("here",), ("here", 'a "}" {b')])
 def test_what_a_template_writes_for_calls_is_read_as_such(
@@ -122,8 +182,7 @@ def test_what_a_template_writes_for_calls_is_read_as_such(
     if family == LLAMA and len(places) > 1:
         pytest.skip("it writes one")
     tokenizer, template = made(family)
-    whole = dialogue(tokenizer, USER, calling(*places))
-    reply = whole.removeprefix(dialogue(tokenizer, USER, ask=True))
+    reply = answered(tokenizer, calling(*places))
     ids = tokenizer.encode(reply, add_special_tokens=False)
     output = Output(tokenizer, call=template.call)
     items = [item for token in ids for item in output.push([token])] + output.finish()
@@ -149,7 +208,7 @@ def test_calls_of_a_history_stand_as_the_template_writes_them(
     turn = calling(*places)
     for index, call in enumerate(turn["tool_calls"]):
         call["id"] = f"call0000{index}"
-    whole = dialogue(tokenizer, USER, turn).removeprefix(dialogue(tokenizer, USER, ask=True))
+    whole = answered(tokenizer, turn)
     assert whole.startswith(written) and written.count("look") == len(places)
     assert not any(place in whole[len(written) :] for place in places)
     output = Output(tokenizer, call=template.call)
@@ -171,18 +230,20 @@ def test_results_go_back_as_the_template_has_them(family: str) -> None:
         {"role": "tool", "name": name, "tool_call_id": f"call0000{index}", "content": content}
         for index, (name, content) in enumerate([("look", '{"seen": "a cat"}'), results[1]])
     ]
-    said = {"role": "assistant", "content": "@"}
-    after = dialogue(tokenizer, USER, said, *turns, ask=True).partition("@")[2]
+    said, mark = {"role": "assistant", "content": "@"}, "@"
+    if family == GEMMA:  # it has results only behind calls
+        said, mark = calling("@"), '@<|"|>}<tool_call|>'
+    after = dialogue(tokenizer, USER, said, *turns, ask=True).partition(mark)[2]
     assert tokenizer.decode(ids, clean_up_tokenization_spaces=False) == after
     assert "seen" in after and "nothing" in after
 
 
 def test_marks_of_its_own_are_read_off_a_template() -> None:
     marks = {family: made(family)[1].call for family in SPECIAL}
-    assert marks[QWEN] == ("<tool_call>", "</tool_call>")
+    assert marks[QWEN] == ("", "")  # known without
     assert marks[OWN] == ("<|acts|>", "<|acted|>")
-    assert marks[LLAMA] == ("", "")
-    assert marks[MISTRAL][0] == marks[NEWER][0] == "[TOOL_CALLS]"
+    assert marks[LLAMA] == marks[MINICPM] == marks[GEMMA] == ("", "")
+    assert marks[MISTRAL] == marks[NEWER] == ("", "")
     assert made(TEMPLATE)[1].call == ("", "")
 
 
@@ -195,7 +256,7 @@ def test_tools_are_described_by_a_template_that_does_so() -> None:
 
 def test_whether_a_model_takes_a_system_prompt_is_read_off_its_template() -> None:
     taking = {family: made(family)[1].takes_system for family in SPECIAL}
-    assert taking == {QWEN: True, OWN: True, LLAMA: True, MISTRAL: False, NEWER: False}
+    assert taking == {family: family not in (MISTRAL, NEWER) for family in SPECIAL}
 
 
 @pytest.mark.parametrize("mark", ["<think>", "[THINK]", "<reasoning>", "<|channel>"])

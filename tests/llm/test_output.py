@@ -127,6 +127,44 @@ def test_marks_of_the_list_of_tools_are_no_speech(workshop, body):
     assert [call.name for call in calls(found)] == (["set_timer"] if body.strip() else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[f(a='x', n=2), g()]", [("f", {"a": "x", "n": 2}, ""), ("g", {}, "")]),
+        ("[f(on=true, off=None, many=[1, {'b': 2.5}])]",)
+        + ([("f", {"on": True, "off": None, "many": [1, {"b": 2.5}]}, "")],),
+        ("[f('x')]", [("f", {}, "its arguments have no names")]),
+        ("[f(a=open('x'))]", [("", {}, "it is no JSON")]),
+        ("[f(a=1), 2]", [("", {}, "it is no JSON")]),
+        ("[f(", [("", {}, "it is no JSON")]),
+    ],
+)
+def test_calls_of_lfm2_are_read_as_pythons(workshop, text, expected):
+    ids = workshop.template.encode(f"Well.<|tool_call_start|>{text}<|tool_call_end|> Bye.")
+    found = items(workshop, ids)
+    assert spoken(found) == "Well. Bye."
+    assert [(call.name, call.arguments, call.problem) for call in calls(found)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('f{a:<|"|>say "{hi}", all<|"|>,n:-2.5}', {"a": 'say "{hi}", all', "n": -2.5}),
+        ('f{on:true,off:null,many:[1,{b:<|"|>c<|"|>}]}',)
+        + ({"on": True, "off": None, "many": [1, {"b": "c"}]},),
+        ('f{a:"x", b : bare}', {"a": "x", "b": "bare"}),
+        ("f{}", {}),
+        ('f{a:<|"|>never', None),
+        ("f{a:1", None),
+    ],
+)
+def test_calls_of_gemma_4_are_read(workshop, text, expected):
+    ids = workshop.template.encode(f"Well.<|tool_call>call:{text}<tool_call|> Bye.")
+    (call,) = calls(items(workshop, ids))
+    assert (call.name, call.arguments) == ("f", expected or {})
+    assert bool(call.problem) == (expected is None)
+
+
 @pytest.mark.parametrize("given", ["", ', "arguments": null', ', "arguments": ""'])
 def test_a_call_may_have_no_arguments(workshop, given):
     ids = workshop.template.encode(f'<tool_call>{{"name": "get_time"{given}}}</tool_call>')

@@ -3,7 +3,9 @@
 Hermes and Qwen write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or XML between the
 same tags. Llama 3 writes `{"name": …, "parameters": {…}}`, with `;` between several calls, or
 `<function=name>{…}</function>`. Mistral writes `[TOOL_CALLS] [{…}, …]` or
-`[TOOL_CALLS]name[ARGS]{…}`. Small models put their calls between `<tools>` and `</tools>`, because
+`[TOOL_CALLS]name[ARGS]{…}`. MiniCPM5 writes `<function name="…"><param name="…">…</param></function>`,
+LFM2 `<|tool_call_start|>[name(key="…")]<|tool_call_end|>`, which is Python, and Gemma 4
+`<|tool_call>call:name{key:<|"|>…<|"|>}<tool_call|>`. Small models put their calls between `<tools>` and `</tools>`, because
 these marks stand around the list of tools in the prompt. All notations are read for every model,
 because a model that was trained on several of them mixes them. This module does not know where in a
 reply a call stands.
@@ -11,6 +13,7 @@ reply a call stands.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping
@@ -22,11 +25,18 @@ CALLS = {
     "<tool_call>": "</tool_call>",
     "<tools>": "</tools>",
     "<function=": "</function>",
+    "<function name=": "</function>",
+    "<|tool_call_start|>": "<|tool_call_end|>",
+    "<|tool_call>": "<tool_call|>",
     "<|python_tag|>": "",
     "[TOOL_CALLS]": "",
 }
 """Marks that begin a call, each mapped to its end mark. Without an end mark (""), the call lasts to
 the end of the reply."""
+QUOTE = '<|"|>'
+"""Gemma 4's quotation mark in arguments, a special token."""
+SPELLING = ("<function", "<param", "</param>", QUOTE)
+"""Parts of calls that are special tokens in some vocabularies, and have their text even so."""
 NO_JSON, CUT_OFF = "it is no JSON", "the reply ends before it does"
 
 _SHAPE = re.compile(
@@ -34,11 +44,23 @@ _SHAPE = re.compile(
     r"(?=.*[\"'](?:arguments|parameters|args|input)[\"']\s*:)",
     re.DOTALL,
 )
-_MORE = re.compile(r"[{\[]|<function=")
+_MORE = re.compile(r"[{\[]|<function[ =]")
 _BETWEEN = re.compile(r"(?:[\s;,]|\[TOOL_CALLS\])*")
 _NAMED = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\])?\s*(?=\{)")
-_FUNCTION = re.compile(r"<function=(?P<name>[^>]*)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^>]*)>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL)
+_FUNCTION = re.compile(
+    r"<function(?:=| name=)(?P<name>[^>]*)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL
+)
+_PARAMETER = re.compile(
+    r"<param(?:eter=| name=)([^>]*)>\n?(?:<!\[CDATA\[)?(.*?)(?:\]\]>)?\n?(?:</param(?:eter)?>|\Z)",
+    re.DOTALL,
+)
+_GEMMA = re.compile(r"call:(?P<name>[\w.-]+)\s*(?=\{)")
+_GEMMA_PIECE = re.compile(
+    r"""<\|"\|>(?P<text>.*?)(?:<\|"\|>|\Z)|(?P<json>"(?:[^"\\]|\\.?)*(?:"|\Z)|[{}\[\],:]|\s+)"""
+    r"""|(?P<bare>[^{}\[\],:"\s<]+)""",
+    re.DOTALL,
+)
+_PYTHON = re.compile(r"\[\s*[A-Za-z_][\w.]*\s*\(")
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -82,10 +104,14 @@ def _calls_at(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
     """Return the calls that begin at index `at`, and the index after them. None if no call can be
     read there."""
     if function := _FUNCTION.match(body, at):
-        name, given = function["name"].strip(), function["body"].strip()
+        name, given = function["name"].strip(" \"'"), function["body"].strip()
         pairs = _PARAMETER.findall(given)
-        arguments = {key: _value(text) for key, text in pairs} if pairs else _json(given or "{}")
-        return [_called(name, arguments)], function.end()
+        named = {key.strip(" \"'"): _value(text) for key, text in pairs}
+        return [_called(name, named or _json(given or "{}"))], function.end()
+    if gemma := _GEMMA.match(body, at):
+        return [written(gemma["name"], _gemma_json(body[gemma.end() :]))], len(body)
+    if _PYTHON.match(body, at):
+        return _python_calls(body[at:]), len(body)
     named = _NAMED.match(body, at)
     try:
         value, end = _DECODER.raw_decode(body, named.end() if named else at)
@@ -95,6 +121,50 @@ def _calls_at(body: str, at: int) -> tuple[list[ParsedCall], int] | None:
         return [_called(named["name"], value)], end
     every = cast("list[object]", value) if isinstance(value, list) else [value]
     return [_spelled(one) for one in every] or [ParsedCall("", {}, "it has no name")], end
+
+
+def _gemma_json(text: str) -> str:
+    """Return arguments in Gemma 4's notation as JSON: its keys are bare, and so may be texts."""
+    pieces = list[str]()
+    for piece in _GEMMA_PIECE.finditer(text):
+        bare = piece["bare"]
+        if piece["text"] is not None:
+            pieces.append(json.dumps(piece["text"]))
+        elif bare and (text[piece.end() :][:1] == ":" or isinstance(_json(bare), str)):
+            pieces.append(json.dumps(bare))
+        else:
+            pieces.append(bare or piece["json"])
+    return "".join(pieces)
+
+
+def _python_calls(text: str) -> list[ParsedCall]:
+    """Return the calls in a list of Python's calls with named arguments. Nothing is run."""
+    try:
+        listed = ast.parse(text.strip(), mode="eval").body
+        if not isinstance(listed, ast.List):
+            raise ValueError("a call stands in a list")
+        return [_python_call(one) for one in listed.elts]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [ParsedCall("", {}, NO_JSON)]
+
+
+def _python_call(node: ast.expr) -> ParsedCall:
+    """Return the call that `node` writes. Raises ValueError if it is none with plain values."""
+    if not isinstance(node, ast.Call):
+        raise ValueError("something stands beside the calls")
+    name = ast.unparse(node.func)
+    if node.args:
+        return ParsedCall(name, {}, "its arguments have no names")
+    return _called(name, {str(one.arg): _python_value(one.value) for one in node.keywords})
+
+
+def _python_value(node: ast.expr) -> object:
+    """Return the value of an argument, which may spell `true`, `false` and `null` as JSON does.
+    Raises ValueError for what is no plain value."""
+    spelled = {"true": True, "false": False, "null": None}
+    if isinstance(node, ast.Name) and node.id in spelled:
+        return spelled[node.id]
+    return ast.literal_eval(node)
 
 
 def written(name: str, arguments: str) -> ParsedCall:

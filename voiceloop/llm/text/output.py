@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from voiceloop.llm.text.calls import SPELLING
 from voiceloop.llm.text.parts import MARKS, Parts, ReplyPart
 from voiceloop.llm.text.spoken import sentence_end
 from voiceloop.llm.text.template import special_tokens
@@ -106,7 +107,7 @@ class Output:
         """Index, among all pushed tokens, of the first token after the reply; None until a stop
         string has come."""
         self._parts = Parts(thinking=thinking, stop=stop, call=call)
-        self._detokenizer = Detokenizer(tokenizer, {*MARKS, *call})
+        self._detokenizer = Detokenizer(tokenizer, {*MARKS, *SPELLING, *call})
         self._pending = deque[_Piece]()
         """Tokens whose part of the reply is not known yet."""
         self._pushed = 0

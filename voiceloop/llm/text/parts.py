@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from voiceloop.brackets import JSON, JSON_MAYBE, OpenJson
-from voiceloop.llm.text.calls import CALLS, CUT_OFF, NO_JSON, ParsedCall, is_call, read
+from voiceloop.llm.text.calls import CALLS, CUT_OFF, NO_JSON, QUOTE, ParsedCall, is_call, read
 
 THOUGHTS = {
     "<think>": "</think>",
@@ -37,15 +37,19 @@ _MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>")
 """Marks of replies that consist of messages on channels: `_HEADERS` begin a header, `_MESSAGE`
 follows the header, and `_MESSAGE_ENDS` follow the message. Only messages on channel `final` are
 spoken."""
-_RESULTS = {"<tool_response>": "</tool_response>", "[TOOL_RESULTS]": "[/TOOL_RESULTS]"}
+RESULTS = {
+    "<tool_response>": "</tool_response>",
+    "<|tool_response>": "<tool_response|>",
+    "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
+}
 """Marks that begin a tool result, each mapped to its end mark. A result in a reply was made up by
 the model, so it is silent."""
 _RESPONSE = ("<|START_RESPONSE|>", "<|END_RESPONSE|>")
 """Marks around what is spoken."""
-_ENDS = (*THOUGHTS.values(), *filter(None, CALLS.values()), *_RESULTS.values(), *_MESSAGE_ENDS)
-_ALONE = (*_ENDS, *_RESPONSE)
-"""All end marks, and `_RESPONSE`. They are silent even if no beginning mark is before them."""
-MARKS = frozenset((*THOUGHTS, *CALLS, *_RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
+_ENDS = (*THOUGHTS.values(), *filter(None, CALLS.values()), *RESULTS.values(), *_MESSAGE_ENDS)
+_ALONE = (*_ENDS, *_RESPONSE, QUOTE)
+"""All end marks, `_RESPONSE`, and a quotation mark. They are silent even if no beginning mark is before them."""
+MARKS = frozenset((*THOUGHTS, *CALLS, *RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks, of any model."""
 _AT_ONCE = 1000
 """Number of characters that are parsed at once."""
@@ -208,8 +212,8 @@ class Parts:
             self._begin("call", self._calls[mark])
         elif mark in THOUGHTS:
             self._begin("silence", *THOUGHTS.values())
-        elif mark in _RESULTS:
-            self._begin("silence", _RESULTS[mark])
+        elif mark in RESULTS:
+            self._begin("silence", RESULTS[mark])
         elif mark in _HEADERS:
             self._begin("header", _MESSAGE)
             self._header = ""
@@ -273,10 +277,10 @@ class Parts:
         return ReplyPart(text, calls=tuple(calls))
 
     def _body(self, text: str) -> str:
-        """Return the text of a call without its marks. The mark `<function=` stays, because `read`
+        """Return the text of a call without its marks. The mark `<function` stays, because `read`
         needs it."""
         mark = next(mark for mark in self._calls if text.startswith(mark))
-        if mark == "<function=":
+        if mark.startswith("<function"):
             return text
         return text.removeprefix(mark).removesuffix(self._calls[mark] or "\0")
 

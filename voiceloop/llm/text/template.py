@@ -16,8 +16,8 @@ from itertools import groupby, takewhile
 from typing import Any, cast
 
 from voiceloop.errors import EngineError
-from voiceloop.llm.text.calls import CALLS
-from voiceloop.llm.text.parts import THOUGHTS
+from voiceloop.llm.text.calls import CALLS, SPELLING
+from voiceloop.llm.text.parts import RESULTS, THOUGHTS
 from voiceloop.llm.text.removal import without
 from voiceloop.llm.text.rendering import Rendering
 from voiceloop.llm.text.wording import OKAY, OWN_CALL
@@ -72,6 +72,9 @@ class ChatTemplate:
         """The template for dialogues with tools."""
         between, after = self._around(self._turns(("user", _NEXT)), _ASSISTANT, _NEXT)
         self._between, self._after = between, after
+        self._before_past = self._around(self._turns(("user", _NEXT)), _USER, _ASSISTANT)[0]
+        """Text from the end of the user's text to an earlier reply. It may lack the empty thought that
+        begins a new reply."""
         self.reply_to_user = self.encode(between)
         """Tokens from the end of a reply to the start of the user's next text."""
         self.user_to_reply = self.encode(after)
@@ -137,20 +140,18 @@ class ChatTemplate:
         _, found, text = self._render(turns).partition(_ASSISTANT)
         if not found:
             raise self._unusable("it leaves a turn out")
+        if text == self._render(turns[:2]).partition(_ASSISTANT)[2]:
+            # The template writes results only behind calls.
+            calling = self._calling((name, {}) for name, _ in returned)
+            text = self._render([turns[0], calling, *turns[2:]])
+            begins = [at for mark in RESULTS if (at := text.find(mark)) >= 0]
+            text = text[min(begins, default=0) :]
         return self.encode(text)
 
     def calls(self, calls: Sequence[ToolCall]) -> list[int]:
         """Return the tokens of `calls` as the model writes them. Return none if the template cannot
         write calls."""
-        tool_calls = [
-            {
-                "type": "function",
-                "id": _CALL_ID.format(index),
-                "function": {"name": call.name, "arguments": dict(call.arguments)},
-            }
-            for index, call in enumerate(calls)
-        ]
-        calling = {"role": "assistant", "content": "", "tool_calls": tool_calls}
+        calling = self._calling([(call.name, call.arguments) for call in calls])
         try:
             text = self._render([{"role": "user", "content": _USER}, calling]).partition(_USER)[2]
         except EngineError:  # a template may do anything to a call that it does not expect
@@ -200,7 +201,7 @@ class ChatTemplate:
         thought."""
         if self.thinks_first:
             return frozenset()
-        marks = {*CALLS, *self.call}
+        marks = {*CALLS, *SPELLING, *self.call}
         return frozenset(
             token
             for word, token in self._tokenizer.get_vocab().items()
@@ -213,9 +214,31 @@ class ChatTemplate:
         The reply ends before the special token that closes it. Return an empty text if the template
         has no such token.
         """
-        text = text.removeprefix(self._after)
+        text = self._from_reply(text)
         closing = [token for token in self._special if token in self._between]
-        return text.partition(min(closing, key=self._between.find))[0] if closing else ""
+        if not closing:
+            return ""
+        results = [mark for mark in RESULTS if mark in self._special]
+        ends = (min(closing, key=self._between.find), *results)
+        return text[: min(at for end in ends if (at := f"{text}{ends[0]}".find(end)) >= 0)]
+
+    def _from_reply(self, text: str) -> str:
+        """Return the text from the beginning of a reply, out of the text behind the user's."""
+        before = next((one for one in (self._after, self._before_past) if text.startswith(one)), "")
+        return text.removeprefix(before)
+
+    @staticmethod
+    def _calling(calls: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, Any]:
+        """Return a turn of the assistant that consists of `calls`: names and arguments."""
+        tool_calls = [
+            {
+                "type": "function",
+                "id": _CALL_ID.format(index),
+                "function": {"name": name, "arguments": dict(arguments)},
+            }
+            for index, (name, arguments) in enumerate(calls)
+        ]
+        return {"role": "assistant", "content": "", "tool_calls": tool_calls}
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of `text`, without added special tokens."""
@@ -274,17 +297,15 @@ class ChatTemplate:
 
     def _call_marks(self) -> tuple[str, str]:
         """Return the mark before a call and the mark after it, as the template writes them. Return
-        two empty strings if it writes none."""
-        function = {"name": _NEXT, "arguments": {"x": _NEXT}}
-        call = {"type": "function", "id": _CALL_ID.format(0), "function": function}
-        calling = {"role": "assistant", "content": "", "tool_calls": [call]}
+        two empty strings if it writes none, or one of `CALLS`."""
+        calling = self._calling([(_NEXT, {"x": _NEXT})])
         try:
             text = self._render([{"role": "user", "content": _USER}, calling])
         except EngineError:  # a template may do anything to a call that it does not expect
             return "", ""
         text = text.partition(_USER)[2]
-        before, found, _ = text.removeprefix(self._after).partition(_NEXT)
-        if not found:
+        before, found, _ = self._from_reply(text).partition(_NEXT)
+        if not found or any(mark in before for mark in CALLS):
             return "", ""
         begin = _BEFORE_CALL.search(before.partition("{")[0])
         behind = self._reply_in(text).rpartition(_NEXT)[2]
