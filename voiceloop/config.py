@@ -202,8 +202,8 @@ class LlmConfig(Object, frozen=True):
 
     @property
     def often_wrong(self) -> bool:
-        """Return whether this is the small language model of preset cpu."""
-        return self.engine == "speculative" and self.target == PRESETS["cpu"]["llm.target"]
+        """Return whether this is the small language model of preset tiny."""
+        return self.engine == "speculative" and self.target == PRESETS["tiny"]["llm.target"]
 
 
 class TtsConfig(Object, frozen=True):
@@ -371,7 +371,7 @@ class McpConfig(Object, frozen=True):
 class Config(Object, frozen=True):
     """All settings."""
 
-    preset: Literal["starter", "cpu", "laptop", "small", "best"] = "starter"
+    preset: Literal["starter", "tiny", "cpu", "laptop", "desktop", "small", "best"] = "starter"
     """A set of models; `voiceloop models list` says what each preset is good for and needs.
     `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). If none
     is named, `talk` and `serve` take the best preset that has been pulled."""
@@ -395,7 +395,7 @@ class Config(Object, frozen=True):
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "starter": {},
-    "cpu": {
+    "tiny": {
         "asr.model": "tiny.en",
         "llm.target": "smollm2-135m-instruct",
         "llm.repetition_penalty": 1.1,  # without it half of its sentences are repetitions
@@ -403,18 +403,33 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
         "tts.engine": "piper",
         "tts.model": "en_US-joe-medium",
     },
+    "cpu": {
+        "asr.model": "tiny.en",
+        "llm.target": "minicpm5-1b",
+        "llm.cache_mb": 256,  # for four conversations
+        "turns.sound": "smart-turn-v3.2",
+        "tts.engine": "piper",
+        "tts.model": "en_US-joe-medium",
+    },
     "laptop": {
         "asr.model": "base.en",
         "llm.target": "qwen2.5-1.5b-instruct-q4",
-        "llm.cache_mb": 256,  # for four conversations; the weights take 1.1 GB
+        "llm.cache_mb": 256,
+        "turns.sound": "smart-turn-v3.2",
+        "tts.engine": "piper",
+        "tts.model": "en_US-joe-medium",
+    },
+    "desktop": {
+        "asr.model": "base.en",
+        "llm.target": "gemma-4-e2b",
+        "llm.cache_mb": 512,
         "turns.sound": "smart-turn-v3.2",
         "tts.engine": "piper",
         "tts.model": "en_US-joe-medium",
     },
     "small": {
         "asr.model": "small.en",
-        "llm.target": "qwen2.5-1.5b-instruct",
-        "llm.draft": "qwen2.5-0.5b-instruct",
+        "llm.target": "qwen3.5-4b",
         "turns.sound": "smart-turn-v3.2",
         "tts.engine": "piper",
         "tts.model": "en_US-joe-medium",

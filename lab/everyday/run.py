@@ -1,6 +1,6 @@
 """Asks sessions the everyday questions, and judges their answers.
 
-    python -m lab.everyday.run --preset cpu --out lab/everyday/answers-cpu.json
+    python -m lab.everyday.run --preset tiny --out lab/everyday/answers-tiny.json
 
 Each talk has a session of its own, in which everything is typed. The clock is fixed at the time
 that `questions.toml` gives. espeak speaks unless a flag names another engine, since the voice
