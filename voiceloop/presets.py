@@ -48,8 +48,8 @@ BEST_FIRST = (
     Preset("tiny", "a quick try, often wrong", cores=2, memory=2 * GB),
     Preset("starter", "trying it out: small questions, in synthetic voices"),
 )
-"""All presets, the best first. The language model of an untried one was chosen by its makers' figures
-and has not answered in voiceloop yet; `voiceloop bench everyday --preset cpu` tries it."""
+"""All presets, the best first. The language model of an untried one was chosen by its makers'
+figures, and has not answered in voiceloop yet; `voiceloop bench everyday --preset cpu` tries it."""
 STARTER = BEST_FIRST[-1]
 
 

@@ -22,7 +22,8 @@ from typing import Annotated, Any
 
 from lab.tools.judge import SpokenRequest, read, wrong
 from lab.tools.own import OWN
-from lab.typed import hold_all, save, typing
+from lab.typed import hold_all, save
+from voiceloop.bench.typed import typing
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass
 from voiceloop.config import Config

@@ -171,7 +171,9 @@ def test_the_choice_is_shown_with_sizes_times_and_what_each_is_good_for(
     (shown,) = sitter.shown
     title, small, laptop, cpu, tiny, starter, question = shown.splitlines()
     assert "nothing has been pulled" in title
-    assert "1  small" in small and "GB" in small and "good answers (untried); a GPU of 8 GB" in small
+    assert (
+        "1  small" in small and "GB" in small and "good answers (untried); a GPU of 8 GB" in small
+    )
     assert "2  laptop" in laptop and "1.3 GB" in laptop
     assert "sensible answers; 2 cores and 4 GB of memory" in laptop
     assert "3  cpu" in cpu and "3 GB of memory" in cpu

@@ -134,6 +134,13 @@ class BenchTts(Bench, frozen=True, kw_only=True):
     """Transcribe the replies with the recogniser, and count the words that differ."""
 
 
+class BenchEveryday(Bench, frozen=True, kw_only=True):
+    """Ask the assistant ninety everyday things, typed, and judge the answers by rules."""
+
+    examples = ("voiceloop bench everyday --preset laptop",)
+    docs = "docs/benchmarks.md"
+
+
 class BenchLoad(Bench, frozen=True, kw_only=True):
     """Measure the server with many clients at once."""
 
@@ -245,6 +252,7 @@ COMMANDS: Commands = {
     "bench latency": (BenchLatency, _bench("latency")),
     "bench asr": (BenchAsr, _bench("asr")),
     "bench tts": (BenchTts, _bench("tts")),
+    "bench everyday": (BenchEveryday, _bench("everyday")),
     "bench load": (BenchLoad, _bench("load.measure")),
     "bench compare": (BenchCompare, bench_compare),
 }

@@ -44,11 +44,14 @@ def processor(case: Case) -> Iterator[Finding]:
     del case
     import torch
 
-    from voiceloop.llm.gguf.libllama import COMPILED, find_library
+    from voiceloop.llm.gguf.libllama import COMPILED, find_library, library
 
-    library, capability = find_library(), torch.backends.cpu.get_cpu_capability()
+    path, capability = find_library(), torch.backends.cpu.get_cpu_capability()
     yield processor_found(available_cores(), capability)
-    if library is not None and library.parent != COMPILED and capability == "AVX512":
+    if path and torch.cuda.is_available() and not library().llama_supports_gpu_offload():
+        cure = "compile llama.cpp for the GPU: docs/install.md"
+        yield Finding("llama.cpp", "warning", "GGUF models run on the processor alone", cure)
+    elif path and path.parent != COMPILED and capability == "AVX512":
         text = "as packaged, for AVX2; compiled here it would read a third faster (docs/install.md)"
         yield Finding("llama.cpp", "ok", text)
 

@@ -3,12 +3,13 @@
 Hermes and Qwen write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or XML between the
 same tags. Llama 3 writes `{"name": …, "parameters": {…}}`, with `;` between several calls, or
 `<function=name>{…}</function>`. Mistral writes `[TOOL_CALLS] [{…}, …]` or
-`[TOOL_CALLS]name[ARGS]{…}`. MiniCPM5 writes `<function name="…"><param name="…">…</param></function>`,
-LFM2 `<|tool_call_start|>[name(key="…")]<|tool_call_end|>`, which is Python, and Gemma 4
-`<|tool_call>call:name{key:<|"|>…<|"|>}<tool_call|>`. Small models put their calls between `<tools>` and `</tools>`, because
-these marks stand around the list of tools in the prompt. All notations are read for every model,
-because a model that was trained on several of them mixes them. This module does not know where in a
-reply a call stands.
+`[TOOL_CALLS]name[ARGS]{…}`. MiniCPM5 writes
+`<function name="…"><param name="…">…</param></function>`, LFM2
+`<|tool_call_start|>[name(key="…")]<|tool_call_end|>`, which is Python, and Gemma 4
+`<|tool_call>call:name{key:<|"|>…<|"|>}<tool_call|>`. Small models put their calls between `<tools>`
+and `</tools>`, because these marks stand around the list of tools in the prompt. All notations are
+read for every model, because a model that was trained on several of them mixes them. This module
+does not know where in a reply a call stands.
 """
 
 from __future__ import annotations

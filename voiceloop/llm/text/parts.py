@@ -48,7 +48,8 @@ _RESPONSE = ("<|START_RESPONSE|>", "<|END_RESPONSE|>")
 """Marks around what is spoken."""
 _ENDS = (*THOUGHTS.values(), *filter(None, CALLS.values()), *RESULTS.values(), *_MESSAGE_ENDS)
 _ALONE = (*_ENDS, *_RESPONSE, QUOTE)
-"""All end marks, `_RESPONSE`, and a quotation mark. They are silent even if no beginning mark is before them."""
+"""All end marks, `_RESPONSE`, and a quotation mark. They are silent even if no beginning mark is
+before them."""
 MARKS = frozenset((*THOUGHTS, *CALLS, *RESULTS, *_HEADERS, _MESSAGE, *_ALONE))
 """All marks, of any model."""
 _AT_ONCE = 1000

@@ -73,8 +73,8 @@ class ChatTemplate:
         between, after = self._around(self._turns(("user", _NEXT)), _ASSISTANT, _NEXT)
         self._between, self._after = between, after
         self._before_past = self._around(self._turns(("user", _NEXT)), _USER, _ASSISTANT)[0]
-        """Text from the end of the user's text to an earlier reply. It may lack the empty thought that
-        begins a new reply."""
+        """Text from the end of the user's text to an earlier reply. It may lack the empty thought
+        with which a new reply begins."""
         self.reply_to_user = self.encode(between)
         """Tokens from the end of a reply to the start of the user's next text."""
         self.user_to_reply = self.encode(after)
