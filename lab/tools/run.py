@@ -23,9 +23,9 @@ from typing import Annotated, Any
 from lab.tools.judge import SpokenRequest, read, wrong
 from lab.tools.own import OWN
 from lab.typed import hold_all, save
-from voiceloop.bench.typed import typing
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass
+from voiceloop.bench.typed import typing
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voiceloop.bench.everyday import ADDED, TypedAnswer, JudgedText, questions, speakable, wrong
+from voiceloop.bench.everyday import ADDED, JudgedText, TypedAnswer, questions, speakable, wrong
 
 pytestmark = pytest.mark.pure
 
