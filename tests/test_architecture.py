@@ -83,7 +83,6 @@ ROOMS = {
     ),
     "transformers": ("llm/", "bench/", "drafting/"),
     "accelerate": (),
-    "torchao": ("llm/model/quantized.py",),
     "gguf": (),
     "xllamacpp": (),
     "onnx": ("catalog/convert.py", "catalog/piper.py"),

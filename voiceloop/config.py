@@ -39,8 +39,6 @@ from voiceloop.schema import (
     read,
 )
 
-Quantize = Literal["none", "int8", "int4"]
-"""Types to which the large matrices of a language model may be rounded."""
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
@@ -133,10 +131,6 @@ class LlmConfig(Object, frozen=True):
     """Where target and draft run; `auto` takes a CUDA GPU, else Apple's GPU, else the CPU."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Type of the weights; `auto` is float32 on the CPU and the checkpoint's own elsewhere."""
-    quantize: Quantize = "none"
-    """Round the large matrices of target and draft as they are loaded, on CUDA, with the extra
-    `quantize`. This changes the target's replies. `int8` takes about half of the memory of 16 bits,
-    `int4` a quarter; embeddings stay as they are."""
     temperature: Annotated[float, Meta(ge=0)] = 0.0
     """Divides the logits before sampling; 0 is greedy."""
     top_k: Count = 0

@@ -109,7 +109,6 @@ def test_bad_input_is_told_in_one_line(
         ([*target, "--out", str(out), "--prompts", str(binary)], "is not UTF-8 text"),
         ([*target, "--out", str(out), "--prompts", str(long)], "3000 characters"),
         ([*target, "--out", str(out), "--minutes", "0"], "minutes"),
-        ([*target, "--out", str(out), "--llm.quantize", "int8"], "not for a rounded one"),
         (["--target", str(tmp_path / "absent"), "--out", str(out)], "there is no folder"),
     ):
         assert main(["train-draft", *argv]) == 2, argv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ from voiceloop.config import Config, LlmConfig
 from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.model import hf
 from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.checkpoint import EMBEDDING
 from voiceloop.llm.model.decoder import LeanDecoder, decoder
-from voiceloop.llm.model.footprint import read_footprint
+from voiceloop.llm.model.footprint import Footprint, read_footprint
 from voiceloop.llm.model.formats import check_format
 from voiceloop.llm.model.loading import load_model
-from voiceloop.llm.model.quantized import check_quantize
 from voiceloop.placement import available_memory
 
 pytestmark = pytest.mark.models
@@ -47,7 +48,7 @@ def test_the_estimate_is_what_the_tensors_take(
     loaded = load_model(str(folder), CPU, dtype)
     built = decoder(loaded.model, loaded.rows, 128)
     assert isinstance(built, LeanDecoder)
-    told = footprint.weights("cpu", dtype, "none")
+    told = footprint.weights("cpu", dtype)
     taken = built.pass_bytes + built.embedding.nbytes
     assert taken == pytest.approx(told, rel=0.03)
     cache = KvCache(1)
@@ -56,13 +57,12 @@ def test_the_estimate_is_what_the_tensors_take(
     assert footprint.longest == loaded.longest
 
 
-def test_rounding_takes_fewer_bytes(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_tied_head_is_a_copy_on_a_cpu_alone(workshop: Workshop, tmp_path: Path) -> None:
     footprint = read_footprint(saved(workshop, tmp_path, "llama", tied=True))
-    assert footprint is not None
-    # Tied, the head is a copy once it is rounded; everything else is half as large.
-    taken = {how: footprint.weights("cuda", None, how) for how in ("none", "int8")}
-    embedding = 2 * workshop.vocab * 48
-    assert taken["int8"] < taken["none"] / 2 + embedding * 1.1
+    assert isinstance(footprint, Footprint)
+    assert footprint.weights("cuda", None) == footprint.stored
+    embedding = 2 * math.prod(footprint.shapes[EMBEDDING])
+    assert footprint.weights("cpu", None) == footprint.stored + embedding
 
 
 def test_files_that_say_nothing_are_not_counted(tmp_path: Path) -> None:
@@ -136,28 +136,6 @@ def test_weights_of_a_class_of_their_own_are_left_to_transformers(workshop: Work
     part = next(part for part in model.modules() if isinstance(part, nn.Linear))
     part.weight = nn.Parameter(part.weight.detach().as_subclass(Odd), requires_grad=False)
     assert not hf._is_lean(model)
-
-
-def test_weights_are_rounded_on_cuda_alone(workshop: Workshop) -> None:
-    check_quantize("none", CPU)
-    for how in ("int8", "int4"):
-        with pytest.raises(EngineError, match="needs CUDA"):
-            check_quantize(how, CPU)
-    other = drawn(config("gpt2", workshop.vocab), torch.float32)
-    with pytest.raises(EngineError, match="gpt2"):
-        decoder(other, workshop.vocab, 64, "int8")
-
-
-def test_a_product_of_rounded_weights_is_near() -> None:
-    pytest.importorskip("torchao")
-    from voiceloop.llm.model.plain import linear
-
-    weight, x = torch.randn(1024, 512), torch.randn(3, 512)
-    product = linear(weight, None, "int8")
-    assert product.nbytes == weight.numel()
-    exact = x @ weight.t()
-    assert (product(x) - exact).norm() < 0.01 * exact.norm()
-    assert torch.allclose(product.add(x, exact), product(x) + exact)
 
 
 def test_memory_within_a_control_group(tmp_path: Path) -> None:

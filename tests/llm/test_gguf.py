@@ -136,7 +136,7 @@ def test_sizes_are_known_without_the_weights(tmp_path: Path) -> None:
     assert model.model.row_bytes == row
     assert footprint is not None
     assert (footprint.row("cpu", None), footprint.longest) == (row, 128)
-    assert footprint.weights("cpu", None, "none") == 2 * file.stat().st_size
+    assert footprint.weights("cpu", None) == 2 * file.stat().st_size
 
 
 def test_a_folder_with_one_file_is_that_file(tmp_path: Path) -> None:

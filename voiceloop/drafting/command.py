@@ -62,11 +62,6 @@ def train_draft(command: TrainDraft) -> int:
         config = structs.replace(config, target=command.target)
     if config.target == "starter":
         raise ConfigError("the starter has a draft of its own", "name another model with --target")
-    if config.quantize != "none":
-        raise ConfigError(
-            "a draft is trained for a model as it is, not for a rounded one",
-            "leave llm.quantize at none",
-        )
     if command.out.is_file():
         raise ConfigError(f"{command.out} is a file", "name a folder with --out")
     requests = dialogues(command.prompts)

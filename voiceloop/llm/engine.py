@@ -15,7 +15,7 @@ from torch import Tensor
 from voiceloop.bundled import bundled
 from voiceloop.calibration.keeping import cache_folder, of_family, recall
 from voiceloop.catalog.names import find
-from voiceloop.config import LlmConfig, Quantize
+from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, PlacedModel
@@ -45,7 +45,6 @@ from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.footprint import slots_for
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.loading import LoadedModel, explained, load_model
-from voiceloop.llm.model.quantized import check_quantize
 from voiceloop.llm.parallel.ahead import Ahead
 from voiceloop.llm.parallel.candidates import BestOf, Candidates
 from voiceloop.llm.parallel.scorers import scorer
@@ -112,9 +111,7 @@ class SpeculativeLlm:
         if isinstance(draft, LoadedHead):
             check_head(draft, target, vocab)
             rows = head_rows(target, draft.tokens)
-        self._target = _checked(
-            target, vocab, self._capacity, config.quantize, features=rows is not None
-        )
+        self._target = _checked(target, vocab, self._capacity, features=rows is not None)
         self._drafter = self._drafts(target, draft, rows, vocab)
         Penalties(self._sampling(0), vocab, self._target.device)  # makes the bias that all share
         self._pool = CachePool(config.cache_mb * MIB)
@@ -249,9 +246,8 @@ class SpeculativeLlm:
             return LayerDrafter(FeatureModel(draft, rows, self._target, capacity), capacity, ends)
         ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
         if ours == theirs:
-            model = _checked(draft, vocab, capacity, config.quantize)
-            return ModelDrafter(model, capacity, ends)
-        model = _checked(draft, vocabulary(draft), capacity, config.quantize)
+            return ModelDrafter(_checked(draft, vocab, capacity), capacity, ends)
+        model = _checked(draft, vocabulary(draft), capacity)
         same = {own: meant for own, meant in shared(ours, theirs).items() if meant < vocab}
         tokenizers = target.tokenizer, draft.tokenizer
         return TranslatedDrafter(model, tokenizers, same, vocab, capacity, ends)
@@ -302,7 +298,6 @@ def load_pair(
     exist.
     """
     device, dtype = placement(config)
-    check_quantize(config.quantize, device)
     if config.target != "starter" and gguf_in(find(config.target, "llm")):
         _check_wishes(config)
         device = torch.device("cpu")  # where llama.cpp puts the logits, wherever it computes
@@ -337,7 +332,6 @@ def _check_wishes(config: LlmConfig) -> None:
     named = config.draft not in ("auto", "none", "ngram", "starter")
     wishes = {
         "llm.dtype": config.dtype != "auto",
-        "llm.quantize": config.quantize != "none",
         "llm.best_of": config.best_of > 1,
         "llm.branches": config.branches > 0,
         "a trained draft": named and is_head(find(config.draft, "llm")),
@@ -402,12 +396,12 @@ def _check_size(target: LoadedModel, draft: LoadedModel) -> None:
 
 
 def _checked(
-    loaded: LoadedModel, vocab: int, capacity: int, how: Quantize, *, features: bool = False
+    loaded: LoadedModel, vocab: int, capacity: int, *, features: bool = False
 ) -> TargetDecoder:
     """Build the model's decoder, and try it with one pass. Raises ModelCorrupt if the pass gives
     infinite numbers or NaN."""
     with explained(loaded.name), memory_for_model(loaded.name):
-        built = decoder(loaded.model, vocab, capacity, how, features=features)
+        built = decoder(loaded.model, vocab, capacity, features=features)
         ids = torch.zeros(4, dtype=torch.long, device=built.device)
         finite = bool(built.forward(ids, KvCache(4), 1).isfinite().all())
     if not finite:

@@ -57,7 +57,7 @@ class Models:
         longest = [model.longest for model in both if model and model.longest]
         for name, model in zip(("target", "draft"), both, strict=True):
             if model is not None:
-                yield MemoryPart(name, model.weights(self.device.type, self.dtype, config.quantize))
+                yield MemoryPart(name, model.weights(self.device.type, self.dtype))
                 group += model.row(self.device.type, self.dtype)
         group *= min(config.context, *longest) if longest else config.context
         # Devices other than CUDA have no slots: caches are made when needed, at least one.
@@ -78,10 +78,6 @@ class Models:
         while (context := context // 2) >= LEAST_CONTEXT:
             flags = f"--llm.context {context}" + " --llm.cache-mb 1" * cuda
             yield with_(f"keep less of a conversation: {flags}", context=context, cache_mb=1)
-        for how in ("int8", "int4") if cuda else ():
-            yield with_(
-                f"round its weights, which changes what it says: --llm.quantize {how}", quantize=how
-            )
         yield from self._smaller()
 
     def _smaller(self) -> Iterator[PlanChange]:
@@ -90,7 +86,7 @@ class Models:
         target, dtype = self.target, self.dtype
         if target is None:
             return
-        bytes_of = target.weights(self.device.type, dtype, self.config.quantize)
+        bytes_of = target.weights(self.device.type, dtype)
         width = 2 if dtype is None else dtype.itemsize
         named = {card.name: card.memory * width // 2 for card in cards() if card.kind == "llm"}
         others = [part for part in self.parts() if part.name not in ("target", "draft")]

@@ -17,7 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from voiceloop.config import Quantize
 from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.model.attention import (
     Branching,
@@ -32,7 +31,6 @@ from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Si
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.operations import Operations, operations
 from voiceloop.llm.model.plain import PLAIN, Linear, Norm, linear
-from voiceloop.llm.model.quantized import unquantizable
 from voiceloop.llm.rules.tree import Tree
 from voiceloop.threads import all_cores
 
@@ -103,27 +101,22 @@ def decoder(
     model: Checkpoint | PreTrainedModel | GgufModel,
     vocab: int,
     capacity: int,
-    how: Quantize = "none",
     *,
     features: bool = False,
 ) -> TargetDecoder:
     """Build the quickest decoder for `model`. The decoder may remove the weights from `model`.
 
     Logits are cut to the first `vocab` tokens; the rest is padding. `capacity` is the maximum
-    length of a sequence in tokens, and `how` the quantisation of matrices. With `features`, caches
-    also keep the inputs of the head. Raises EngineError if the model's matrices cannot be
-    quantised.
+    length of a sequence in tokens. With `features`, caches also keep the inputs of the head.
     """
     if isinstance(model, GgufModel):  # such a model is never used with trees, places or features
         return cast(TargetDecoder, LlamaDecoder(model, vocab))
     if isinstance(model, Checkpoint):
-        return LeanDecoder(model, vocab, capacity, how, features=features)
+        return LeanDecoder(model, vocab, capacity, features=features)
     from voiceloop.llm.model.hf import TransformersDecoder, checkpoint_of
 
     if taken := checkpoint_of(model):
-        return LeanDecoder(taken, vocab, capacity, how, features=features)
-    if how != "none":
-        raise unquantizable(model.config.model_type)
+        return LeanDecoder(taken, vocab, capacity, features=features)
     return TransformersDecoder(model, vocab, chunk(model.device), features=features)
 
 
@@ -179,16 +172,10 @@ class LeanDecoder:
     """
 
     def __init__(
-        self,
-        model: Checkpoint,
-        vocab: int,
-        capacity: int,
-        how: Quantize = "none",
-        *,
-        features: bool = False,
+        self, model: Checkpoint, vocab: int, capacity: int, *, features: bool = False
     ) -> None:
-        """Remove the weights from `model`. `how` quantises matrices, which changes results. With
-        `features`, caches also keep the inputs of the head."""
+        """Remove the weights from `model`. With `features`, caches also keep the inputs of the
+        head."""
         self.vocab = vocab
         self.parameters = model.parameters
         self.dtype = model.dtype
@@ -200,7 +187,7 @@ class LeanDecoder:
                 sight for sight in dict.fromkeys(model.sights) if sight.rotary is not None
             ]
             self._rotary = [_rotary_table(sight, capacity) for sight in rotary_sights]
-            builder = _LayerBuilder(model, how, rotary_sights)
+            builder = _LayerBuilder(model, rotary_sights)
             self._layers = [builder.layer(index) for index in range(len(model.sights))]
             self.normed = builder.norm(NORM)
             """The norm between the last layer and the head."""
@@ -213,7 +200,7 @@ class LeanDecoder:
             )
             head = model.weights.pop(HEAD, None)
             self._head = linear(
-                _padded(self.embedding if head is None else builder.wide(head), vocab), None, how
+                _padded(self.embedding if head is None else builder.wide(head), vocab)
             )
         self.chunk = chunk(self.device)
         self._captured = operations(self.device, self.dtype)
@@ -320,12 +307,11 @@ class _LayerBuilder:
     here.
     """
 
-    def __init__(self, model: Checkpoint, how: Quantize, rotary_sights: Sequence[Sight]) -> None:
+    def __init__(self, model: Checkpoint, rotary_sights: Sequence[Sight]) -> None:
         """`rotary_sights` are all different `Sight` objects of the layers that have rotary
         positions."""
         self._model = model
         self._rotary_sights = rotary_sights
-        self._how: Quantize = how
 
     def wide(self, weight: Tensor) -> Tensor:
         """Return a weight in the type of the arithmetic."""
@@ -350,7 +336,7 @@ class _LayerBuilder:
             biases = [weights.pop(f"{prefix}{name}.bias") for name in names if biased(name)]
             bias = self.wide(torch.cat(biases)) if biases else None
             whole = torch.cat(matrices) if len(matrices) > 1 else matrices[0]
-            return linear(self.wide(whole), bias, self._how)
+            return linear(self.wide(whole), bias)
 
         def norm(name: str) -> Norm:
             return self.norm(f"{prefix}{name}.weight")

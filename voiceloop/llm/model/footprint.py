@@ -14,13 +14,11 @@ from typing import Any
 
 import torch
 
-from voiceloop.config import Quantize
 from voiceloop.errors import EngineError
 from voiceloop.foreign import parsed
 from voiceloop.llm.gguf.file import GgufModel, gguf_in
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, dtype_of, read_json, weight_files
 from voiceloop.llm.model.plain import LARGE, halves
-from voiceloop.llm.model.quantized import group_of
 
 _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16}
 """The number of bits of each type in headers. All other types have 8 bits."""
@@ -41,10 +39,9 @@ class Footprint:
     config: Mapping[str, Any]
     """The contents of config.json."""
 
-    def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
+    def weights(self, device: str, dtype: torch.dtype | None) -> int:
         """Return the size of the weights in memory, in bytes. `device` is a type of device, e.g.
-        `cpu`. `dtype` is the type of the arithmetic; None means the type in the checkpoint. `how`
-        is the quantisation."""
+        `cpu`. `dtype` is the type of the arithmetic; None means the type in the checkpoint."""
         if "quantization_config" in self.config:  # weights stay as they are stored
             return self.stored
         dtype = dtype or dtype_of(self.config)
@@ -55,12 +52,10 @@ class Footprint:
         total = 0
         for name, shape in self.shapes.items():
             matrix = lean and name != EMBEDDING and len(shape) == 2
-            total += _matrix(shape, dtype, how, halved) if matrix else _plain(shape, dtype)
-        if lean and HEAD not in self.shapes and EMBEDDING in self.shapes:
-            kept = _matrix(self.shapes[EMBEDDING], dtype, how, halved)
-            alone = _plain(self.shapes[EMBEDDING], dtype)
-            # If the head has another form than the embedding, or is transposed, both are kept.
-            total += kept if device == "cpu" or kept != alone else 0
+            total += _matrix(shape, dtype, halved) if matrix else _plain(shape, dtype)
+        # On a CPU the head is transposed or halved, so the embedding is kept beside it.
+        if lean and device == "cpu" and HEAD not in self.shapes and EMBEDDING in self.shapes:
+            total += _matrix(self.shapes[EMBEDDING], dtype, halved)
         return total
 
     def row(self, device: str, dtype: torch.dtype | None) -> int:
@@ -98,7 +93,7 @@ class GgufFootprint:
     row_bytes: int
     longest: int | None
 
-    def weights(self, device: str, dtype: torch.dtype | None, how: Quantize) -> int:
+    def weights(self, device: str, dtype: torch.dtype | None) -> int:
         """Return the size of the weights in memory, in bytes."""
         return 2 * self.stored  # llama.cpp keeps a second copy of most, for products in blocks
 
@@ -148,7 +143,7 @@ def _plain(shape: tuple[int, ...], dtype: torch.dtype) -> int:
     return math.prod(shape) * dtype.itemsize
 
 
-def _matrix(shape: tuple[int, ...], dtype: torch.dtype, how: Quantize, halved: bool) -> int:
+def _matrix(shape: tuple[int, ...], dtype: torch.dtype, halved: bool) -> int:
     """Return the size in bytes of a matrix [out, in], in the form in which it is multiplied.
 
     Projections are fused before they are multiplied, and the fused matrix is larger than each of
@@ -156,11 +151,6 @@ def _matrix(shape: tuple[int, ...], dtype: torch.dtype, how: Quantize, halved: b
     """
     out, wide = shape
     numbers = out * wide
-    if how == "int8":
-        return numbers
-    group = group_of(wide) if how == "int4" else None
-    if group is not None:
-        return numbers // 2 + 4 * numbers // group
     if halved and numbers >= LARGE // 8:
         return 2 * out * -(-wide // _BLOCK) * _BLOCK
     return numbers * dtype.itemsize

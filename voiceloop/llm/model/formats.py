@@ -40,7 +40,7 @@ _NO_WRITER = re.compile(
 )
 """Matches architectures that write no text, such as `BertForMaskedLM` or `Qwen2Model`."""
 
-_INSTEAD = "choose the model in 16 bits (on CUDA with llm.quantize), or as a GGUF file"
+_INSTEAD = "choose the model in 16 bits, or as a GGUF file"
 
 
 def _installed(package: str) -> bool:

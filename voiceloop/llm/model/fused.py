@@ -51,8 +51,9 @@ class Fused:
 
     def product(self, weights: Linear, x: Tensor, to: Tensor | None = None) -> Tensor:
         rows = len(x)
-        if rows > FEW or not isinstance(weights, Whole):
+        if rows > FEW:
             return PLAIN.product(weights, x, to)
+        assert isinstance(weights, Whole), "halved weights are on a CPU"
         size, columns = weights.weight.shape
         out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
         given = (x, weights.weight, weights.bias, to, out, size, columns, *weights.weight.stride())

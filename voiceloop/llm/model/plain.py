@@ -17,12 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from voiceloop.config import Quantize
-from voiceloop.llm.model.quantized import WeightOnly
-
 LARGE = 2**18
-"""Minimum number of weights of a matrix that is stored in half precision or quantised. For smaller
-matrices this does not pay."""
+"""Minimum number of weights of a matrix that is stored in half precision. For smaller matrices this
+does not pay."""
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
@@ -53,16 +50,13 @@ def halves() -> bool:
     return torch.backends.quantized.engine in ("x86", "fbgemm")
 
 
-def linear(weight: Tensor, bias: Tensor | None = None, how: Quantize = "none") -> Linear:
+def linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
     """Build the product with `weight` [out, in] and `bias` [out].
 
     On a CPU, large single-precision matrices are stored in half precision if the processor supports
-    it and no weight loses accuracy; this holds for most checkpoints. `how` quantises large
-    matrices, which changes results.
+    it and no weight loses accuracy; this holds for most checkpoints.
     """
     large = weight.numel() >= LARGE
-    if how != "none" and large:
-        return WeightOnly(weight, bias, how)
     on_cpu = weight.device.type == "cpu"
     packs = on_cpu and large and weight.dtype == torch.float32 and halves()
     scale = _half_scale(weight) if packs else None
