@@ -131,8 +131,10 @@ def test_marks_of_the_list_of_tools_are_no_speech(workshop, body):
     ("text", "expected"),
     [
         ("[f(a='x', n=2), g()]", [("f", {"a": "x", "n": 2}, ""), ("g", {}, "")]),
-        ("[f(on=true, off=None, many=[1, {'b': 2.5}])]",)
-        + ([("f", {"on": True, "off": None, "many": [1, {"b": 2.5}]}, "")],),
+        (
+            "[f(on=true, off=None, many=[1, {'b': 2.5}])]",
+            [("f", {"on": True, "off": None, "many": [1, {"b": 2.5}]}, "")],
+        ),
         ("[f('x')]", [("f", {}, "its arguments have no names")]),
         ("[f(a=open('x'))]", [("", {}, "it is no JSON")]),
         ("[f(a=1), 2]", [("", {}, "it is no JSON")]),
@@ -150,8 +152,10 @@ def test_calls_of_lfm2_are_read_as_pythons(workshop, text, expected):
     ("text", "expected"),
     [
         ('f{a:<|"|>say "{hi}", all<|"|>,n:-2.5}', {"a": 'say "{hi}", all', "n": -2.5}),
-        ('f{on:true,off:null,many:[1,{b:<|"|>c<|"|>}]}',)
-        + ({"on": True, "off": None, "many": [1, {"b": "c"}]},),
+        (
+            'f{on:true,off:null,many:[1,{b:<|"|>c<|"|>}]}',
+            {"on": True, "off": None, "many": [1, {"b": "c"}]},
+        ),
         ('f{a:"x", b : bare}', {"a": "x", "b": "bare"}),
         ("f{}", {}),
         ('f{a:<|"|>never', None),
