@@ -67,6 +67,22 @@ _KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "attention.key_length": _DIM, "attention.value_length": _DIM,
         "attention.sliding_window": 32, "rope.freq_base_swa": 500.0,
     }),
+    "gemma4": ("gemma4_text", {  # the last two layers take keys and values from earlier ones
+        "num_hidden_layers": 6, "head_dim": _DIM, "num_kv_shared_layers": 2,
+        "layer_types": ["sliding_attention", "full_attention"] * 3, "tie_word_embeddings": True,
+        "per_layer_config": {}, "hidden_size_per_layer_input": 16, "sliding_window": 32,
+        "final_logit_softcapping": 30.0, "rope_parameters": {
+            "sliding_attention": {**_ROPE, "rope_theta": 500.0},
+            "full_attention": {**_ROPE, "rope_type": "proportional", "partial_rotary_factor": 0.25},
+        },
+    }, {
+        "attention.key_length": _DIM, "attention.value_length": _DIM,
+        "attention.key_length_swa": _DIM, "attention.value_length_swa": _DIM,
+        "attention.sliding_window": 32, "rope.freq_base_swa": 500.0,
+        "attention.sliding_window_pattern": [True, False] * 3, "attention.shared_kv_layers": 2,
+        "embedding_length_per_layer_input": 16, "final_logit_softcapping": 30.0,
+        "rope.dimension_count": _DIM, "rope.dimension_count_swa": _DIM,
+    }),
     "lfm2": ("lfm2", {
         "num_hidden_layers": 4, "norm_eps": 1e-6, "block_auto_adjust_ff_dim": False,
         "layer_types": ["conv", "full_attention"] * 2, "conv_L_cache": 3,
@@ -110,7 +126,10 @@ _PAIRED = ("llama", "granitehybrid", "smollm3", "mistral3")
 """The kinds in which llama.cpp rotates neighbours, where transformers rotates halves of a head."""
 _FROM_ZERO = ("qwen35", "gemma3")
 """The kinds in whose norms transformers adds 1 to the weights."""
-_NAMES = {"dt_bias": "dt_proj.bias", "shared_mlp.output_linear": "mlp.down_proj"}
+_NAMES = {
+    "dt_bias": "dt_proj.bias", "layer_scalar": "layer_scalar.weight", 
+    "shared_mlp.output_linear": "mlp.down_proj",
+}  # fmt: skip
 """Parts of names in transformers that `gguf` knows by others."""
 
 
@@ -126,6 +145,8 @@ def network(kind: str, seed: int = 0) -> PreTrainedModel:
     """
     named, config, _ = deepcopy(_KINDS[kind])  # transformers completes some of it in place
     vocab = _words().get_vocab_size()
+    if "hidden_size_per_layer_input" in config:
+        config["vocab_size_per_layer_input"] = vocab
     made = AutoConfig.for_model(named, **{"vocab_size": vocab, **_CONFIG, **config})
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
@@ -174,6 +195,8 @@ def write_kind(path: Path, kind: str, seed: int = 0) -> None:
 def _exported(kind: str, model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
     """Return the model's weights as llama.cpp lays them out, by names that `gguf` knows."""
     config: Any = model.config
+    if kind == "gemma4":  # only the first quarter of a head rotates where all tokens are seen
+        yield "rope_freqs.weight", torch.tensor([1.0] * (_DIM // 8) + [1e30] * (_DIM * 3 // 8))
     for name, weights in model.state_dict().items():
         for old, new in _NAMES.items():
             name = name.replace(old, new)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 from unicodedata import normalize
 
 import pytest
@@ -100,27 +102,46 @@ def test_every_token_that_a_file_says_ends_a_reply_ends_one(
     assert found.tokenizer.eos_token_id == 2
 
 
-def test_a_template_for_tools_is_found_by_name(tmp_path: Path) -> None:
+def rewritten(file: Path, to: Path, change: Callable[[Any], object], **named: object) -> Path:
+    """Copy a GGUF file, with other contents of the fields whose names end with those of `named`.
+    Then `change` gets the writer."""
     import gguf
 
-    plain, _ = written(tmp_path / "plain.gguf")
-    both = tmp_path / "both.gguf"
-    reader = gguf.GGUFReader(plain)
-    out = gguf.GGUFWriter(both, "llama")
+    reader, out = gguf.GGUFReader(file), gguf.GGUFWriter(to, "llama")
     for field in reader.fields.values():
         if not field.name.startswith(("GGUF.", "general.architecture", "tokenizer.chat_template")):
             kind = field.types[0]
             sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-            out.add_key_value(field.name, field.contents(), kind, sub_type=sub)
-    named = {"default": "{{ 1 }}", "tool_use": "{{ 2 }}"}
-    out.add_chat_template([{"name": name, "template": text} for name, text in named.items()])
+            contents = named.get(field.name.rpartition(".")[2], field.contents())
+            out.add_key_value(field.name, contents, kind, sub_type=sub)
+    change(out)
     for tensor in reader.tensors:
         out.add_tensor(tensor.name, tensor.data)
     out.write_header_to_file()
     out.write_kv_data_to_file()
     out.write_tensors_to_file()
     out.close()
-    assert loaded(both).tokenizer.chat_template == named
+    return to
+
+
+def test_a_template_for_tools_is_found_by_name(tmp_path: Path) -> None:
+    plain, _ = written(tmp_path / "plain.gguf")
+    named = {"default": "{{ 1 }}", "tool_use": "{{ 2 }}"}
+    both = [{"name": name, "template": text} for name, text in named.items()]
+    file = rewritten(plain, tmp_path / "both.gguf", lambda out: out.add_chat_template(both))
+    assert loaded(file).tokenizer.chat_template == named
+
+
+def test_a_mark_is_special_though_a_converter_made_it_visible(tmp_path: Path) -> None:
+    """As those of Gemma 4 for thoughts and calls are."""
+    plain, words = written(tmp_path / "plain.gguf")
+    types = [4 if token == 2 else 3 if token < 2 else 1 for token in range(len(words.get_vocab()))]
+    visible = tmp_path / "visible.gguf"
+    rewritten(plain, visible, lambda out: out.add_chat_template(TEMPLATE), token_type=types)
+    added = loaded(visible).tokenizer.added_tokens_decoder
+    assert {token.content: token.special for token in added.values()} == dict.fromkeys(
+        CONTROL, True
+    )
 
 
 # --- sizes --------------------------------------------------------------------------------------
@@ -258,6 +279,7 @@ def test_a_large_file_of_nothing_is_not_gone_through(tmp_path: Path) -> None:
 
 OPENING = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from voiceloop.errors import EngineError
 from voiceloop.llm.gguf.file import GgufModel

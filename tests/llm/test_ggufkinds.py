@@ -17,7 +17,7 @@ from voiceloop.llm.gguf.libllama import find_library, library
 
 pytestmark = pytest.mark.models
 
-APART = {"gemma3": 1e-3}
+APART = {"gemma3": 1e-3, "gemma4": 3e-3}
 """The difference that is allowed, in parts of the largest logit: llama.cpp looks GELU up in a table
 of 16-bit numbers."""
 

@@ -21,6 +21,9 @@ pytestmark = pytest.mark.models
 ALLOWED = 1e-2
 """How far apart two logits of the same row may be, next to the largest: keys and values have 16
 bits, and what is summed in which order depends on the number of rows."""
+COARSE = {"gemma4": 5e-2}
+"""The same for kinds of which it takes more: half of all differences are below 0.0015, one of 6,000
+was 0.021. One wrong token among those that are kept makes it 0.25."""
 SAID = ("it's 7", "IT'S 12 ...", "Äh, 1984", "½ it", "it it it it", "what is 7 // 12?")
 QUICK, ALL = range(6), range(6, 200)
 SEEDS = pytest.mark.parametrize(
@@ -56,10 +59,10 @@ def apart(one: Tensor, other: Tensor) -> float:
 def test_rolled_back_is_read_anew(files: dict[str, Path], kind: str, seeds: range) -> None:
     model = GgufModel(files[kind], kind)
     for seed in seeds:
-        walk(model, random.Random(seed))
+        walk(model, random.Random(seed), COARSE.get(kind, ALLOWED))
 
 
-def walk(model: GgufModel, chance: random.Random) -> None:
+def walk(model: GgufModel, chance: random.Random, allowed: float) -> None:
     context, ids = Context(model, CONTEXT), list[int]()
     for _ in range(30):
         back = chance.choice((0, 0, 1, 2, NEAR, NEAR + 1, chance.randrange(len(ids) + 1)))
@@ -73,7 +76,7 @@ def walk(model: GgufModel, chance: random.Random) -> None:
         found = context.extend(piece, keep)
         ids += piece
         assert len(found) == keep
-        assert apart(found[-1], scores(model, ids)) < ALLOWED
+        assert apart(found[-1], scores(model, ids)) < allowed
         assert len(context._states) <= STATES
 
 

@@ -69,13 +69,16 @@ class GgufTokenizer:
     @cached_property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
         """The tokens that are no pieces of text by id, e.g. `<|im_end|>`. Those that steer the
-        model are special."""
+        model are special. llama.cpp's converter does not call all of Gemma 4's so: they are told by
+        `<|` and `|>`."""
         attributes = library().llama_vocab_get_attr
         found = dict[int, AddedToken]()
         for token in range(self._model.rows):
             attribute = attributes(self._vocab, token)
             if attribute & (_CONTROL | _USER_DEFINED):
-                found[token] = AddedToken(self._text(token), special=bool(attribute & _CONTROL))
+                text = self._text(token)
+                steers = attribute & _CONTROL or "<|" in text or "|>" in text
+                found[token] = AddedToken(text, special=bool(steers))
         return found
 
     @cached_property
