@@ -33,7 +33,7 @@ from voiceloop.llm.parallel.scorers import likelihood
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.rules.tree import ROOT, Tree, chain
 from voiceloop.llm.text.template import ChatTemplate, special_tokens
-from voiceloop.llm.text.wording import BROKEN_OFF, OKAY, OWN_CALL
+from voiceloop.llm.text.wording import OKAY, OWN_CALL
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.models
@@ -188,7 +188,7 @@ def test_a_reply_is_cut_after_what_was_heard_of_it(workshop):
         dialogue = [("user", "Count."), ("assistant", cut)]
         assert written(workshop, conversation) == in_reply(rendered(workshop, *dialogue))
         assert spoken(exhaust(conversation.reply("Go on.", 2))) == "Five."
-        dialogue = [("user", "Count."), ("assistant", cut + BROKEN_OFF)]
+        dialogue = [("user", "Count."), ("assistant", cut)]
         dialogue += [("user", "Go on."), ("assistant", "Five.")]
         assert written(workshop, conversation) == in_reply(rendered(workshop, *dialogue))
 
@@ -232,8 +232,7 @@ def test_what_is_recited_is_cut_after_what_was_heard_of_it(workshop):
         if heard == 0:
             turns = [("user", "What time is it? Thanks.")]
         else:
-            cut = "" if heard >= len(pieces) else BROKEN_OFF
-            reply = "".join(pieces[:heard]) + cut
+            reply = "".join(pieces[:heard])
             turns = [("user", "What time is it?"), ("assistant", reply), ("user", "Thanks.")]
         assert written(workshop, conversation).startswith(rendered(workshop, *turns, ask=True))
 

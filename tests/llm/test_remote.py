@@ -37,7 +37,7 @@ from voiceloop.llm.remote.chatserver import STEP_S
 from voiceloop.llm.remote.chatstream import PIECE
 from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
 from voiceloop.llm.remote.troubles import Trouble, unreachable
-from voiceloop.llm.text.wording import BROKEN_OFF, SPOKEN
+from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.status import engine_names
 from voiceloop.types import LOADS, Past, TokenBurst, Tool, ToolCall
 
@@ -157,8 +157,7 @@ def test_history_is_what_was_heard(serve: Callable[..., Scripted]) -> None:
         if heard == 0:
             assert shown(server) == [("user", "Count. Go on.")]
         else:
-            cut = "" if heard == 5 else BROKEN_OFF
-            said = ("assistant", "".join(pieces[:heard]) + cut)
+            said = ("assistant", "".join(pieces[:heard]))
             assert shown(server) == [("user", "Count."), said, ("user", "Go on.")]
         assert conversation.exchanges == (heard > 0)
 
@@ -175,7 +174,7 @@ def test_what_is_recited_is_history_as_any_reply(serve: Callable[..., Scripted])
         if heard == 0:
             assert shown(server) == [("user", "What time is it? Thanks.")]
         else:
-            said = "".join([*"It| is| nine.".split("|")][:heard]) + BROKEN_OFF * (heard < 3)
+            said = "".join([*"It| is| nine.".split("|")][:heard])
             before = [("user", "What time is it?"), ("assistant", said)]
             assert shown(server) == [*before, ("user", "Thanks.")]
 
@@ -220,7 +219,7 @@ def test_a_call_goes_back_with_what_it_returned(serve: Callable[..., Scripted]) 
     assert [*first.ids, *second[0].ids] == list(range(6))
     assert conversation.heard(4) == "Let me see. It".replace(" It", "It")
     all_of(conversation.reply("Thanks", 2))
-    assert server.asked[-1]["messages"][-2]["content"] == f"It{BROKEN_OFF}"
+    assert server.asked[-1]["messages"][-2]["content"] == "It"
     assert all_of(conversation.tool_results([(call, "late")], 1)) == []
 
 
@@ -463,7 +462,7 @@ def test_what_breaks_after_the_first_word_is_not_tried_again(
     assert len(server.asked) == 1
     assert conversation.heard(2) == "It should"
     assert spoken(all_of(conversation.reply("And now?", 2))) == "Yes."
-    assert shown(server)[1] == ("assistant", f"It should{BROKEN_OFF}")
+    assert shown(server)[1] == ("assistant", "It should")
 
 
 def test_a_server_that_says_nothing_is_given_up(serve: Callable[..., Scripted]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from voiceloop.conversations.records import KeptTurn
-from voiceloop.llm.text.wording import BROKEN_OFF
 from voiceloop.skills.known import Fact
 from voiceloop.types import Past, ToolCall
 
@@ -21,9 +20,9 @@ def past(turns: Iterable[KeptTurn]) -> list[Past]:
     """Return the exchanges for the language model, in the form that they have in an open
     conversation.
 
-    Of each reply only the part `kept` is there, and of what a rule did only the call. If the reply
-    broke off, a mark follows. If nothing of it is there, the user's words are put before the words
-    of the next turn. At the end of `turns`, such words are left out.
+    Of each reply only the part `kept` is there, and of what a rule did only the call. If nothing of
+    it is there, the user's words are put before the words of the next turn. At the end of `turns`,
+    such words are left out.
     """
     found, unanswered = list[Past](), list[str]()
     for turn in turns:
@@ -39,8 +38,7 @@ def past(turns: Iterable[KeptTurn]) -> list[Past]:
             )
             for n, call in enumerate(turn.calls, 1)
         ]
-        reply = f"{turn.kept}{BROKEN_OFF}" if turn.cut else turn.kept
-        found.append(Past(said, tuple(calls) if turn.by_rule else (*calls, reply)))
+        found.append(Past(said, tuple(calls) if turn.by_rule else (*calls, turn.kept)))
     return found
 
 

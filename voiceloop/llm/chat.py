@@ -20,7 +20,7 @@ from voiceloop.engines import Steps
 from voiceloop.languages import LANGUAGES
 from voiceloop.llm.text.messages import CallWithResult, Exchange, Message
 from voiceloop.llm.text.parts import Parts, ReplyPart
-from voiceloop.llm.text.wording import BROKEN_OFF, OKAY, SPOKEN
+from voiceloop.llm.text.wording import OKAY, SPOKEN
 from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall, spaced
 
 _WORDS = re.compile(r"\s*\S+|\s+")
@@ -38,8 +38,6 @@ class ChatReply:
     finished: bool = False
     limited: bool = False
     """Whether the reply is finished because it reached the limit of tokens."""
-    cut: bool = False
-    """Whether the user did not hear the end of the reply."""
     effect: bool = False
     """Whether the history holds what was done instead of `parts`."""
     _calls: int = 0
@@ -190,7 +188,6 @@ class ChatConversation(ABC):
             reply.parts.clear()
         elif tokens < len(words) or not reply.finished:
             del reply.parts[words[:tokens][-1] + 1 :]
-            reply.cut = True
         return "".join(part for part in reply.parts if isinstance(part, str))
 
     def rewrite(
@@ -230,8 +227,6 @@ class ChatConversation(ABC):
         if turn != self._turn:
             self._turn = turn
             if reply is not None and (reply.parts or reply.effect):
-                if reply.cut and not reply.effect:
-                    reply.parts.append(BROKEN_OFF)
                 self._before.append(self._now)
                 self._unanswered = ""
             elif reply is not None:

@@ -29,7 +29,6 @@ from voiceloop.llm.text.output import CallOutput, Detokenizer, Output, SpeechOut
 from voiceloop.llm.text.spoken import Echo
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import common
-from voiceloop.llm.text.wording import BROKEN_OFF
 from voiceloop.placement import memory_for
 from voiceloop.schema import nearest
 from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
@@ -91,8 +90,6 @@ class _ReplyState:
     finished: bool = False
     limited: bool = False
     """Whether the reply is finished because it reached the limit of tokens."""
-    cut: bool = False
-    """Whether the user did not hear the end of the reply."""
 
 
 class SpeculativeConversation:
@@ -279,7 +276,6 @@ class SpeculativeConversation:
             self._truncate(reply.request_end)
         elif tokens < len(reply.spoken) or not reply.finished:
             self._truncate(reply.spoken[:tokens][-1] + 1)
-            reply.cut = True
         del reply.spoken[max(tokens, 0) :]
         return self._decoded([self._ids[place] for place in reply.spoken])
 
@@ -378,8 +374,6 @@ class SpeculativeConversation:
         before = request.before
         if reply is not None and len(self._ids) > reply.start:
             self._reply_tokens.append(self._spoken(reply))
-            if reply.cut:
-                self._ids += self._template.encode(BROKEN_OFF)
             self._ids += self._template.reply_to_user
             self._starts.append(len(self._ids))
             before = ""

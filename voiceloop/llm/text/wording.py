@@ -15,8 +15,6 @@ did."""
 OKAY = "Okay."
 """The words of a reply in the history that stands for something that a rule did. They claim nothing
 that the model could copy."""
-BROKEN_OFF = "—"
-"""The mark at the end of an interrupted reply in a conversation's history."""
 BEGAN = "You have begun the conversation with these words:"
 """The text that comes before the model's first words in the system prompt. It is used if the first
 message must be the user's, but the model spoke first."""
