@@ -250,7 +250,6 @@ PURE = (
     "bench/record.py",
     "bench/background.py",
     "bench/clips.py",
-    "bench/compare.py",
     "bench/scoring.py",
     "bench/load/figures.py",
     "bench/load/plan.py",

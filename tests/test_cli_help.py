@@ -78,7 +78,7 @@ def test_it_imports_no_model_library(argv: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "argv",
-    [["ask"], ["ask", "a.wav", "--nosuch"], ["bench", "--compare", "a.json", "b.json"]],
+    [["ask"], ["ask", "a.wav", "--nosuch"], ["bench", "llm", "--repeats", "some"]],
     ids=" ".join,
 )
 def test_a_mistake_imports_no_model_library_either(argv: list[str], tmp_path: Path) -> None:

@@ -101,7 +101,6 @@ def test_names_of_files_are_harmless(tmp_path: Path, capsys: pytest.CaptureFixtu
         shown(["ask", str(silent), "--trace", f"{path}.txt"], capsys)
         shown(["config", "--config", path], capsys)
         shown(["config", "--llm.target", path, "--preset", HOSTILE], capsys)
-        shown(["bench", "compare", path, path], capsys)
         shown(["replay", path], capsys)
 
 

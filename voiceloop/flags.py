@@ -163,7 +163,7 @@ def parse(
     """Parse `argv` (without the program's name) as one of `commands`, or as a request for help.
 
     The name of a command may have two words. The second word may be written as an option, e.g.
-    `bench --compare` for `bench compare`. Nothing at all, and the word `help`, request help.
+    `models --list` for `models list`. Nothing at all, and the word `help`, request help.
     `files` replaces the user's file and ./voiceloop.toml.
 
     Raises ConfigError, with the nearest name, for an unknown command, option or setting. Also

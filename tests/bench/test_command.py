@@ -93,39 +93,6 @@ def test_recordings_of_people_are_named_or_it_is_one_line() -> None:
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.parametrize("written", [["bench", "compare"], ["bench", "--compare"]])
-def test_records_are_compared(
-    written: list[str], latency: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record = json.loads((latency / "bench.json").read_text())
-    first = record["clips"][0]
-    record["clips"] = [first | {"name": f"starter-{index}"} for index in range(8)]
-    before, after = tmp_path / "a.json", tmp_path / "b.json"
-    before.write_text(json.dumps(record))
-    for clip in record["clips"]:
-        take = dict(clip["takes"]["speculative"])
-        take["voice_to_voice_ms"] += 300
-        clip["takes"] = clip["takes"] | {"speculative": take}
-    after.write_text(json.dumps(record))
-    assert main([*written, str(before), str(before)]) == 0
-    assert "Nothing is worse" in capsys.readouterr().out
-    assert main([*written, str(before), str(after)]) == 1
-    assert "Worse beyond noise" in capsys.readouterr().out
-    assert main([*written, str(after), str(before)]) == 0
-
-
-def test_records_that_are_none_are_refused(
-    latency: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own, text, other = latency / "bench.json", tmp_path / "text", tmp_path / "other.json"
-    text.write_text("this is no JSON")
-    other.write_text('{"bench": "llm"}')
-    for pair in ((own, text), (text, own), (own, other), (own, tmp_path / "none"), (own, own)):
-        assert main(["bench", "--compare", *map(str, pair)]) == 2
-        told = capsys.readouterr().err.splitlines()
-        assert [line.split(":")[0] for line in told] == ["voiceloop", "hint"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -142,8 +109,6 @@ def test_records_that_are_none_are_refused(
         (["bench", "latency", "--turns", "some"], "--turns"),
         (["bench", "latency", "--input", "/no/such/folder"], "/no/such/folder"),
         (["bench", "latency", "--report", "/dev/null/report"], "/dev/null/report"),
-        (["bench", "--compare", "a.json"], "B.json"),
-        (["bench", "--compare", "/no/a.json", "/no/b.json"], "/no/a.json"),
         (["bench", "llm", "--prompts", "/no/such/p.txt"], "/no/such/p.txt"),
         (["bench", "llm", "--target", "./no/such/model"], "no/such/model"),
         (["bench", "llm", "--target", "./no/such/model", "--draft", "starter"], "no/such/model"),

@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 import pytest
 
+from lab.compare import compare
 from tests.bench.conftest import quiet
 from tests.bench.made import END, MACHINE, answered, clip, take
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchLatency, Suite
-from voiceloop.bench.compare import compare
 from voiceloop.bench.latency import (
     REPLY_TOKENS,
     SUITES,

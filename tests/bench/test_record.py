@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voiceloop.bench.record import BenchRecord, share, spread
+from voiceloop.bench.record import BenchRecord, bootstrap, share, spread
 
 pytestmark = pytest.mark.pure
 
@@ -30,6 +30,17 @@ def test_a_spread_is_of_the_values_that_are_there(values: list[float | None]) ->
 def test_a_share_of_nothing_is_none() -> None:
     assert share(0, 0) is None
     assert (share(1, 3), share(0, 3), share(3, 3)) == (0.3333, 0.0, 1.0)
+
+
+changes = st.lists(st.floats(-1e4, 1e4), min_size=5, max_size=20).map(np.array)
+
+
+@settings(max_examples=25)
+@given(changes, st.floats(-1e3, 1e3))
+def test_an_interval_holds_a_change_that_all_have(before: np.ndarray, by: float) -> None:
+    low, high = bootstrap(before + by - before, np.median, 0.99)
+    assert low == pytest.approx(by, abs=1e-6) and high == pytest.approx(by, abs=1e-6)
+    assert bootstrap(before, np.median, 0.99) == bootstrap(before, np.median, 0.99)
 
 
 def test_a_record_is_printed_flat() -> None:

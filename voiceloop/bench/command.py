@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from voiceloop import startup
 from voiceloop.config import SECTIONS
-from voiceloop.errors import ConfigError, MissingExtra, VoiceloopError
-from voiceloop.flags import POSITIONAL, Command, Commands, written
+from voiceloop.errors import MissingExtra
+from voiceloop.flags import Command, Commands, written
 from voiceloop.outputs import keep
 from voiceloop.terminal import tell
 
@@ -162,19 +162,6 @@ class BenchLoad(Bench, frozen=True, kw_only=True):
     """Number of questions of each client that speaks."""
 
 
-class BenchCompare(Command, frozen=True, kw_only=True):
-    """Compare two records of latency; status 1 if the second is worse."""
-
-    uses = ()
-    examples = ("voiceloop bench compare before.json after.json",)
-    docs = "docs/latency.md"
-
-    before: Annotated[Path, POSITIONAL, written("A.json")]
-    """The first record: what --json printed, or bench.json of a report."""
-    after: Annotated[Path, POSITIONAL, written("B.json")]
-    """The second record."""
-
-
 def _bench(module: str) -> Callable[[Any], int]:
     """Return a function that carries out a command with the function `run` of
     `voiceloop.bench.MODULE`."""
@@ -194,7 +181,7 @@ def measured(command: Bench, run: Callable[[Progress], Found]) -> int:
     Raises MissingExtra without the packages of the extra `bench`.
     """
     keep(command.inputs, {"--report": command.report})
-    _need_extra()
+    need_extra()
     startup.configure(command.settings.threads)
     from voiceloop.bench.progress import Progress
     from voiceloop.bench.report import open_folder, text, write
@@ -211,40 +198,16 @@ def measured(command: Bench, run: Callable[[Progress], Found]) -> int:
     return 0
 
 
-def _need_extra() -> None:
+def need_extra() -> None:
     """Raise MissingExtra unless jiwer (for word errors) and scipy (for intervals) are installed."""
     if not all(map(find_spec, ("jiwer", "scipy"))):
         raise MissingExtra("what `voiceloop bench` counts with", "bench")
-
-
-def bench_compare(command: BenchCompare) -> int:
-    """Run `voiceloop bench compare`, also written `bench --compare`. Return 1 if the second record
-    is worse, otherwise 0."""
-    _need_extra()
-    from voiceloop.bench.compare import compare, text
-
-    comparison = compare(_read(command.before), _read(command.after))
-    _print(text(comparison))
-    return 1 if comparison.regressed else 0
 
 
 def _print(lines: str) -> None:
     """Print `lines`, made safe for a terminal because they hold names of models and of files."""
     for line in lines.split("\n"):
         tell(line)
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error.strerror}", "check its name and permissions"
-        ) from error
-    except ValueError as error:  # no JSON, or not UTF-8
-        raise VoiceloopError(
-            f"{path} holds no JSON", "give what `voiceloop bench latency --json` printed"
-        ) from error
 
 
 COMMANDS: Commands = {
@@ -254,5 +217,4 @@ COMMANDS: Commands = {
     "bench tts": (BenchTts, _bench("tts")),
     "bench everyday": (BenchEveryday, _bench("everyday")),
     "bench load": (BenchLoad, _bench("load.measure")),
-    "bench compare": (BenchCompare, bench_compare),
 }

@@ -17,7 +17,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from voiceloop.bench.command import BenchLlm, Found
-from voiceloop.bench.compare import bootstrap
 from voiceloop.bench.figures import MeasuredReply, edges, figures, paired, rounded
 from voiceloop.bench.inside import (
     as_chain,
@@ -29,7 +28,7 @@ from voiceloop.bench.inside import (
 )
 from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import BenchPrompt, OurMode, Progress, interleave
-from voiceloop.bench.record import BenchRecord, share
+from voiceloop.bench.record import BenchRecord, bootstrap, share
 from voiceloop.catalog.store import ModelStore
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, EngineError, ModelNotFound

@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from voiceloop.trace.record import percentiles
 
 Values = Mapping[str, Any]
+Statistic = Callable[..., Any]
+"""A function such as `np.median`, which also takes an axis."""
+
+RESAMPLES = 4000
+"""Number of bootstrap resamples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +57,24 @@ def spread(
 def share(part: int, whole: int) -> float | None:
     """Return `part / whole`, rounded to four decimal places; None if `whole` is 0."""
     return round(part / whole, 4) if whole else None
+
+
+def bootstrap(
+    values: npt.NDArray[np.float64], statistic: Statistic, confidence: float
+) -> tuple[float, float]:
+    """Return the bootstrap percentile interval of `statistic` over `values`, which must not be
+    empty (Efron and Tibshirani 1993, chapter 13). The seed is fixed, so equal values give equal
+    intervals."""
+    from scipy import stats  # pyright: ignore[reportMissingTypeStubs]
+
+    if len(values) < 2:
+        return float(values[0]), float(values[0])
+    found = cast(Any, stats).bootstrap(
+        (values,),
+        statistic,
+        n_resamples=RESAMPLES,
+        confidence_level=confidence,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)

@@ -1,35 +1,50 @@
 """Tells whether the second of two records of `bench latency` is worse than the first, beyond noise.
 
+    python -m lab.compare before.json after.json
+
+The exit status is 1 if it is worse, 0 if it is not, and 2 if the files cannot be compared. A record
+is what `voiceloop bench latency --json` printed, or bench.json of a report.
+
 Differences are taken between clips of the same names. The noise is estimated by resampling the
-clips (bootstrap percentile intervals; Efron and Tibshirani 1993, chapter 13). Resampling does not
-show it if the machine was slower in one whole run. So a time must also change by more than a
-tolerance. Ratios within one run are more reliable than times.
+clips. Resampling does not show it if the machine was slower in one whole run. So a time must also
+change by more than a tolerance. Ratios within one run are more reliable than times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from voiceloop.bench.command import need_extra
+from voiceloop.bench.record import Statistic, bootstrap
 from voiceloop.bench.report import table
-from voiceloop.errors import VoiceloopError
-
-Values = npt.NDArray[np.float64]
-Statistic = Callable[..., Any]
+from voiceloop.errors import ConfigError, VoiceloopError
+from voiceloop.flags import POSITIONAL, Command, parse, written
+from voiceloop.terminal import tell
 
 OF = "speculative"
 """The mode whose figures are compared."""
 FEWEST = 5
 """A figure is compared if both records have it for at least this many clips with equal names."""
-RESAMPLES, CONFIDENCE = 4000, 0.99
-"""Number of bootstrap resamples, and confidence of the intervals. The confidence is high because
-many figures are compared."""
+CONFIDENCE = 0.99
+"""Confidence of the intervals. It is high because many figures are compared."""
+
+
+class Compare(Command, frozen=True, kw_only=True):
+    """Compare two records of latency."""
+
+    before: Annotated[Path, POSITIONAL, written("A.json")]
+    """The first record."""
+    after: Annotated[Path, POSITIONAL, written("B.json")]
+    """The second record."""
 
 
 # --- the parts of a record that are read ---------------------------------------------------------
@@ -218,24 +233,6 @@ def _change(figure: Figure, old: LatencyRead, new: LatencyRead) -> FigureChange 
     )
 
 
-def bootstrap(values: Values, statistic: Statistic, confidence: float) -> tuple[float, float]:
-    """Return the bootstrap percentile interval of `statistic` over `values`, which must not be
-    empty. The seed is fixed, so equal values give equal intervals."""
-    from scipy import stats  # pyright: ignore[reportMissingTypeStubs]
-
-    if len(values) < 2:
-        return float(values[0]), float(values[0])
-    found = cast(Any, stats).bootstrap(
-        (values,),
-        statistic,
-        n_resamples=RESAMPLES,
-        confidence_level=confidence,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
-
-
 def _notes(old: Any, new: Any) -> Iterator[str]:
     for section in ("settings", "machine"):
         was, now = old.get(section, {}), new.get(section, {})
@@ -266,3 +263,41 @@ def _row(change: FigureChange) -> tuple[str, ...]:
         f"{by} ({low} to {high})",
         f"{change.verdict}, {change.clips} clips",
     )
+
+
+def load(path: Path) -> object:
+    """Return the JSON of a file.
+
+    Raises ConfigError if the file cannot be read, and VoiceloopError if it holds no JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}", "check its name and permissions"
+        ) from error
+    except ValueError as error:  # no JSON, or not UTF-8
+        raise VoiceloopError(
+            f"{path} holds no JSON", "give what `voiceloop bench latency --json` printed"
+        ) from error
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line. Return the exit status."""
+    try:
+        command = parse({"run": Compare}, ["run", *argv])
+        if not isinstance(command, Compare):
+            print(__doc__)
+            return 0
+        need_extra()
+        comparison = compare(load(command.before), load(command.after))
+    except VoiceloopError as error:
+        print(f"{error.message}\nhint: {error.hint}", file=sys.stderr)
+        return 2
+    for line in text(comparison).split("\n"):
+        tell(line)
+    return 1 if comparison.regressed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

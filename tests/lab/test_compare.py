@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.compare import Comparison, compare, text
 from tests.bench.made import clip_record, take_record
-from voiceloop.bench.compare import CONFIDENCE, Comparison, bootstrap, compare, text
 from voiceloop.errors import VoiceloopError
 
 pytestmark = pytest.mark.pure
@@ -158,14 +158,3 @@ def test_what_cannot_be_compared_is_refused(other: object, message: str) -> None
         compare(record(times(1)), other)
     assert message in refused.value.message
     assert refused.value.hint
-
-
-values = st.lists(st.floats(-1e4, 1e4), min_size=5, max_size=20).map(np.array)
-
-
-@settings(max_examples=25)
-@given(values, st.floats(-1e3, 1e3))
-def test_an_interval_holds_a_change_that_all_have(before: np.ndarray, by: float) -> None:
-    low, high = bootstrap(before + by - before, np.median, CONFIDENCE)
-    assert low == pytest.approx(by, abs=1e-6) and high == pytest.approx(by, abs=1e-6)
-    assert bootstrap(before, np.median, CONFIDENCE) == bootstrap(before, np.median, CONFIDENCE)
