@@ -36,7 +36,6 @@ CASES = [
     (["--preset", ""], PRESETS),
     (["talk", "--preset=", "cpu", "--asr.dev"], ["--asr.device"]),
     (["serve", "--ho"], ["--host"]),
-    (["bench", "load", "--suite", "b"], ["bargein"]),
     (["bench", "latency", "--suite", "pe"], ["people"]),
     (["say", "--llm"], []),
     (["talk", "--llm.seed", ""], ["auto"]),

@@ -14,9 +14,9 @@ import anyio.lowlevel
 import numpy as np
 import pytest
 
+from lab.load.measure import memory_mb
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, samples, silence
-from voiceloop.bench.load.measure import memory_mb
 from voiceloop.bench.suites import build
 from voiceloop.config import Config
 from voiceloop.loading import open_engines

@@ -157,7 +157,7 @@ GROUPS: manual.Groups = {
         "devices": "",
         "doctor": "",
         "config": "",
-        "bench": "Measure latency, models, voices, recognisers and the server",
+        "bench": "Measure latency, models, voices and recognisers",
         "replay": "",
     },
 }

@@ -84,7 +84,7 @@ _SAID = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 _ADDITIONS = _SAID["additions"]
 QUESTIONS = tuple(map(sentence, SENTENCES["questions"].strip().splitlines()))
 """Questions of the starter models' domain, on which these models were not trained."""
-LONG_ANSWERS = tuple(map(sentence, SENTENCES["long_answers"].strip().splitlines()))
+LONG_ANSWERS = tuple(map(sentence, _SAID["long_answers"]))
 """Questions of the starter models' domain with answers of 25 words or more."""
 INTERRUPTIONS = tuple(_SAID["interruptions"])
 """Words with which users interrupt a reply."""

@@ -1,9 +1,12 @@
-"""Measures the server as `voiceloop bench load` does, and then with two other kinds of clients.
+"""Measures the server with many clients at once: they speak, send silence, or send nothing.
 
-The first kind interrupts answers: how soon do these end? The second kind vanishes in the middle of
-a turn: what does the server still hold afterwards?
-
+    python -m lab.load.run
+    python -m lab.load.run --speaking 2 --quiet 0 --idle 0
     python -m lab.load.run --speaking 2 --leavers 100
+
+With `--leavers` two other kinds of clients follow. The first kind interrupts answers: how soon do
+these end? The second kind vanishes in the middle of a turn: what does the server still hold
+afterwards?
 """
 
 from __future__ import annotations
@@ -15,35 +18,28 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import anyio
 from msgspec.structs import replace
 
 from lab.command import carry_out
-from voiceloop.bench.command import BenchLoad, Found
-from voiceloop.bench.load.measure import LoadMeasurement, memory_mb
-from voiceloop.bench.load.plan import CallResults
+from lab.load.measure import Load, LoadMeasurement, memory_mb
+from lab.load.plan import CallResults
+from voiceloop.bench.command import Found
 from voiceloop.bench.progress import Progress
 from voiceloop.bench.record import BenchRecord, spread
-from voiceloop.flags import written
+from voiceloop.errors import ConfigError
 from voiceloop.server.service import Service
 from voiceloop.session import Session
 
-CALLERS = "lab.load.callers"
+INTERRUPTERS = "lab.load.interrupters"
 RESUME_S = 2.0
 """Seconds for which the server keeps the sessions of clients that have vanished."""
 SETTLED_S = 3.0
 """Seconds from the end of the last session until the count of what the server still holds."""
 WARM_LEAVERS = 50
 """Clients that vanish before the first count, so that it includes what the server always keeps."""
-
-
-class LabLoad(BenchLoad, frozen=True, kw_only=True):
-    """Measure the server with many clients, interruptions, and clients that vanish."""
-
-    leavers: Annotated[int, written("N")] = 100
-    """Clients that vanish in the middle of a turn. Afterwards nothing of them may be left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class Floor(logging.Handler):
 class LongLoad(LoadMeasurement):
     """One measurement of the server, with clients that interrupt or vanish after the load."""
 
-    def __init__(self, plan: LabLoad, progress: Progress) -> None:
+    def __init__(self, plan: Load, progress: Progress) -> None:
         super().__init__(plan, progress)
         self._leavers = plan.leavers
         self._floor = Floor()
@@ -102,7 +98,7 @@ class LongLoad(LoadMeasurement):
         found, names = await super().loaded(service, alone), tuple(self.said)
         self.progress("interruptions")
         calls = self.calls(speaking=(names,) * self.plan.speaking)
-        talk = await self.exchange(CALLERS, {"calls": calls, "interruption": names[0]})
+        talk = await self.exchange(INTERRUPTERS, {"calls": calls, "interruption": names[0]})
         await self._vanish(min(WARM_LEAVERS, self._leavers))
         earlier = await self._left(service)
         self.progress(f"{self._leavers} clients that vanish")
@@ -116,7 +112,7 @@ class LongLoad(LoadMeasurement):
 
     async def _vanish(self, count: int) -> int:
         plan = {"calls": self.calls(), "leavers": count}
-        return (await self.exchange(CALLERS, plan))["left"] if count else 0
+        return (await self.exchange(INTERRUPTERS, plan))["left"]
 
     async def _left(self, service: Service) -> Left:
         """Wait until all sessions are over. Return what the server still holds."""
@@ -161,10 +157,21 @@ def interruptions(
     }
 
 
-def run(command: LabLoad, progress: Progress) -> Found:
-    """Load the models, serve and measure. Raises what loading raises."""
-    return LongLoad(command, progress).run(), {}
+def run(command: Load, progress: Progress) -> Found:
+    """Load the models, serve and measure.
+
+    Raises ConfigError for an impossible number of clients or turns, and what loading raises.
+    """
+    silent = (command.quiet, command.idle, command.leavers)
+    if command.speaking < 1 or command.turns < 1 or min(silent) < 0:
+        raise ConfigError(
+            "a load needs somebody who speaks, and no negative numbers",
+            "give at least --speaking 1 --turns 1",
+        )
+    progress("preparing what is said")
+    kind = LongLoad if command.leavers else LoadMeasurement
+    return kind(command, progress).run(), {}
 
 
 if __name__ == "__main__":
-    sys.exit(carry_out(LabLoad, run, sys.argv[1:]))
+    sys.exit(carry_out(Load, run, sys.argv[1:]))

@@ -32,7 +32,7 @@ from voiceloop.errors import ConfigError, EngineError
 
 pytestmark = pytest.mark.real
 
-COUNTS: dict[SuiteName, int] = {"starter": 24, "questions": 24, "bargein": 12}
+COUNTS: dict[SuiteName, int] = {"starter": 24, "questions": 24}
 
 
 @cache
@@ -60,8 +60,8 @@ def test_the_same_seed_gives_the_same_samples_and_more_clips_the_same_first_ones
 
 
 def test_another_seed_and_another_suite_draw_everything_anew() -> None:
-    pairs = [(suite("starter"), build("starter", 3, seed=1)), (suite("bargein"), suite("starter"))]
-    for left, right in pairs:
+    starter, questions = suite("starter"), suite("questions")
+    for left, right in ((starter, build("starter", 3, seed=1)), (questions, starter)):
         assert [clip.said.text for clip in left[:3]] != [clip.said.text for clip in right[:3]]
         for one, other in zip(left, right[:3], strict=False):
             assert bounds(one)[0] != bounds(other)[0]

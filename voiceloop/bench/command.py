@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from voiceloop import startup
-from voiceloop.config import SECTIONS
 from voiceloop.errors import MissingExtra
 from voiceloop.flags import Command, Commands, written
 from voiceloop.outputs import keep
@@ -141,27 +140,6 @@ class BenchEveryday(Bench, frozen=True, kw_only=True):
     docs = "docs/benchmarks.md"
 
 
-class BenchLoad(Bench, frozen=True, kw_only=True):
-    """Measure the server with many clients at once."""
-
-    uses = SECTIONS
-    examples = ("voiceloop bench load", "voiceloop bench load --speaking 2 --quiet 0 --idle 0")
-    docs = "docs/server.md"
-
-    suite: Literal["bargein", "questions"] = "bargein"
-    """What the clients say. `bargein`: questions with long answers. `questions`: questions of any
-    kind, with brief answers."""
-    speaking: Annotated[int, written("N")] = 4
-    """Number of clients that ask and are answered, all at the same time. If there is only one
-    client in all, it is measured once, alone."""
-    quiet: Annotated[int, written("M")] = 20
-    """Number of further clients that send silence."""
-    idle: Annotated[int, written("K")] = 180
-    """Number of further clients that send nothing."""
-    turns: Annotated[int, written("N")] = 6
-    """Number of questions of each client that speaks."""
-
-
 def _bench(module: str) -> Callable[[Any], int]:
     """Return a function that carries out a command with the function `run` of
     `voiceloop.bench.MODULE`."""
@@ -216,5 +194,4 @@ COMMANDS: Commands = {
     "bench asr": (BenchAsr, _bench("asr")),
     "bench tts": (BenchTts, _bench("tts")),
     "bench everyday": (BenchEveryday, _bench("everyday")),
-    "bench load": (BenchLoad, _bench("load.measure")),
 }

@@ -27,7 +27,7 @@ class BenchRecord:
     """The record of one measurement. All values can be written as JSON."""
 
     bench: str
-    """Name of the measurement: `llm`, `drafts`, `latency`, `asr`, `tts` or `load`."""
+    """Name of the measurement, such as `llm` or `latency`."""
     machine: Values
     """The machine, as `voiceloop.bench.machine` describes it."""
     settings: Values

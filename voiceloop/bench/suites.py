@@ -2,7 +2,6 @@
 
     starter    questions that the starter models were not trained on
     questions  questions and requests of many kinds for any models, in voices of flite
-    bargein    questions with long answers
 
 A clip depends only on the suite's name, the seed and the number of the clip. So the same seed gives
 the same samples, and a longer suite begins with the clips of a shorter one.
@@ -32,7 +31,7 @@ from voiceloop.bench.spoken import (
 )
 from voiceloop.types import Pcm
 
-SuiteName = Literal["starter", "questions", "bargein"]
+SuiteName = Literal["starter", "questions"]
 Item = TypeVar("Item")
 
 _FOLDER = Path(__file__).parent
@@ -92,11 +91,6 @@ class Drawn:
         return float(self.rng.uniform(*bounds))
 
 
-def lines_of(kind: str) -> tuple[str, ...]:
-    """Return the lines of a kind in `SENTENCES`, without marks."""
-    return tuple(SENTENCES[kind].replace("|", "").replace("~", "").strip().splitlines())
-
-
 def build(name: SuiteName, count: int, seed: int = 0) -> tuple[Clip, ...]:
     """Make the first `count` clips of a suite.
 
@@ -108,7 +102,7 @@ def build(name: SuiteName, count: int, seed: int = 0) -> tuple[Clip, ...]:
         lines = [one.line(one.pick(GENERAL)) for one in drawn]
         spoken, fade = by_flite(lines), 0
     else:
-        texts = lines_of("questions" if name == "starter" else "long_answers")
+        texts = SENTENCES["questions"].replace("|", "").replace("~", "").strip().splitlines()
         lines = [one.line(one.pick(texts)) for one in drawn]
         spoken = [resampled(chunk.pcm, chunk.rate) for chunk in by_espeak(lines)]
         fade = samples(FADE_MS)

@@ -1,4 +1,4 @@
-"""`voiceloop bench load`: measures the server with many clients at once.
+"""Measures the server with many clients at once.
 
 The server runs in this process, as `voiceloop serve` runs it. Its clients run in another process
 and connect through real sockets: first one client alone, then all of them.
@@ -16,25 +16,27 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import anyio
 import numpy as np
 from anyio.streams.buffered import BufferedByteReceiveStream
 from msgspec.structs import replace
 
+from lab.conversations import suites
+from lab.load import figures
+from lab.load.plan import RATE, CallResults, Calls
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.bench.clips import Clip
-from voiceloop.bench.command import BenchLoad, Found
+from voiceloop.bench.command import Bench
 from voiceloop.bench.latency import brief
-from voiceloop.bench.load import figures
-from voiceloop.bench.load.plan import RATE, CallResults, Calls
 from voiceloop.bench.machine import engines, surroundings
 from voiceloop.bench.record import BenchRecord
-from voiceloop.bench.suites import SuiteName, build
+from voiceloop.bench.suites import build
 from voiceloop.bundled import bundled
 from voiceloop.engines import Engines
-from voiceloop.errors import ConfigError, VoiceloopError
+from voiceloop.errors import VoiceloopError
+from voiceloop.flags import written
 from voiceloop.loading import open_engines
 from voiceloop.server.app import App
 from voiceloop.server.auth import Access
@@ -49,24 +51,33 @@ MOST_JSON = 64 * 2**20
 """Maximum size of the results of all clients, in bytes."""
 
 
-def run(command: BenchLoad, progress: Callable[[str], None]) -> Found:
-    """Load the models, serve and measure.
+LoadSuite = Literal["bargein", "questions"]
 
-    Raises ConfigError for an impossible number of clients or turns, and what loading raises.
-    """
-    if command.speaking < 1 or command.turns < 1 or min(command.quiet, command.idle) < 0:
-        raise ConfigError(
-            "a load needs somebody who speaks, and no negative numbers",
-            "give at least --speaking 1 --turns 1",
-        )
-    progress("preparing what is said")
-    return LoadMeasurement(command, progress).run(), {}
+
+class Load(Bench, frozen=True, kw_only=True):
+    """Measure the server with many clients at once."""
+
+    suite: LoadSuite = "bargein"
+    """What the clients say. `bargein`: questions with long answers. `questions`: questions of any
+    kind, with brief answers."""
+    speaking: Annotated[int, written("N")] = 4
+    """Number of clients that ask and are answered, all at the same time. If there is only one
+    client in all, it is measured once, alone."""
+    quiet: Annotated[int, written("M")] = 20
+    """Number of further clients that send silence."""
+    idle: Annotated[int, written("K")] = 180
+    """Number of further clients that send nothing."""
+    turns: Annotated[int, written("N")] = 6
+    """Number of questions of each client that speaks."""
+    leavers: Annotated[int, written("N")] = 0
+    """Number of clients that vanish in the middle of a turn, after the others have interrupted
+    answers. The default is that nobody interrupts and nobody vanishes."""
 
 
 class LoadMeasurement:
     """One measurement of the server with many clients."""
 
-    def __init__(self, plan: BenchLoad, progress: Callable[[str], None]) -> None:
+    def __init__(self, plan: Load, progress: Callable[[str], None]) -> None:
         self.plan = plan
         self.progress = progress
         self.said = said(plan.suite, plan.turns)
@@ -158,7 +169,7 @@ class LoadMeasurement:
     async def _clients(
         self, *, during: Callable[[], object] = lambda: None, **what: Any
     ) -> CallResults:
-        found = await self.exchange("voiceloop.bench.load.callers", self.calls(**what), during)
+        found = await self.exchange("lab.load.callers", self.calls(**what), during)
         return CallResults.of(found)
 
     def calls(self, **what: Any) -> dict[str, Any]:
@@ -195,9 +206,9 @@ class LoadMeasurement:
                 ) from broken
 
 
-def said(suite: SuiteName, count: int) -> dict[str, Clip]:
+def said(suite: LoadSuite, count: int) -> dict[str, Clip]:
     """Return the clips that clients say, by name. A name is the clip's number and words."""
-    clips = build(suite, count)
+    clips = build(suite, count) if suite == "questions" else suites.build(suite, count)
     return {f"{number}: {clip.said.text}": clip for number, clip in enumerate(clips)}
 
 

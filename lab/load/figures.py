@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from voiceloop.bench.load.plan import CallerTurn
+from lab.load.plan import CallerTurn
 from voiceloop.bench.record import share, spread
 from voiceloop.bench.scoring import word_errors
 
