@@ -23,8 +23,17 @@ rounds = st.lists(
 )
 
 
+def rising(row: float) -> dict[int, float]:
+    """What passes cost if each further row costs as much, next to the first."""
+    return {1: 1.0, MOST + 1: 1.0 + MOST * row}
+
+
+FOURS = {1: 1.0, 2: 1.5, 3: 2.0, 4: 1.4, 5: 2.6, 7: 3.2, 8: 2.7, 9: 4.0, 17: 7.0}
+"""What passes cost in kernels that work on four rows at a time, about as llama.cpp's do."""
+
+
 def after(seen: Seen, fixed: int | None = None, cost: float = 0.15) -> DraftPolicy:
-    length = DraftPolicy(fixed, cost, 0.05)
+    length = DraftPolicy(fixed, cost, rising(0.05))
     for drafted, accepted, draft_ms, target_ms in seen:
         length.observe(chain(drafted), range(accepted), draft_ms, target_ms)
     return length
@@ -94,7 +103,7 @@ def test_in_the_long_run_it_is_nearly_as_quick_as_the_best_fixed_length(
     world = World(rate, step_ms, pass_ms)
     best = max(world.play(DraftPolicy(k, 0.1), 1000) for k in range(MOST + 1))
     # What a step and a row cost is not what it was told.
-    assert world.play(DraftPolicy(None, 0.1, 0.02), 1000) > 0.93 * best
+    assert world.play(DraftPolicy(None, 0.1, rising(0.02)), 1000) > 0.93 * best
 
 
 def test_where_drafts_are_for_nothing_few_are_made_and_none_too_many_to_come_back() -> None:
@@ -113,6 +122,21 @@ def test_what_a_pass_without_draft_tokens_takes_is_measured_but_not_in_the_first
     assert 0 < len(length.next(1)) < DraftPolicy.FIRST_CLAUSE
     world.play(length, 3 * DraftPolicy.RECHECK)
     assert world.drafted[0] == 0 and world.drafted.count(0) == 3
+
+
+@pytest.mark.parametrize(("rate", "rows"), [(0.2, {1}), (0.6, {4}), (0.95, {4, 8})])
+def test_rows_that_cost_less_together_are_filled_or_left(rate: float, rows: set[int]) -> None:
+    """And a time that was measured for other rows changes nothing about it."""
+    seen: Seen = [(0, 0, 0.0, 30.0)]
+    chance = random.Random(1)
+    for _ in range(150):
+        accepted = next((n for n in range(3) if chance.random() >= rate), 3)
+        seen.append((3, accepted, 0.0, 30 * FOURS[4]))
+    policy = DraftPolicy(None, 0.0, FOURS)
+    assert len(policy.next(LATER)) + 1 in {1, 4, 8}
+    for drafted, accepted, draft_ms, target_ms in seen:
+        policy.observe(chain(drafted), range(accepted), draft_ms, target_ms)
+    assert len(policy.next(LATER)) + 1 in rows
 
 
 def test_times_out_of_the_ordinary_do_not_count() -> None:

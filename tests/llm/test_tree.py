@@ -220,7 +220,7 @@ def behind(draft: Draft, ids: list[int], tokens: Tensor, sampling: Sampling) -> 
 
 def chances(rates: Sequence[float]) -> DraftPolicy:
     """A policy that has seen the draft's choices accepted that often."""
-    policy, chance = DraftPolicy(None, 0.1, 0.02, branches=True), random.Random(1)
+    policy, chance = DraftPolicy(None, 0.1, {1: 1.0, 17: 1.32}, branches=True), random.Random(1)
     wide = Tree((ROOT,) * WIDEST)
     for _ in range(600):
         at, drawn = None, chance.random()

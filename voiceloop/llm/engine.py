@@ -45,10 +45,11 @@ from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.footprint import slots_for
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.loading import LoadedModel, explained, load_model
+from voiceloop.llm.model.rowcosts import ROOM, row_costs
 from voiceloop.llm.parallel.ahead import Ahead
 from voiceloop.llm.parallel.candidates import BestOf, Candidates
 from voiceloop.llm.parallel.scorers import scorer
-from voiceloop.llm.rules.draftpolicy import EVERY, DraftPolicy
+from voiceloop.llm.rules.draftpolicy import ALIKE, EVERY, DraftPolicy
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.text.speakable import unspeakable
 from voiceloop.llm.text.template import ChatTemplate
@@ -60,9 +61,6 @@ STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-d
 """The folders of the bundled target and draft."""
 SHIPPED = "shipped"
 """The name of the draft that is shipped with voiceloop for the target's family of models."""
-_ROW_COST = {"cpu": 0.06}
-"""The cost of each further row of a target pass, by device, relative to the cost of the first
-row."""
 
 
 class SpeculativeLlm:
@@ -125,7 +123,9 @@ class SpeculativeLlm:
         self._policy = DraftPolicy(
             None if fixed == "auto" else fixed,
             step,
-            _ROW_COST.get(self._target.device.type, 0.02),
+            row_costs(self._target, min(self._capacity, ROOM))
+            if self._drafter and fixed == "auto"
+            else ALIKE,
             LENGTHS if self._captured else EVERY,
             branches=self._branches(),
         )

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -18,6 +17,8 @@ from voiceloop.llm.rules.tree import ROOT, Tree, chain
 MOST = 16
 EVERY = range(MOST + 1)
 """The numbers of draft tokens that a round may have by default."""
+ALIKE: Mapping[int, float] = {1: 1.0, MOST + 1: 1.0}
+"""Costs of passes whose time does not depend on their rows."""
 WIDEST = 4
 """Maximum number of draft tokens that are tried for one position."""
 Path = tuple[int, ...]
@@ -46,9 +47,9 @@ class DraftPolicy:
     """The approximate number of tokens in a reply's first clause. Until the first clause is
     decided, no draft goes beyond its end, because the user waits for it."""
     PROBE = 20
-    """Number of rounds without draft tokens after which one draft token is tried, to see whether
-    drafting pays by now. If that token adds more time than a round without draft tokens takes, more
-    rounds pass first. So probing takes at most a twentieth of the time."""
+    """Number of rounds without draft tokens after which the best chain of draft tokens is tried, to
+    see whether drafting pays by now. If it adds more time than a round without draft tokens takes,
+    more rounds pass first. So probing takes at most a twentieth of the time."""
     RECHECK = 200
     """Number of rounds with draft tokens after which one round has none, to measure again how long
     a round without draft tokens takes."""
@@ -61,7 +62,7 @@ class DraftPolicy:
         self,
         fixed: int | None,
         step_cost: float,
-        row_cost: float = 0.0,
+        row_costs: Mapping[int, float] = ALIKE,
         lengths: Sequence[int] = EVERY,
         *,
         branches: bool = False,
@@ -69,14 +70,14 @@ class DraftPolicy:
         """Draft a chain of `fixed` tokens in each round; if `fixed` is None, draft the best tree.
 
         The best tree is a chain whose length is in `lengths` or, with `branches`, a tree of any
-        size. Costs are relative to a target pass over one row: `step_cost` of a draft step,
-        `row_cost` of each further row of a target pass. Measured times replace them.
+        size. Costs are relative to a target pass over one row: `step_cost` of a draft step, and
+        `row_costs` of a target pass by its number of rows. The times of rounds replace them.
         """
         self._fixed = fixed
         self._lengths = lengths
         self.branches = branches
         """Whether the draft tokens may form a tree."""
-        self._costs = _Costs(step_cost, row_cost)
+        self._costs = _Costs(step_cost, row_costs)
         self._acceptances = _Acceptances(WIDEST if branches else 1)
         self._best = dict[int, Tree]()
         """The best trees that are kept, by the maximum depth that was allowed."""
@@ -97,10 +98,12 @@ class DraftPolicy:
         if (best := self._best.get(most)) is None:
             find = self._best_tree if self.branches else self._best_chain
             best = self._best[most] = find(most)
-        plain = self._costs.target(1)
-        more = self._costs.step + self._costs.target(2) - plain
+        if best:
+            return best
+        probe, plain = self._best_chain(most, least=1), self._costs.target(1)
+        more = probe.depth * self._costs.step + self._costs.target(len(probe) + 1) - plain
         probing = self._rounds_without * plain >= self.PROBE * max(plain, more)
-        return best if best or not probing else chain(1)
+        return probe if probing else best
 
     def observe(
         self, tree: Tree, accepted: Sequence[int], draft_ms: float, target_ms: float
@@ -117,12 +120,12 @@ class DraftPolicy:
         if self._rounds % self.KEPT == 0 or (tree and not self.branches):
             self._best.clear()
 
-    def _best_chain(self, most: int) -> Tree:
+    def _best_chain(self, most: int, least: int = 0) -> Tree:
         totals, costs = self._acceptances.totals(most), self._costs
         rates = {
             k: totals[k] / (k * costs.step + costs.target(k + 1))
             for k in self._lengths
-            if k <= most
+            if least <= k <= most
         }
         return chain(max(rates, key=rates.__getitem__))
 
@@ -236,15 +239,13 @@ class _Costs:
     """The number of latest times of which the median is taken. The median leaves out passes that
     were interrupted."""
 
-    def __init__(self, step: float, row: float) -> None:
-        """`step` is the cost of a draft step, `row` the cost of each further row of a target pass.
-        Both are relative to a target pass over one row."""
-        self._step, self._row = step, row
+    def __init__(self, step: float, rows: Mapping[int, float]) -> None:
+        """`step` is the cost of a draft step, `rows` that of target passes by their number of rows.
+        All are relative to a target pass over one row."""
+        self._step, self._relative = step, rows
         self._step_ms: deque[float] = deque(maxlen=self.RECENT)
         self._pass_ms: dict[int, deque[float]] = {}
         """The latest times of target passes, by number of rows."""
-        self._measured: list[int] = []
-        """The numbers of rows for which passes were measured, ascending."""
         self._typical_step: float | None = None
         self._typical_pass: dict[int, float] = {}
         """The median times of target passes, by number of rows."""
@@ -252,10 +253,7 @@ class _Costs:
     def observe(self, tree: Tree, draft_ms: float, target_ms: float) -> None:
         """Add the times of a round."""
         rows = len(tree) + 1
-        if rows not in self._pass_ms:
-            self._pass_ms[rows] = deque(maxlen=self.RECENT)
-            insort(self._measured, rows)
-        self._pass_ms[rows].append(target_ms)
+        self._pass_ms.setdefault(rows, deque(maxlen=self.RECENT)).append(target_ms)
         self._typical_pass[rows] = median(self._pass_ms[rows])
         if tree:
             self._step_ms.append(draft_ms / tree.depth)
@@ -267,22 +265,27 @@ class _Costs:
         return self._step * self.target(1) if self._typical_step is None else self._typical_step
 
     def target(self, rows: int) -> float:
-        """Estimate the time of a target pass over `rows` rows. Interpolate between two measured
-        numbers of rows, or scale the time of the nearest one."""
-        measured = self._measured
+        """Return the time of a target pass over `rows` rows: its cost that is known from the start,
+        times what the nearest numbers of rows that were measured took next to theirs."""
+        measured = self._typical_pass
         if not measured:
-            return self._relative(rows)
-        at = bisect_left(measured, rows)
-        if at < len(measured) and (at > 0 or rows == measured[at]):
-            fewer, more = measured[max(0, at - 1)], measured[at]
-            low, high = self._typical_pass[fewer], self._typical_pass[more]
-            return high + (low - high) * (more - rows) / max(1, more - fewer)
-        nearest = measured[min(at, len(measured) - 1)]
-        return self._typical_pass[nearest] * self._relative(rows) / self._relative(nearest)
+            return self._cost(rows)
+        took = {known: time / self._cost(known) for known, time in measured.items()}
+        return self._cost(rows) * _between(took, rows)
 
-    def _relative(self, rows: int) -> float:
-        """Return the assumed time of a pass over `rows` rows, relative to a pass over one row."""
-        return 1 + (rows - 1) * self._row
+    def _cost(self, rows: int) -> float:
+        """Return the cost of a pass over `rows` rows as it is known from the start. Beyond the
+        largest number of rows that is known, each row costs as much as one of those."""
+        most = max(self._relative)
+        return _between(self._relative, rows) * max(1.0, rows / most)
+
+
+def _between(values: Mapping[int, float], at: int) -> float:
+    """Return the value at `at`, interpolated between the nearest keys of `values`."""
+    below = max((key for key in values if key <= at), default=min(values))
+    above = min((key for key in values if key >= at), default=max(values))
+    share = (at - below) / (above - below) if above > below else 0.0
+    return values[below] + share * (values[above] - values[below])
 
 
 def tree_of(paths: Sequence[Path]) -> Tree:
