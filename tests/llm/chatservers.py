@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+from voiceloop.llm.remote.remote import OPENING
+
 PATIENCE_S = 60.0
 Play = Callable[["Request"], None]
 
@@ -31,6 +33,19 @@ class Asked:
     command: str
     headers: dict[str, str]
     body: dict[str, Any]
+    path: str = ""
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it has the server read ahead: no reply and not its first words are wanted."""
+        if not self.path.endswith("/chat/completions"):
+            return True
+        return self.body.get("max_tokens") == 1 and self.said != OPENING
+
+    @property
+    def said(self) -> str:
+        """What the user said last."""
+        return str(self.body["messages"][-1]["content"])
 
 
 class Request(BaseHTTPRequestHandler):
@@ -52,8 +67,13 @@ class Request(BaseHTTPRequestHandler):
     def _serve(self, body: dict[str, Any]) -> None:
         owner: Scripted = self.server.owner  # type: ignore[attr-defined]
         with owner.changed:
-            owner.requests.append(Asked(self.command, dict(self.headers), body))
-            play = owner.models if self.command == "GET" else owner.next_play()
+            asked = Asked(self.command, dict(self.headers), body, self.path)
+            if self.command == "POST" and asked.ahead:
+                owner.ahead.append(asked)
+                play = owner.reads
+            else:
+                owner.requests.append(asked)
+                play = owner.models if self.command == "GET" else owner.next_play()
             owner.changed.notify_all()
         with suppress(OSError):
             play(self)
@@ -118,6 +138,14 @@ def saying(*texts: str, read: int = 0) -> Play:
     return play
 
 
+def _reading(request: Request) -> None:
+    """Read ahead as most servers do, which have no requests of llama.cpp's."""
+    if request.path.endswith("/chat/completions"):
+        saying("I")(request)
+    else:
+        request.status(404, {"error": "not found"})
+
+
 def refusing(code: int, body: object, kind: str = "application/json", **headers: str) -> Play:
     return lambda request: request.status(code, body, kind, **headers)
 
@@ -134,6 +162,9 @@ class Scripted:
         self.models: Play = listed
         self.plays = list(plays)
         self.requests: list[Asked] = []
+        self.ahead: list[Asked] = []
+        self.reads: Play = _reading
+        """How it answers what it is to read ahead."""
         self.connections: list[socket.socket] = []
         self.changed = threading.Condition()
         self._http = ThreadingHTTPServer(("127.0.0.1", port), Request)

@@ -66,7 +66,7 @@ PIECES = [
     Text("Héllo "),
     Text("👋 there"),
     StreamedCall("a", "get_time", '{"zone": "UTC"}'),
-    PromptUsage(5),
+    PromptUsage(5, cached=4),
 ]
 
 

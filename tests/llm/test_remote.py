@@ -184,7 +184,7 @@ def test_a_turn_is_asked_anew_as_often_as_its_words_change(serve: Callable[..., 
     conversation = talk(server)
     assert all_of(conversation.prefill("Tell", 1)) == []
     assert conversation.end_of_turn_probability() is None
-    assert server.asked == []
+    assert server.asked == [], "what is read ahead is no reply"
     all_of(conversation.reply("Tell me", 1))
     all_of(conversation.revise("Tell me more", 1))
     assert shown(server) == [("user", "Tell me more")]

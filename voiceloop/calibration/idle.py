@@ -80,7 +80,8 @@ async def _calibrate(engines: Engines, folder: Path) -> None:
         own = {
             code: llm.calibrations[code] for code in llm.calibrations if code not in llm.borrowed
         }
-        keep(llm.fingerprint, llm.name, own, folder)
+        if llm.fingerprint:
+            keep(llm.fingerprint, llm.name, own, folder)
         logger.info("calibrated the end of turn of '%s' in '%s'", llm.name, language)
 
 

@@ -9,6 +9,7 @@ This module does not compose requests.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -24,11 +25,20 @@ from voiceloop.errors import ConfigError
 from voiceloop.foreign import parsed
 from voiceloop.llm.remote import presence, troubles
 from voiceloop.llm.remote.address import Address
-from voiceloop.llm.remote.chatstream import ChatStream, End, Loading, Piece, PromptUsage, Text
+from voiceloop.llm.remote.chatstream import (
+    ChatStream,
+    End,
+    FirstWords,
+    Loading,
+    Piece,
+    PromptUsage,
+    Text,
+)
 from voiceloop.llm.remote.complaints import Complaint, Garbled, complaint, named
 from voiceloop.llm.remote.manners import Manners
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
 from voiceloop.llm.remote.troubles import Trouble
+from voiceloop.llm.text.template import MARKS
 from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
@@ -49,6 +59,12 @@ GRACE_S = 0.5
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
 """Maximum numbers of bytes that are read of a response: `MOST_TOLD` of an error, `MOST_LISTED` of a
 list of models or of a reply that is not streamed."""
+_RENDERED = ("tools", "chat_template_kwargs", "reasoning_effort")
+"""What of a request, beside the messages, a chat template may use."""
+_ONE_TOKEN = {"n_predict": 1, "n_probs": 40, "cache_prompt": True, "temperature": 0.0}
+"""What is asked of llama.cpp's server: the probabilities of the likeliest next tokens."""
+_PLACE = "\ue000\ue001"
+"""The end of the user's words in a rendered prompt."""
 UNLISTED = (404, 405)
 """HTTP statuses of servers that do not list their models, but may reply. All statuses from 500 on
 count as such too."""
@@ -68,6 +84,9 @@ class ChatServer:
         """Names of the server's models; empty before `look_up` has requested them."""
         self.manners = Manners()
         """What the server refuses of requests that no client has a part in, such as `begin`'s."""
+        self.tells_ends: bool | None = None
+        """Whether the server tells probabilities of tokens, and so ends of turns; None if that is
+        not known yet."""
         self._timeout_s = timeout_s
         self._watched = False
         """Whether a task waits for the return of the server, because it may have gone."""
@@ -108,6 +127,17 @@ class ChatServer:
 
         return PendingReply(self._arrived, start)
 
+    def read(self, body: Mapping[str, Any], text: str, manners: Manners) -> Future[float | None]:
+        """Let the server read the messages in `body` without waiting for it. The last message is
+        the user's, with `text` at its end. The result is the probability that the turn is over
+        after `text`, or None. It raises Trouble. Cancelling it stops the server."""
+        return self._portal.start_task_soon(self._read, body, text, manners)
+
+    def learn_ends(self, body: Mapping[str, Any], text: str) -> None:
+        """Find out whether the server `tells_ends`. `body` and `text` are as in `read`. Raises
+        Trouble."""
+        self._portal.call(self._told_end, body, text)
+
     def instead_of(self, model: str) -> str:
         """Return a hint for the user if the server does not know `model`. It names a similar model,
         or some of the server's models, or the server's log."""
@@ -132,7 +162,7 @@ class ChatServer:
         """Pass the pieces of a reply to `post`. If `post` is None, request only the first data. If
         a local server may have gone, start to watch for its return."""
         try:
-            await self._persist(body, manners, post)
+            await self._persist(body, manners, _timed(post) if post else None)
         except Trouble as trouble:
             if trouble.lost and self.where.loopback and not self._watched:
                 self._watched = True
@@ -154,6 +184,42 @@ class ChatServer:
         await presence.watch(host, ask)
         if (there := server()) is not None:
             there._watched = False
+
+    async def _read(self, body: Mapping[str, Any], text: str, manners: Manners) -> float | None:
+        if self.tells_ends is not False:
+            found = await self._told_end(manners.fitted(dict(body)), text)
+            if found is not None:
+                return found
+        await self._persist(body, manners, None)
+        return None
+
+    async def _told_end(self, body: Mapping[str, Any], text: str) -> float | None:
+        try:
+            found = await self._ended(body, text)
+        except (Trouble, ValueError, LookupError, TypeError, AttributeError) as error:
+            if self.tells_ends or (isinstance(error, Trouble) and error.status is None):
+                raise  # it has told ends before, or cannot be reached
+            self.tells_ends = False
+            return None
+        self.tells_ends = True
+        return found
+
+    async def _ended(self, body: Mapping[str, Any], text: str) -> float:
+        """Return the probability that the user's turn is over, as llama.cpp's server tells it.
+        Raises Trouble, and the errors of an answer of another form."""
+        *before, last = body["messages"]
+        marked = {**last, "content": f"{last['content'] if text else ''}{_PLACE}"}
+        asked = {name: body[name] for name in _RENDERED if name in body}
+        rendered = await self._answer("/apply-template", {**asked, "messages": [*before, marked]})
+        prompt = rendered["prompt"][: rendered["prompt"].index(_PLACE)]
+        answer = await self._answer("/completion", {"prompt": prompt, **_ONE_TOKEN})
+        likely = answer["completion_probabilities"][0]["top_logprobs"]
+        found = end_probability({one["token"]: one["logprob"] for one in likely}, MARKS)
+        return found if text else 0.0
+
+    async def _answer(self, path: str, body: Mapping[str, Any]) -> Any:
+        async with self._requested(path, body) as answer:
+            return parsed(await _beginning(answer, MOST_LISTED))
 
     async def _persist(
         self, body: Mapping[str, Any], manners: Manners, post: Callable[[Piece], None] | None
@@ -274,7 +340,9 @@ class ChatServer:
         response."""
         import httpx2
 
-        url = f"{self.where.url}/{path}"
+        # llama.cpp's own requests are not below /v1.
+        root = self.where.url.removesuffix("/v1") if path.startswith("/") else f"{self.where.url}/"
+        url = f"{root}{path}"
         if body is None:
             request = self._client.build_request("GET", url)
         else:
@@ -283,7 +351,7 @@ class ChatServer:
         try:
             async with aclosing(await self._client.send(request, stream=True)) as answer:
                 if answer.status_code != 200:
-                    raise await self._refusal(answer, str(body["model"]) if body else "")
+                    raise await self._refusal(answer, str(body.get("model", "")) if body else "")
                 yield answer
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise troubles.unreachable(self.where, error) from None
@@ -380,6 +448,21 @@ async def _serve(where: Address, started: Future[_Started]) -> None:
         tasks.cancel_scope.cancel()
 
 
+def _timed(post: Callable[[Piece], None]) -> Callable[[Piece], None]:
+    """Return a function that passes pieces on to `post`, with `FirstWords` before the first ones.
+    Their time is counted from now on."""
+    since: float | None = anyio.current_time()
+
+    def passed_on(piece: Piece) -> None:
+        nonlocal since
+        if since is not None and isinstance(piece, Text | StreamedCall):
+            post(FirstWords(anyio.current_time() - since))
+            since = None
+        post(piece)
+
+    return passed_on
+
+
 def _end(portal: BlockingPortal, over: anyio.Event) -> None:
     try:
         portal.start_task_soon(over.set)
@@ -417,3 +500,14 @@ def _listed(content: bytes) -> list[str]:
     entries = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
     names = (one.get("id") or one.get("name") for one in entries)
     return [name for name in names if isinstance(name, str) and name.isprintable()]
+
+
+def end_probability(logprobs: Mapping[str, float], marks: str) -> float:
+    """Return the probability that a turn is over, by the logarithms of the probabilities of the
+    texts of the likeliest next tokens. A token with an empty text steers the model: here it ends
+    the turn. The `marks` end a sentence."""
+    return math.fsum(
+        math.exp(logprob)
+        for token, logprob in logprobs.items()
+        if not token or (token[0] in marks and not token[1:].strip(marks + " \n"))
+    )

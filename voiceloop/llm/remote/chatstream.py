@@ -66,6 +66,16 @@ class PromptUsage:
     """Number of tokens of the prompt, without those that the server had in its cache."""
     thought: int = 0
     """Number of tokens of the model's thoughts."""
+    cached: int | None = None
+    """Number of tokens of the prompt that the server had in its cache; None if it does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstWords:
+    """The moment before the first text or call of a reply."""
+
+    after_s: float
+    """Seconds since the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ class End:
     """Whether a filter of the server has cut the reply off."""
 
 
-Piece = Text | Thought | Calling | Loading | StreamedCall | PromptUsage | End
+Piece = Text | Thought | Calling | Loading | StreamedCall | PromptUsage | FirstWords | End
 
 
 _FAILED = re.compile(r"abort|error|cancel|insufficient|time.?out|fail|overload", re.IGNORECASE)
@@ -156,7 +166,8 @@ class ChatStream:
             cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
             details = _mapping(usage.get("completion_tokens_details"))
             read = _count(usage.get("prompt_tokens")) - _count(cached)
-            yield PromptUsage(max(0, read), _count(details.get("reasoning_tokens")))
+            had = None if cached is None else _count(cached)
+            yield PromptUsage(max(0, read), _count(details.get("reasoning_tokens")), had)
 
     def _more(self, choice: Mapping[str, Any]) -> Iterator[Piece]:
         """Yield the pieces in `choice`, which is a part of a streamed reply, or a whole reply that

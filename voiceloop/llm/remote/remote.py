@@ -19,9 +19,10 @@ from voiceloop.languages import LANGUAGES
 from voiceloop.llm.chat import ChatConversation, ChatReply
 from voiceloop.llm.remote.address import OPENAI, USUAL, address
 from voiceloop.llm.remote.chatserver import ChatServer
-from voiceloop.llm.remote.chatstream import Loading, PromptUsage
+from voiceloop.llm.remote.chatstream import FirstWords, Loading, PromptUsage
 from voiceloop.llm.remote.incoming import Incoming
 from voiceloop.llm.remote.presence import logger
+from voiceloop.llm.remote.readahead import ReadAhead
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
 from voiceloop.llm.remote.toolnames import accepted, called, renamed
 from voiceloop.llm.remote.troubles import Trouble, cut_off
@@ -36,6 +37,11 @@ MOST_STOPS = 4
 for in the reply here, so those that are not sent work too."""
 
 
+OPENING, NOTHING_YET = "Hello there.", "…"
+"""What stands for the user's words: in the first request of all, and where the user has not spoken
+yet."""
+
+
 class RemoteConversation(ChatConversation):
     """A conversation with a server's model."""
 
@@ -48,6 +54,9 @@ class RemoteConversation(ChatConversation):
         self._manners = server.manners.copied()
         self._effort: str | None = None
         """The `effort` at the last `rewrite`."""
+        self._ahead = ReadAhead(server)
+        self._ends: tuple[str, float | None] = "", None
+        """The user's words that the server has read, and the probability that they are all."""
 
     def calls(self, tools: Sequence[Tool]) -> bool:
         """Return True: the server takes care of tool calls."""
@@ -72,12 +81,36 @@ class RemoteConversation(ChatConversation):
     def warm(self) -> None:
         """Let the server begin a reply of one token. Raises Trouble, but not if the model spends
         that token on thinking."""
-        self._set_request("Hello there.", 0)
+        self._set_request(OPENING, 0)
+        request = self._request(self._names(), most=1)
         try:
-            self._server.begin(self._request(self._names(), most=1))
+            self._server.begin(request)
         except Trouble as trouble:
             if not trouble.spent:
                 raise
+        if not self._server.where.metered:
+            self._server.learn_ends(request, OPENING)
+
+    def prefill(self, text: str, turn: int) -> Steps[None]:
+        """Let the server read the history and the user's words `text` ahead. This waits for the
+        server only if it tells the end probability."""
+        self._set_request(text, turn)
+        request = self._request(self._names(), most=1)
+        if not text:
+            if not request["messages"]:
+                return
+            request["messages"].append({"role": "user", "content": NOTHING_YET})
+        found = yield from self._ahead.read(request, text, turn, self._manners)
+        self._ends = text, found
+
+    def end_of_turn_probability(self) -> float | None:
+        """Return the probability that the turn is over after the words that the server has read."""
+        text, found = self._ends
+        return found if text and self._now.said.endswith(text) else None
+
+    def close(self) -> None:
+        """Stop the server from reading ahead."""
+        self._ahead.end()
 
     def answer(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         """Request `reply`, or the rest of it.
@@ -105,7 +138,8 @@ class RemoteConversation(ChatConversation):
         return bool(asked) or self._manners.thinks
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
-        known = len(reply.parts)
+        self._ahead.end()
+        known, first_s, cached = len(reply.parts), 0.0, None
         incoming = Incoming(self._config.stop, thinking=self._manners.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
         names = self._names()
@@ -114,8 +148,12 @@ class RemoteConversation(ChatConversation):
             while (pieces := answer.next()) is not None:
                 yield None  # lets other work go on, also while the model thinks
                 for piece in pieces:
+                    if isinstance(piece, FirstWords):
+                        first_s = piece.after_s
+                        continue
                     if isinstance(piece, PromptUsage):
                         self.tokens_read += piece.tokens
+                        cached = piece.cached
                     elif isinstance(piece, Loading):
                         yield TokenBurst(reply.turn, (), "", facts={LOADS: 1})
                     yield from _outputs(incoming.push(piece), reply, own)
@@ -126,6 +164,7 @@ class RemoteConversation(ChatConversation):
                         return
                     if incoming.silence > self._config.max_thought_tokens:
                         raise cut_off(incoming.thought, spent=False)
+        self._ahead.replied(first_s, cached)
         yield from _outputs(incoming.finish(), reply, own)
         if incoming.filtered:
             yield TokenBurst(reply.turn, (), "", facts={FILTERED: 1})
@@ -255,8 +294,12 @@ class RemoteLlm:
 
     def warm(self) -> None:
         """Request a reply of one token. Then the server loads the model, and this engine learns
-        which parts of a request the server refuses. Raises Trouble."""
-        self.conversation().warm()
+        which parts of a request the server refuses, and whether the server tells when a turn is
+        over. Raises Trouble."""
+        conversation = self.conversation()
+        conversation.warm()
+        if self._server.tells_ends:
+            self.calibrations.clear()  # they are found in idle time
 
 
 def openai(config: LlmConfig) -> RemoteLlm:
