@@ -62,7 +62,8 @@ class Request(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
-        self._serve(json.loads(self.rfile.read(length)))
+        if content := self.rfile.read(length):  # else the client has hung up already
+            self._serve(json.loads(content))
 
     def _serve(self, body: dict[str, Any]) -> None:
         owner: Scripted = self.server.owner  # type: ignore[attr-defined]

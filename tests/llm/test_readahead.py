@@ -94,13 +94,14 @@ def test_a_server_that_refuses_is_not_asked_again(told: Play, serve: Serve) -> N
     server.reads = told
     with talking(server) as conversation:
         all_of(conversation.prefill("How", 1))
-        done(server, 1)
-        for turn in range(1, 6):
+        running = conversation._ahead._running
+        assert running is not None
+        until(running.done)
+        count = len(chats(server))
+        for turn in range(1, 4):
             all_of(conversation.reply("How are you?", turn))
             all_of(conversation.prefill("And", turn + 1))
-        count = len(chats(server))
-        all_of(conversation.prefill("And now", 7))
-        assert len(chats(server)) == count <= 2
+        assert len(chats(server)) == count <= 2, "one, which may have been repeated"
 
 
 def cached(tokens: int) -> Play:
