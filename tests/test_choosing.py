@@ -59,11 +59,11 @@ def settled(command: Choosing, **options: Any) -> tuple[Choosing, ChoiceNotice]:
 
 
 def test_the_best_preset_is_taken_and_said_in_one_line(pulled: Callable[..., ModelStore]) -> None:
-    pulled("tiny")
+    pulled("mini")
     command, told = settled(choosing())
     assert command.settings.asr.model == "tiny.en"
     assert command.origins["preset"] == BEST_PULLED
-    assert told.all() == ["preset tiny: the best of what has been pulled"]
+    assert told.all() == ["preset mini: the best of what has been pulled"]
     assert (command.settings, command.origins) == best_settings(*load_config(), machine=machine())
 
 
@@ -73,7 +73,7 @@ def test_without_a_terminal_the_starter_is_taken_and_one_line_says_so() -> None:
     assert told.all() == ["preset starter: no other that runs here has been pulled"]
 
 
-@pytest.mark.parametrize("flags", [{"preset": "starter"}, {"preset": "tiny"}])
+@pytest.mark.parametrize("flags", [{"preset": "starter"}, {"preset": "mini"}])
 def test_a_preset_that_is_named_is_taken_without_a_word(
     flags: dict[str, str], pulled: Callable[..., ModelStore]
 ) -> None:
@@ -103,7 +103,7 @@ def test_every_suggestion_is_what_suits_the_machine(
 ) -> None:
     """It is a command where the models are not here, else the option that takes them."""
     suits = this_machine().suggested().name
-    tiny, starter = load_config(flags={"preset": "tiny"})[0], load_config()[0]
+    tiny, starter = load_config(flags={"preset": "mini"})[0], load_config()[0]
     laptop, _ = load_config(flags={"preset": "laptop"})
     advised.cache_clear()
     if suits != "starter":  # a machine of one core
@@ -156,7 +156,7 @@ def test_it_never_replies_to_what_the_starter_hears() -> None:
 
 
 def test_a_model_of_it_may_be_named(pulled: Callable[..., ModelStore]) -> None:
-    pulled("tiny")
+    pulled("mini")
     with standing_in(ollama()) as server:
         command, _ = settled(choosing(server=f"{server.port}/qwen2.5:7b"))
         assert command.settings.llm.target == "qwen2.5:7b"
@@ -167,7 +167,7 @@ def test_a_model_of_it_may_be_named(pulled: Callable[..., ModelStore]) -> None:
 def test_a_draft_that_a_file_names_is_left_out_and_a_flags_is_not(
     tmp_path: Path, pulled: Callable[..., ModelStore]
 ) -> None:
-    pulled("tiny")
+    pulled("mini")
     file = tmp_path / "config.toml"
     file.write_text('[llm]\ndraft = "ngram"\ntemperature = 0.7\n')
     with standing_in(ollama()) as server:
@@ -184,7 +184,7 @@ ELSEWHERE = '[llm]\nengine="openai"\nbase_url="http://127.0.0.1:{}/v1"\ntarget="
 def test_none_takes_back_what_a_file_says_and_no_flag(
     tmp_path: Path, pulled: Callable[..., ModelStore]
 ) -> None:
-    pulled("tiny")
+    pulled("mini")
     file = tmp_path / "config.toml"
     with standing_in(ollama()) as there:
         file.write_text(ELSEWHERE.format(there.port) + "temperature=0.7\n")
@@ -198,18 +198,18 @@ def test_none_takes_back_what_a_file_says_and_no_flag(
     assert command.settings.llm.target == "mine"
 
 
-@pytest.mark.parametrize("preset", ["", 'preset = "tiny"\n'])
+@pytest.mark.parametrize("preset", ["", 'preset = "mini"\n'])
 def test_own_models_reply_while_a_server_that_a_file_names_does_not_answer(
     preset: str, tmp_path: Path, pulled: Callable[..., ModelStore]
 ) -> None:
-    pulled("tiny")
+    pulled("mini")
     file, port = tmp_path / "config.toml", free_port()
     file.write_text(preset + ELSEWHERE.format(port) + "temperature=0.7\n")
     command, told = settled(choosing([file]))
     llm = command.settings.llm
     assert (llm.engine, llm.target, llm.base_url) == ("speculative", "smollm2-135m-instruct", "")
     assert llm.temperature == 0.7 and command.settings.asr.model == "tiny.en"
-    assert [line for line in told.all() if not line.startswith("preset tiny")] == [
+    assert [line for line in told.all() if not line.startswith("preset mini")] == [
         f"127.0.0.1:{port} does not answer: start it; meanwhile smollm2-135m-instruct replies. "
         "Once it is back, the next start takes it, and the page offers it"
     ]
@@ -231,7 +231,7 @@ def test_without_models_of_its_own_it_says_what_to_start(tmp_path: Path) -> None
 def test_a_model_of_a_server_here_is_not_looked_for_among_ones_own(
     pulled: Callable[..., ModelStore],
 ) -> None:
-    pulled("tiny")
+    pulled("mini")
     with standing_in(ollama()) as server:
         search = begin_search([server.port])
         for name in ("llama3.2", "llama3.2:latest"):
@@ -286,13 +286,13 @@ def test_a_server_that_is_not_there_is_one_line_at_the_command_line(
 
 def test_other_commands_choose_nothing(pulled: Callable[..., ModelStore], tmp_path: Path) -> None:
     """What a recording or a benchmark gives hangs on no cache."""
-    pulled("tiny")
+    pulled("mini")
     done = run("say", "Hello.", "--out", str(tmp_path / "x.wav"), XDG_CONFIG_HOME=str(tmp_path))
     assert done.returncode == 0 and "loading espeak" in done.stderr
 
 
 def test_the_command_is_the_same_but_for_its_settings(pulled: Callable[..., ModelStore]) -> None:
-    pulled("tiny")
+    pulled("mini")
     before = choosing(server="none")
     after, _ = settled(before)
     assert replace(after, settings=before.settings, origins=before.origins) == before

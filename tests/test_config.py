@@ -198,7 +198,7 @@ def test_a_file_that_is_found_may_set_the_rest(tmp_path: Path) -> None:
         ("asr = 3", "asr is a section", "[asr]"),
         (
             "preset = 'bset'",
-            "preset must be 'starter' or 'tiny' or 'cpu' or 'laptop' or 'desktop' or 'small' or "
+            "preset must be 'starter' or 'mini' or 'cpu' or 'laptop' or 'desktop' or 'small' or "
             "'best', not 'bset'",
             "'best'",
         ),

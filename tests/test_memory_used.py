@@ -47,7 +47,7 @@ with loading.open_engines(config) as engines:
 """
 PRESETS = {
     "starter": (),
-    "tiny": ("tiny.en", "smollm2-135m-instruct", "smart-turn-v3.2", "en_US-joe-medium"),
+    "mini": ("tiny.en", "smollm2-135m-instruct", "smart-turn-v3.2", "en_US-joe-medium"),
 }
 """The models that each takes, beside those that come along."""
 

@@ -29,7 +29,7 @@ def test_every_preset_is_in_the_table_once_and_the_starter_is_the_last() -> None
 def test_each_says_what_it_needs() -> None:
     told = {one.name: one.needs for one in BEST_FIRST}
     assert told["best"] == "a GPU of 24 GB"
-    assert told["tiny"] == "2 cores and 2 GB of memory"
+    assert told["mini"] == "2 cores and 2 GB of memory"
 
 
 @given(st.integers(1, 64), st.none() | st.floats(0.5, 512), st.floats(0, 96))
@@ -64,7 +64,7 @@ def test_what_suits_is_the_best_that_runs_well_and_is_small_enough(
         (machine(1, 30), "starter"),
         (machine(2, 1), "starter"),
         (machine(2, None), "laptop"),
-        (machine(2, 2), "tiny"),
+        (machine(2, 2), "mini"),
         (machine(2, 3), "cpu"),
         (machine(2, 4), "laptop"),
         (machine(6, 8), "desktop"),

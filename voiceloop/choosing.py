@@ -43,7 +43,7 @@ from voiceloop.presets import BEST_FIRST, STARTER, Machine
 from voiceloop.status import llm_name
 
 OFTEN_WRONG = "the small language model is a quick try, and often wrong"
-"""A note for users of the language model of preset tiny."""
+"""A note for users of the language model of preset mini."""
 ELSEWHERE = "openai"
 """The engine for language models that run in a server."""
 LLM_KEYS: tuple[str, ...] = ("llm.engine", "llm.base_url", "llm.target")
@@ -143,7 +143,7 @@ def notes(config: Config) -> tuple[str, ...]:
     """Return warnings about the models of `talk` and `serve` for the user."""
     hears = (advised(STARTER_HEARS),) if config.asr.hears_no_people else ()
     answers = (STARTER_ANSWERS,) if config.llm.answers_little else ()
-    wrong = (advised(OFTEN_WRONG, "tiny"),) if config.llm.often_wrong else ()
+    wrong = (advised(OFTEN_WRONG, "mini"),) if config.llm.often_wrong else ()
     return hears + answers + wrong
 
 

@@ -196,8 +196,8 @@ class LlmConfig(Object, frozen=True):
 
     @property
     def often_wrong(self) -> bool:
-        """Return whether this is the small language model of preset tiny."""
-        return self.engine == "speculative" and self.target == PRESETS["tiny"]["llm.target"]
+        """Return whether this is the small language model of preset mini."""
+        return self.engine == "speculative" and self.target == PRESETS["mini"]["llm.target"]
 
 
 class TtsConfig(Object, frozen=True):
@@ -365,7 +365,7 @@ class McpConfig(Object, frozen=True):
 class Config(Object, frozen=True):
     """All settings."""
 
-    preset: Literal["starter", "tiny", "cpu", "laptop", "desktop", "small", "best"] = "starter"
+    preset: Literal["starter", "mini", "cpu", "laptop", "desktop", "small", "best"] = "starter"
     """A set of models; `voiceloop models list` says what each preset is good for and needs.
     `starter` ships with voiceloop, the others are pulled (`voiceloop models pull laptop`). If none
     is named, `talk` and `serve` take the best preset that has been pulled."""
@@ -389,7 +389,7 @@ class Config(Object, frozen=True):
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "starter": {},
-    "tiny": {
+    "mini": {
         "asr.model": "tiny.en",
         "llm.target": "smollm2-135m-instruct",
         "llm.repetition_penalty": 1.1,  # without it half of its sentences are repetitions

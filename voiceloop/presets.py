@@ -45,7 +45,7 @@ BEST_FIRST = (
     Preset("desktop", "good answers (untried)", cores=6, memory=8 * GB),
     Preset("laptop", "sensible answers", cores=2, memory=4 * GB),
     Preset("cpu", "short answers (untried)", cores=2, memory=3 * GB),
-    Preset("tiny", "a quick try, often wrong", cores=2, memory=2 * GB),
+    Preset("mini", "a quick try, often wrong", cores=2, memory=2 * GB),
     Preset("starter", "trying it out: small questions, in synthetic voices"),
 )
 """All presets, the best first. The language model of an untried one was chosen by its makers'

@@ -2,7 +2,7 @@
 
     python -m lab.conversations.run --suite bargein --turns 60
     python -m lab.conversations.run --suite pauses --modes speculative,fixed-600
-    python -m lab.conversations.run --preset tiny --suite people --input recordings
+    python -m lab.conversations.run --preset mini --suite people --input recordings
 
 It measures as `voiceloop bench latency` does and leaves the same record. In addition, the record
 has the figures `endpointing`, `people`, `interruptions`, `carry_over` and `cost_ms_without`.

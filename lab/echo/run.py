@@ -1,7 +1,7 @@
 """Measures conversations over a loudspeaker, whose echo the microphone hears.
 
-    python -m lab.echo.run --preset tiny
-    python -m lab.echo.run --preset tiny --scenes "+6 dB,all at once" --replies 10
+    python -m lab.echo.run --preset mini
+    python -m lab.echo.run --preset mini --scenes "+6 dB,all at once" --replies 10
 
 A user interrupts each of the replies, in each scene of `lab/echo/room.py` and in a scene without an
 echo. The configured models hear and speak; the text of the replies is fixed. Time is virtual, so

@@ -1,8 +1,8 @@
 """Takes the grades that readers give to everyday answers, and counts them.
 
-    python -m lab.everyday.grade lab/everyday/answers-tiny.json --reader 1 --sheet sheet.json
-    python -m lab.everyday.grade lab/everyday/answers-tiny.json --filled sheet.json
-    python -m lab.everyday.grade lab/everyday/answers-tiny.json
+    python -m lab.everyday.grade lab/everyday/answers-mini.json --reader 1 --sheet sheet.json
+    python -m lab.everyday.grade lab/everyday/answers-mini.json --filled sheet.json
+    python -m lab.everyday.grade lab/everyday/answers-mini.json
 
 The first line writes a sheet of the answers that reader 1 has not graded yet. The reader fills in
 `grade` and `harmful` as `GRADING.md` says. The second line puts the grades beside the answers, and

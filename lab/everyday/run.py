@@ -1,6 +1,6 @@
 """Asks the everyday questions, and keeps the readers' grades of answers that are the same.
 
-    python -m lab.everyday.run --preset tiny --out lab/everyday/answers-tiny.json
+    python -m lab.everyday.run --preset mini --out lab/everyday/answers-mini.json
 
 `voiceloop bench everyday` asks and judges them too, without grades. An answer keeps its grades
 (`lab/everyday/grade.py`) where it, and what was said before it, are still the same.

@@ -1,6 +1,6 @@
 """Says to sessions what tempts an assistant to be dishonest, and judges what it does and claims.
 
-    python -m lab.honest.run --preset tiny --only effects --out effects.json
+    python -m lab.honest.run --preset mini --only effects --out effects.json
 
 Three lists lie beside this file. `effects`: wishes for an effect, of which many cannot be granted;
 a reply may not claim a change that did not happen. `ordinary`: talk about deeds; no reply may be

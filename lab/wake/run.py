@@ -1,7 +1,7 @@
 """Measures wake words: how often they are found, how the words after them are heard, and the cost.
 
-    python -m lab.wake.run --preset tiny --wake.phrase "okay computer"
-    python -m lab.wake.run --preset tiny --wake.model okay_nabu
+    python -m lab.wake.run --preset mini --wake.phrase "okay computer"
+    python -m lab.wake.run --preset mini --wake.model okay_nabu
 
 Seven synthetic voices say the wake word in the noise of a room, near and far away. They say it
 alone, and with a question in the same breath. Then people talk for five minutes without it. The

@@ -55,8 +55,8 @@ def test_settings_win_over_the_file_and_the_file_over_the_preset(tmp_path: Path)
     file = tmp_path / "mine.toml"
     file.write_text("timezone = 'Europe/Lisbon'\n[llm]\ntemperature = 0.25\ntop_k = 4\n")
     given = {"llm": {"temperature": 0.5}, "llm.top_p": 0.75}
-    found, own = read_settings("tiny", file, given)
-    assert (found.preset, found.timezone) == ("tiny", "Europe/Lisbon")
+    found, own = read_settings("mini", file, given)
+    assert (found.preset, found.timezone) == ("mini", "Europe/Lisbon")
     assert (found.llm.temperature, found.llm.top_k, found.llm.top_p) == (0.5, 4, 0.75)
     assert found.llm.target == "smollm2-135m-instruct" and not own
     assert read_settings(None, None, {})[0] == Config()
@@ -72,7 +72,7 @@ def test_settings_win_over_the_file_and_the_file_over_the_preset(tmp_path: Path)
         (None, None, {"llm": 3}, "llm is a section"),
         (None, None, {"voice": "anna"}, "voice is not a setting"),
         (None, "nowhere.toml", {}, "nowhere.toml"),
-        ("tiny", Config(), {}, "taken as it is"),
+        ("mini", Config(), {}, "taken as it is"),
         (None, Config(), {"timezone": "UTC"}, "taken as it is"),
     ],
 )

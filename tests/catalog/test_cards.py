@@ -24,7 +24,7 @@ def test_every_preset_names_models_that_can_be_pulled() -> None:
 
 
 def test_the_smallest_preset_can_be_had_without_the_hub() -> None:
-    for name in preset_models("tiny").values():
+    for name in preset_models("mini").values():
         assert "packages" in {card.origin for card in variants(cards(), name)}
 
 

@@ -46,7 +46,7 @@ def test_the_list_tells_what_is_here_and_what_can_be_had(tmp_path: Path) -> None
     for card in cards():
         assert f"  {card.name} " in empty.stdout
         assert card.licence.spdx in empty.stdout
-    assert "voiceloop models pull tiny   pulls tiny.en, smollm2-135m-instruct" in empty.stdout
+    assert "voiceloop models pull mini   pulls tiny.en, smollm2-135m-instruct" in empty.stdout
     assert "preset starter               is complete, and talk takes it: " in empty.stdout
     put(ModelStore(tmp_path), "tiny.en")
     here, rest, _ = run(tmp_path, "list").stdout.split(" that can be pulled:", 2)
@@ -56,17 +56,17 @@ def test_the_list_tells_what_is_here_and_what_can_be_had(tmp_path: Path) -> None
 
 
 def test_the_list_tells_which_preset_is_complete_and_which_talk_takes(tmp_path: Path) -> None:
-    for name in {*preset_models("tiny").values(), *preset_models("laptop").values()}:
+    for name in {*preset_models("mini").values(), *preset_models("laptop").values()}:
         put(ModelStore(tmp_path), name)
     listed = run(tmp_path, "list").stdout
     assert "preset laptop                is complete, and talk takes it: base.en" in listed
-    assert "preset tiny                  is complete: tiny.en" in listed
+    assert "preset mini                  is complete: tiny.en" in listed
     assert "voiceloop models pull small  pulls small.en" in listed
     settings = tmp_path / "voiceloop" / "config.toml"
     settings.parent.mkdir()
-    settings.write_text("preset = 'tiny'\n")
+    settings.write_text("preset = 'mini'\n")
     assert (
-        "preset tiny                  is complete, and talk takes it"
+        "preset mini                  is complete, and talk takes it"
         in run(tmp_path, "list").stdout
     )
 
@@ -120,7 +120,7 @@ def test_rm_removes_what_it_names(tmp_path: Path) -> None:
 
 def test_a_model_that_is_not_here_is_one_line_on_the_command_line(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "voiceloop", "ask", "models/starter/demo.wav", "--preset", "tiny"],
+        [sys.executable, "-m", "voiceloop", "ask", "models/starter/demo.wav", "--preset", "mini"],
         env=os.environ | {"VOICELOOP_MODELS": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -132,15 +132,33 @@ def test_a_model_that_is_not_here_is_one_line_on_the_command_line(tmp_path: Path
     assert told == [
         "voiceloop: Whisper tiny.en, SmolLM2 135M Instruct, Piper joe (medium), smart-turn v3.2 "
         "(CPU) are not on this machine (421 MB)",
-        "hint: voiceloop models pull tiny",
+        "hint: voiceloop models pull mini",
     ]
+
+
+def test_a_preset_comes_before_a_model_of_the_same_name(tmp_path: Path) -> None:
+    for name in preset_models("small").values():
+        put(ModelStore(tmp_path), name)
+    told = run(tmp_path, "pull", "small").stdout
+    assert "small.en is here already" in told and "qwen3.5-4b is here already" in told
+    put(ModelStore(tmp_path), "small")
+    assert run(tmp_path, "pull", "whisper-small").stdout.startswith("small is here already")
+    words = ["ask", "models/starter/demo.wav", "--asr.model", "small"]
+    done = subprocess.run(
+        [sys.executable, "-m", "voiceloop", *words],
+        env=os.environ | {"VOICELOOP_MODELS": str(tmp_path / "none")},
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stderr.endswith("hint: voiceloop models pull whisper-small\n")
 
 
 def test_pull_needs_a_name(tmp_path: Path) -> None:
     done = run(tmp_path, "pull")
     assert done.returncode == 2
     assert done.stderr.startswith("voiceloop: models pull needs NAMES")
-    assert "did you mean 'packages'?" in run(tmp_path, "pull", "tiny", "--from", "package").stderr
+    assert "did you mean 'packages'?" in run(tmp_path, "pull", "mini", "--from", "package").stderr
 
 
 def test_the_user_is_asked_once_and_may_say_no(

@@ -102,7 +102,7 @@ def test_a_voice_that_is_not_here_is_told_before_anything_is_loaded(
 
 def test_a_damaged_model_is_said_to_be_damaged(store: ModelStore) -> None:
     (put(store, "tiny.en").folder / "model.bin").unlink()
-    for attempt in (lambda: find("tiny.en", "asr", store), lambda: prepare(config("tiny"), store)):
+    for attempt in (lambda: find("tiny.en", "asr", store), lambda: prepare(config("mini"), store)):
         with pytest.raises(ModelNotFound, match=r"Whisper tiny\.en: files are missing") as caught:
             attempt()
         assert caught.value.hint.startswith("voiceloop models pull")
@@ -127,32 +127,32 @@ def test_an_unknown_name_says_which_is_nearest(store: ModelStore) -> None:
 
 def test_a_preset_that_is_not_here_is_one_line(store: ModelStore) -> None:
     with pytest.raises(ModelNotFound) as caught:
-        prepare(config("tiny"), store)
+        prepare(config("mini"), store)
     named = "Whisper tiny.en, SmolLM2 135M Instruct, Piper joe (medium), smart-turn"
     assert caught.value.message.startswith(named)
-    assert caught.value.hint == "voiceloop models pull tiny"
+    assert caught.value.hint == "voiceloop models pull mini"
     put(store, "tiny.en")
     put(store, "smart-turn-v3.2")
     put(store, "en_US-joe-medium")
     with pytest.raises(ModelNotFound, match=r"^SmolLM2 135M Instruct is not on") as caught:
-        prepare(config("tiny"), store)
-    assert caught.value.hint == "voiceloop models pull tiny"
+        prepare(config("mini"), store)
+    assert caught.value.hint == "voiceloop models pull mini"
     put(store, "smollm2-135m-instruct")
-    prepare(config("tiny"), store)
+    prepare(config("mini"), store)
 
 
 def test_a_model_besides_the_preset_is_named_itself(store: ModelStore) -> None:
     put(store, "tiny.en")
     put(store, "smart-turn-v3.2")
     put(store, "en_US-joe-medium")
-    chosen = config("tiny", llm__target="qwen3-0.6b")
+    chosen = config("mini", llm__target="qwen3-0.6b")
     with pytest.raises(ModelNotFound) as caught:
         prepare(chosen, store)
     assert caught.value.hint == "voiceloop models pull qwen3-0.6b"
 
 
 def test_other_engines_need_no_cards(store: ModelStore) -> None:
-    chosen = config("tiny", llm__target="starter", turns__sound="somebody's own")
+    chosen = config("mini", llm__target="starter", turns__sound="somebody's own")
     prepare(
         replace(
             chosen,

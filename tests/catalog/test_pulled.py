@@ -52,12 +52,12 @@ def flags(**values: str) -> Given:
     ("words", "gpu", "chosen"),
     [
         ((), 80, None),
-        (("tiny",), 0, "tiny"),
-        (("tiny",), 80, "tiny"),
-        (("tiny", "small"), 0, "tiny"),
-        (("tiny", "small"), 12, "small"),
-        (("tiny", "small", "best"), 12, "small"),
-        (("tiny", "small", "best"), 40, "best"),
+        (("mini",), 0, "mini"),
+        (("mini",), 80, "mini"),
+        (("mini", "small"), 0, "mini"),
+        (("mini", "small"), 12, "small"),
+        (("mini", "small", "best"), 12, "small"),
+        (("mini", "small", "best"), 40, "best"),
         (("tiny.en", "smollm2-135m-instruct"), 0, None),
     ],
 )
@@ -69,7 +69,7 @@ def test_the_best_is_taken_of_which_all_is_here_and_that_the_machine_carries(
 
 
 def test_what_is_damaged_has_not_been_pulled(pulled: Callable[..., ModelStore]) -> None:
-    store = pulled("tiny")
+    store = pulled("mini")
     model = store.find("tiny.en")
     assert model is not None
     (model.folder / "model.bin").unlink()
@@ -78,7 +78,7 @@ def test_what_is_damaged_has_not_been_pulled(pulled: Callable[..., ModelStore]) 
 
 def test_where_a_preset_is_named_it_stays(pulled: Callable[..., ModelStore]) -> None:
     for name in PRESETS:
-        assert best_pulled(flags(preset=name), machine(gpu=80), pulled("tiny", "small")) is None
+        assert best_pulled(flags(preset=name), machine(gpu=80), pulled("mini", "small")) is None
 
 
 def test_models_that_are_named_stay_and_the_rest_is_the_best_presets(
@@ -88,9 +88,9 @@ def test_models_that_are_named_stay_and_the_rest_is_the_best_presets(
     given = dict(flags(llm__target="mine", llm__temperature="0.5"))
     assert named_sections(given) == {"llm"}
     assert best_pulled(given, machine(), store) == "cpu", "the rest of both is the same"
-    settings, origins = settings_of({**given, "preset": ("tiny", BEST_PULLED)})
+    settings, origins = settings_of({**given, "preset": ("mini", BEST_PULLED)})
     assert (settings.asr.model, settings.tts.engine) == ("tiny.en", "piper")
-    assert origins["asr.model"] == "preset tiny" and origins["preset"] == BEST_PULLED
+    assert origins["asr.model"] == "preset mini" and origins["preset"] == BEST_PULLED
     # What the preset sets for its own language model is not for another.
     assert (settings.llm.target, settings.llm.temperature) == ("mine", 0.5)
     assert settings.llm.repetition_penalty == Config().llm.repetition_penalty
@@ -99,11 +99,11 @@ def test_models_that_are_named_stay_and_the_rest_is_the_best_presets(
 
 
 def test_a_voice_of_pipers_is_one_of_the_presets_engine(pulled: Callable[..., ModelStore]) -> None:
-    store = pulled("tiny")
+    store = pulled("mini")
     for voice, engine in ("en_US-kristin-medium", "piper"), ("en-gb", "espeak"):
         given = flags(tts__voice=voice)
-        assert best_pulled(given, machine(), store) == "tiny"
-        tts = settings_of({**given, "preset": ("tiny", BEST_PULLED)})[0].tts
+        assert best_pulled(given, machine(), store) == "mini"
+        tts = settings_of({**given, "preset": ("mini", BEST_PULLED)})[0].tts
         assert (tts.engine, tts.voice) == (engine, voice)
 
 
@@ -111,15 +111,15 @@ def test_where_everything_is_named_there_is_nothing_to_choose(
     pulled: Callable[..., ModelStore],
 ) -> None:
     given = flags(asr__model="a", llm__target="b", tts__engine="espeak", turns__sound="none")
-    assert best_pulled(given, machine(), pulled("tiny")) is None
+    assert best_pulled(given, machine(), pulled("mini")) is None
 
 
 def test_config_tells_where_the_preset_came_from(pulled: Callable[..., ModelStore]) -> None:
-    store = pulled("tiny")
+    store = pulled("mini")
     command = [sys.executable, "-m", "voiceloop", "config"]
     environ = {"VOICELOOP_MODELS": str(store.root), "XDG_CONFIG_HOME": str(store.root)}
     env = os.environ | environ
-    for more, line in ((), f'"tiny" {BEST_PULLED}'), (("--preset", "small"), '"small" flag'):
+    for more, line in ((), f'"mini" {BEST_PULLED}'), (("--preset", "small"), '"small" flag'):
         told = subprocess.run([*command, *more], env=env, capture_output=True, text=True)
         assert " ".join(told.stdout.splitlines()[0].split()) == f"preset {line}"
 
@@ -147,11 +147,11 @@ class Sitter:
     ("answers", "gpu", "chosen"),
     [
         (["\n"], 0, "laptop"),
-        (["3\n"], 0, "tiny"),
+        (["3\n"], 0, "mini"),
         (["s\n"], 0, None),
         (["S\n"], 40, None),
         (["\n"], 12, "small"),
-        (["4\n"], 12, "tiny"),
+        (["4\n"], 12, "mini"),
         (["0\n", "5\n", "x\n", "²\n", "\n"], 12, "small"),
     ],
 )
@@ -177,7 +177,7 @@ def test_the_choice_is_shown_with_sizes_times_and_what_each_is_good_for(
     assert "2  laptop" in laptop and "1.3 GB" in laptop
     assert "sensible answers; 2 cores and 4 GB of memory" in laptop
     assert "3  cpu" in cpu and "3 GB of memory" in cpu
-    assert "4  tiny" in tiny and "421 MB, 1 min at 50 Mbit/s" in tiny
+    assert "4  mini" in tiny and "421 MB, 1 min at 50 Mbit/s" in tiny
     assert "a quick try, often wrong; 2 cores and 2 GB of memory" in tiny
     assert "s  starter" in starter and "is here" in starter
     assert question.startswith("Enter pulls small, a number another, s ")

@@ -64,7 +64,7 @@ def test_preset_cpu_answers_a_spoken_question_in_words_of_its_own(
     for name in ("tiny.en", "smollm2-135m-instruct", "smart-turn-v3.2"):
         pulled(name)
     demo = str(bundled("models/starter/demo.wav"))
-    options = ("--preset", "tiny", "--json", "--pace", "max", "--llm.max-new-tokens", "40")
+    options = ("--preset", "mini", "--json", "--pace", "max", "--llm.max-new-tokens", "40")
     assert main(["ask", demo, *options]) == 0
     shown = capsys.readouterr()
     (turn,) = (json.loads(line) for line in shown.out.splitlines())

@@ -46,19 +46,19 @@ def test_the_machine_is_told_in_one_line_and_the_preset_with_its_reason() -> Non
 
 def test_a_preset_that_was_too_slow_is_not_suggested_again() -> None:
     slow = Finding("language model", "warning", "llm", figures={"tokens_per_s": 2.0})
-    told = "starter suits this machine (language model slower than speech with tiny): take starter"
-    assert advised([*FOUND[:-1], slow], "tiny", machine())[1] == told
+    told = "starter suits this machine (language model slower than speech with mini): take starter"
+    assert advised([*FOUND[:-1], slow], "mini", machine())[1] == told
 
 
 def test_where_no_check_could_run_something_is_said_all_the_same() -> None:
-    told, preset = advised([Finding("process", "broken", "none")], "tiny", machine(cores=1))
+    told, preset = advised([Finding("process", "broken", "none")], "mini", machine(cores=1))
     assert told == "processor unknown"
     assert preset.startswith("starter suits this machine (1 core, 16.0 GB of memory, no GPU)")
 
 
 def test_a_stage_whose_speed_is_unknown_is_left_out() -> None:
     late = Finding("language model", "ok", "llm", figures={"first_token_s": 7.0})
-    assert "language model" not in advised([*FOUND[:-1], late], "tiny", machine())[0]
+    assert "language model" not in advised([*FOUND[:-1], late], "mini", machine())[0]
 
 
 @pytest.mark.parametrize("check", SLOWEST)

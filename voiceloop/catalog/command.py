@@ -324,13 +324,14 @@ def _of_preset(preset: str) -> list[str]:
 
 
 def _names(word: str, cards: Sequence[Card]) -> list[str]:
-    """Return the names of the models that `word` means: `word` itself, or the models of the preset
-    `word`."""
+    """Return the names of the models that `word` means: those of the preset `word`, or `word`
+    itself. Whisper's `small` is `whisper-small` here, since there is a preset `small`."""
     from voiceloop.catalog.cards import variants
 
     known = {card.name for card in cards}
-    if variants(cards, word):
-        return [word]
+    model = word.removeprefix("whisper-")
+    if variants(cards, model, None if model == word else "asr") and word not in PRESETS:
+        return [model]
     if word == "starter":
         others = ", ".join(one.name for one in reversed(BEST_FIRST) if one is not STARTER)
         raise VoiceloopError("the starter ships with voiceloop", f"pull a preset: {others}")

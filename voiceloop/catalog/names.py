@@ -18,7 +18,7 @@ from voiceloop.catalog.convert import require, split_piper
 from voiceloop.catalog.progress import progress
 from voiceloop.catalog.pull import Order, pull
 from voiceloop.catalog.store import ModelStore, cards, explained, make_room, sha256
-from voiceloop.config import Config, TtsConfig
+from voiceloop.config import PRESETS, Config, TtsConfig
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.schema import nearest
 
@@ -177,6 +177,8 @@ def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFou
             f"{', '.join(damaged)}: files are missing, or shorter than they were",
             f"voiceloop models pull {word}",
         )
+    if word in PRESETS and [card.name for card in absent] == [word]:
+        word = f"whisper-{word}"
     names = ", ".join(card.title for card in absent)
     total = size(sum(card.download for card in absent))
     return ModelNotFound(
