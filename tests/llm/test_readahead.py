@@ -13,10 +13,9 @@ import pytest
 from tests.llm.chatservers import Play, Request, Scripted, refusing, saying
 from tests.llm.test_remote import all_of, no_keys, no_threads, serve, talk
 from tests.server.serving import until
-from voiceloop.llm.remote.chatserver import end_probability
 from voiceloop.llm.remote.readahead import ENOUGH, WITHOUT
 from voiceloop.llm.remote.remote import RemoteConversation
-from voiceloop.llm.text.template import MARKS
+from voiceloop.llm.remote.turnends import OTHER_FORM, ends
 from voiceloop.types import Past
 
 __all__ = ["no_keys", "no_threads", "serve"]
@@ -201,8 +200,39 @@ def test_answers_of_another_form_are_those_of_another_server(answer: Any, serve:
         assert conversation.end_of_turn_probability() is None
 
 
+def token(text: str, logprob: float, **more: object) -> dict[str, object]:
+    return {"token": text, "logprob": logprob, **more}
+
+
 def test_what_ends_a_turn_is_a_mark_or_a_token_without_text() -> None:
-    over = {"": 0.25, "?": 0.125, ".": 0.0625, "?\n": 0.03125}
-    tokens = {**over, " and": 0.3, ".com": 0.1, " .": 0.05}
-    found = end_probability({token: math.log(p) for token, p in tokens.items()}, MARKS)
-    assert found == pytest.approx(sum(over.values()))
+    over = [("", 0.25), ("", 0.125), ("?", 0.0625), (".", 0.03125), ("?\n", 0.015625)]
+    others = [(" and", 0.3), (".com", 0.1), (" .", 0.05)]
+    half = token("", math.log(0.05), bytes=[226])  # a piece of a character
+    found = ends([*(token(text, math.log(p)) for text, p in over + others), half])
+    assert found == pytest.approx(sum(p for _, p in over))
+
+
+@pytest.mark.parametrize("wrong", ["x", None, [], math.nan])
+def test_what_is_no_probability_is_of_another_form(wrong: Any) -> None:
+    with pytest.raises(OTHER_FORM):
+        ends([token("?", wrong)])
+    assert ends([token("?", 1e308)]) == 1
+
+
+def test_a_server_that_tells_nonsense_later_breaks_nothing(serve: Serve) -> None:
+    server = serve(saying("Fine."))
+    server.reads = likely
+    with talking(server) as conversation:
+        all_of(conversation.prefill("How are you", 1))
+        until(lambda: bool(conversation._server.tells_ends))
+
+        def nonsense(request: Request) -> None:
+            if request.path.endswith("/chat/completions"):
+                saying("I")(request)
+            else:
+                request.status(200, [{"prompt": 1}])
+
+        server.reads = nonsense
+        all_of(conversation.prefill("How are you now", 1))
+        assert conversation.end_of_turn_probability() is None
+        assert conversation._server.tells_ends is False

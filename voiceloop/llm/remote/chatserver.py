@@ -9,7 +9,6 @@ This module does not compose requests.
 from __future__ import annotations
 
 import json
-import math
 import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -38,7 +37,7 @@ from voiceloop.llm.remote.complaints import Complaint, Garbled, complaint, named
 from voiceloop.llm.remote.manners import Manners
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
 from voiceloop.llm.remote.troubles import Trouble
-from voiceloop.llm.text.template import MARKS
+from voiceloop.llm.remote.turnends import OTHER_FORM, turn_end
 from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
@@ -59,12 +58,6 @@ GRACE_S = 0.5
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
 """Maximum numbers of bytes that are read of a response: `MOST_TOLD` of an error, `MOST_LISTED` of a
 list of models or of a reply that is not streamed."""
-_RENDERED = ("tools", "chat_template_kwargs", "reasoning_effort")
-"""What of a request, beside the messages, a chat template may use."""
-_ONE_TOKEN = {"n_predict": 1, "n_probs": 40, "cache_prompt": True, "temperature": 0.0}
-"""What is asked of llama.cpp's server: the probabilities of the likeliest next tokens."""
-_PLACE = "\ue000\ue001"
-"""The end of the user's words in a rendered prompt."""
 UNLISTED = (404, 405)
 """HTTP statuses of servers that do not list their models, but may reply. All statuses from 500 on
 count as such too."""
@@ -195,27 +188,17 @@ class ChatServer:
 
     async def _told_end(self, body: Mapping[str, Any], text: str) -> float | None:
         try:
-            found = await self._ended(body, text)
-        except (Trouble, ValueError, LookupError, TypeError, AttributeError) as error:
-            if self.tells_ends or (isinstance(error, Trouble) and error.status is None):
-                raise  # it has told ends before, or cannot be reached
+            found = await turn_end(self._answer, body, text)
+        except OTHER_FORM:
             self.tells_ends = False
+            return None
+        except Trouble:
+            if self.tells_ends:
+                raise
+            self.tells_ends = False  # most servers know no such request
             return None
         self.tells_ends = True
         return found
-
-    async def _ended(self, body: Mapping[str, Any], text: str) -> float:
-        """Return the probability that the user's turn is over, as llama.cpp's server tells it.
-        Raises Trouble, and the errors of an answer of another form."""
-        *before, last = body["messages"]
-        marked = {**last, "content": f"{last['content'] if text else ''}{_PLACE}"}
-        asked = {name: body[name] for name in _RENDERED if name in body}
-        rendered = await self._answer("/apply-template", {**asked, "messages": [*before, marked]})
-        prompt = rendered["prompt"][: rendered["prompt"].index(_PLACE)]
-        answer = await self._answer("/completion", {"prompt": prompt, **_ONE_TOKEN})
-        likely = answer["completion_probabilities"][0]["top_logprobs"]
-        found = end_probability({one["token"]: one["logprob"] for one in likely}, MARKS)
-        return found if text else 0.0
 
     async def _answer(self, path: str, body: Mapping[str, Any]) -> Any:
         async with self._requested(path, body) as answer:
@@ -500,14 +483,3 @@ def _listed(content: bytes) -> list[str]:
     entries = [cast("dict[str, object]", one) for one in every if isinstance(one, dict)]
     names = (one.get("id") or one.get("name") for one in entries)
     return [name for name in names if isinstance(name, str) and name.isprintable()]
-
-
-def end_probability(logprobs: Mapping[str, float], marks: str) -> float:
-    """Return the probability that a turn is over, by the logarithms of the probabilities of the
-    texts of the likeliest next tokens. A token with an empty text steers the model: here it ends
-    the turn. The `marks` end a sentence."""
-    return math.fsum(
-        math.exp(logprob)
-        for token, logprob in logprobs.items()
-        if not token or (token[0] in marks and not token[1:].strip(marks + " \n"))
-    )
