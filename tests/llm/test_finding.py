@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +46,7 @@ from voiceloop.llm.remote.localservers import (
     read_server,
     told_apart,
 )
+from voiceloop.server.port import LOOP
 
 pytestmark = pytest.mark.real
 
@@ -185,6 +189,42 @@ def test_a_port_that_speaks_another_language_is_no_server() -> None:
 
         threading.Thread(target=speak, daemon=True).start()
         assert found_at(port.getsockname()[1]) == []
+
+
+def test_a_port_that_resets_connections_as_they_are_made_is_no_server() -> None:
+    with socket.create_server((HOST, 0)) as listening:
+
+        def reset() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+
+        async def search_while_busy() -> list[LocalServer]:
+            """On the server's loop, which gets to its connections late."""
+            port = listening.getsockname()[1]
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(hog)
+                found = await find_servers([port])
+                tasks.cancel_scope.cancel()
+            return found
+
+        resets = threading.Thread(target=reset)
+        resets.start()
+        try:
+            assert all(anyio.run(search_while_busy, backend_options=LOOP) == [] for _ in range(20))
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            resets.join()
+
+
+async def hog() -> None:
+    while True:
+        time.sleep(0.005)  # noqa: ASYNC251 - it is meant to block
+        await anyio.lowlevel.checkpoint()
 
 
 def test_of_thousands_of_models_the_first_are_offered() -> None:

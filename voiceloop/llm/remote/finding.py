@@ -88,4 +88,6 @@ async def _request(
                         return
     except (httpx2.HTTPError, TimeoutError):
         return
+    except AttributeError:  # anyio on uvloop, if the connection was reset as it was made
+        return
     bodies[path] = body
