@@ -48,6 +48,7 @@ export class Offer {
   #model = made('select');
   #take = made('button', '', 'Use it');
   #decline = made('button', 'quiet', 'Not now');
+  #field = element('writer-field', HTMLElement);
   #choice = element('writer', HTMLSelectElement);
 
   /**
@@ -114,7 +115,9 @@ export class Offer {
     const wanted = (/** @type {Found} */ { id }) => !declined().includes(id);
     const found = this.server ? undefined : this.#servers.find(wanted);
     this.#bar.hidden = !found;
-    if (!element('settings', HTMLDialogElement).open) this.#showChoice();
+    // In open settings a choice that the user has made stays; one that was not there yet appears.
+    const choosing = element('settings', HTMLDialogElement).open && !this.#field.hidden;
+    if (!choosing) this.#showChoice();
     if (!found || found.id === this.#found?.id) return;
     this.#found = found;
     this.#sentence.textContent = `${capital(found.name)} is running on this machine.`;
@@ -123,7 +126,7 @@ export class Offer {
   }
 
   #showChoice() {
-    element('writer-field', HTMLElement).hidden = !this.#servers.length;
+    this.#field.hidden = !this.#servers.length;
     const groups = this.#servers.map(({ id, name, models }) => {
       const group = made('optgroup');
       group.label = capital(name);

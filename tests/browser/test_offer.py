@@ -116,6 +116,23 @@ def test_another_model_and_the_own_one_again_are_chosen_in_the_settings(
     assert tomllib.loads(file.read_text())["llm"] == {}
 
 
+def test_open_settings_gain_the_choice_once_servers_are_found_and_then_keep_it(
+    visit: Open, server: StandIn
+) -> None:
+    page = visit().page
+    client = server.client()
+    page.get_by_role("button", name="Settings").click()
+    writer = page.get_by_label("Who writes the replies")
+    expect(writer).to_be_hidden()
+    found = {"id": "ollama", "name": "Ollama", "models": ["gemma3:4b"], "used": False}
+    client.send("session.updated", session={"voiceloop": {"llm_servers": [found]}})
+    writer.select_option("ollama\ngemma3:4b")
+    client.send("session.updated", session={"voiceloop": {"llm_servers": [found], "speed": 1}})
+    client.send("error", error={"message": "That was the second."})
+    expect(page.locator("#transcript")).to_contain_text("That was the second.")
+    expect(writer).to_have_value("ollama\ngemma3:4b")
+
+
 def test_where_it_does_not_reply_the_page_says_why_and_it_may_be_asked_again(
     visit: Open, server: StandIn, beside: Serving, brain: Scripted, file: Path
 ) -> None:
