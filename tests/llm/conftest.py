@@ -38,6 +38,7 @@ from transformers import (
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import Captured
 from voiceloop.llm.decode.hook import ReplyHook
+from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafts import ChainDraft, ModelDraft
 from voiceloop.llm.draft.featuredraft import (
@@ -397,6 +398,7 @@ class Workshop:
         eos: frozenset[int] | None = None,
         template: ChatTemplate | None = None,
         pool: CachePool | None = None,
+        opening: SharedOpening | None = None,
         stop: tuple[str, ...] = (),
         captured: Captured | None = None,
         best_of: BestOf | None = None,
@@ -415,7 +417,10 @@ class Workshop:
         policy = policy or DraftPolicy(length, 0.1)
         template = template or self.template
         speculator = Speculator(
-            *(target, proposes, policy, sampling, cache), captured=captured, ends=template.ends
+            *(target, proposes, policy, sampling, cache),
+            captured=captured,
+            ends=template.ends,
+            opening=opening,
         )
         hook: ReplyHook | None = None
         if best_of is not None:

@@ -26,6 +26,7 @@ from tests.llm.conftest import CONTEXT, HEADS, LAYER, TEMPLATE, Trees, build_tok
 from tests.llm.distributions import CPU
 from tests.llm.replies import captured
 from voiceloop.errors import EngineError, OutOfMemory
+from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.model.cache import CachePool, KvCache
 from voiceloop.llm.parallel.candidates import BestOf
@@ -860,11 +861,12 @@ class Talk(RuleBasedStateMachine):
         self.pool = pool = CachePool(self.budget)
         rounds = captured(*self.models, self.sampling, slots, 200) if slots else None
         chosen = best_of and BestOf(3, likelihood, best_of == "clause")
+        opening = SharedOpening()
         self.conversations = [
             workshop.conversation(
                 *self.models, self.sampling, length=length, policy=policy,
                 system="Be brief.", capacity=200, max_new_tokens=24, pool=pool, captured=rounds,
-                best_of=chosen, branches=0 if chosen else branches,
+                best_of=chosen, branches=0 if chosen else branches, opening=opening,
             )
             for _ in self.turns
         ]  # fmt: skip

@@ -68,6 +68,8 @@ def walk(model: GgufModel, chance: random.Random, allowed: float) -> None:
         back = chance.choice((0, 0, 1, 2, NEAR, NEAR + 1, chance.randrange(len(ids) + 1)))
         ids = ids[: max(0, len(ids) - back)]
         context.cut(len(ids))
+        if chance.random() < 0.1:
+            context = Context(model, CONTEXT, context.copy())
         count = min(chance.choice((1, 1, 2, 4, NEAR, NEAR + 1, ROWS)), CONTEXT - len(ids))
         if not count:
             continue

@@ -191,6 +191,7 @@ class SpeculativeConversation:
             self._begin(turn)
             self._set_request(text, suffix=[])
             self._request.bare = len(self._ids)
+            yield from self._open()
             yield from self._speculator.prefill(self._ids)
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
@@ -232,6 +233,7 @@ class SpeculativeConversation:
         """Compute the cache rows of all ids that the caches lack, such as those of a recited
         reply."""
         with self._held():
+            yield from self._open()
             yield from self._speculator.prefill(tuple(self._ids))
 
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
@@ -329,6 +331,9 @@ class SpeculativeConversation:
         self._speculator.release()
         self._pool.forget(self._caches)
 
+    def _open(self) -> Steps[None]:
+        return self._speculator.open(self._ids[: self._starts[0]])
+
     @contextmanager
     def _held(self) -> Iterator[None]:
         """Keep the caches from being evicted while the models compute."""
@@ -425,6 +430,7 @@ class SpeculativeConversation:
         """Answer `text`. A reply that only repeats the user's words is not yielded; another reply
         with a different first token is decoded instead."""
         self._reply = reply = self._open_reply(text, turn)
+        yield from self._open()
         if reply.call:
             yield from self._call_by(reply)
             return

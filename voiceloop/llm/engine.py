@@ -21,6 +21,7 @@ from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, PlacedModel
 from voiceloop.llm.decode.graphs import Capture, CudaGraphs
 from voiceloop.llm.decode.hook import ReplyHook
+from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafters import (
     Drafter,
@@ -112,7 +113,7 @@ class SpeculativeLlm:
         self._target = _checked(target, vocab, self._capacity, features=rows is not None)
         self._drafter = self._drafts(target, draft, rows, vocab)
         Penalties(self._sampling(0), vocab, self._target.device)  # makes the bias that all share
-        self._pool = CachePool(config.cache_mb * MIB)
+        self._pool, self._opening = CachePool(config.cache_mb * MIB), SharedOpening()
         if capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()
         captures = self._drafter is None or self._drafter.captures
@@ -202,6 +203,7 @@ class SpeculativeLlm:
             cache,
             captured=self._captured,
             ends=self._template.ends,
+            opening=self._opening,
         )
         return SpeculativeConversation(
             speculator,

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from voiceloop.engines import Steps
 from voiceloop.llm.decode.captured import Captured, Rounds
+from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.draft.drafts import Draft
 from voiceloop.llm.model.attention import followed
 from voiceloop.llm.model.cache import KvCache
@@ -83,9 +84,6 @@ class PassPlan:
     """Gumbel noise for the tokens that are decided, as from `Verifier.noise`."""
     position: int
     """Index, among the turn's tokens, of the first token that this pass decides."""
-    watched: int | None
-    """Number of ids before the first row of logits, if the end probability (`Speculator.ending`) is
-    computed from that row; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +131,11 @@ class Speculator:
         stopwatch: Callable[[torch.device], Stopwatch] = Stopwatch,
         captured: Captured | None = None,
         ends: Sequence[int] = (),
+        opening: SharedOpening | None = None,
     ) -> None:
-        """`cache` is the target's cache and is empty. Several conversations may share `policy` and
-        `captured`. `ending` adds up the probabilities of the tokens `ends`. Rounds are replayed
-        from `captured`, if given, while the conversation's caches have slots."""
+        """`cache` is the target's cache and is empty. Several conversations may share `policy`,
+        `captured` and `opening`. `ending` adds up the probabilities of the tokens `ends`. Rounds
+        are replayed from `captured`, if given, while the conversation's caches have slots."""
         self.cache = cache
         self.stats = Stats()
         self._target, self._draft, self._policy = target, draft, policy
@@ -145,6 +144,7 @@ class Speculator:
         self._rounds = captured and Rounds(
             captured, self.cache, draft, self._verifier, self._penalties
         )
+        self._opening = opening or SharedOpening()
         self._reply = _ReplyStart()
         self._ends = list(ends)
         self._ending: tuple[int, float] | None = None
@@ -238,13 +238,10 @@ class Speculator:
         ids: Sequence[int],
         x: DraftTokens,
         noise: Tensor | None = None,
-        watched: int | None = None,
     ) -> PassPlan:
         """Plan the pass over the ids that the target has not seen and over the draft tokens `x`.
 
-        `noise` is the noise with which the draft chose the tokens; None if it used none. If
-        `watched` is given and the pass computes the row after the first `watched` ids, the logits
-        of that row are kept too.
+        `noise` is the noise with which the draft chose the tokens; None if it used none.
         """
         start, position = self.cache.length, self._reply.position(len(ids))
         unseen = torch.tensor(ids[start:])
@@ -254,10 +251,7 @@ class Speculator:
         self._penalties.count(ids, self._reply.start)
         if noise is None:
             noise = self._verifier.noise(position, x.tree.depth + 1)
-        if watched is not None and not start < watched <= len(ids):
-            watched = None
-        keep = len(x) + 1 if watched is None else len(x) + 1 + len(ids) - watched
-        return PassPlan(tokens, start, self.cache, keep, x, noise, position, watched)
+        return PassPlan(tokens, start, self.cache, len(x) + 1, x, noise, position)
 
     @torch.inference_mode()
     def settle(self, plan: PassPlan, logits: Tensor) -> Step:
@@ -267,12 +261,10 @@ class Speculator:
         """
         x, known = plan.x, plan.start + len(plan.tokens) - len(plan.x)
         follows = None if x.branches is None else followed(x.branches, logits.device)
-        scores = self._penalties.apply(logits[-len(x) - 1 :], x.tokens, follows=follows)
+        scores = self._penalties.apply(logits, x.tokens, follows=follows)
         if known == self._reply.start:
-            scores = self._beginning(scores, logits[-len(x) - 1])
+            scores = self._beginning(scores, logits[0])
         path, tokens = self._verifier.verify(scores, x, plan.noise)
-        if plan.watched is not None:
-            self._record_ending(plan.watched, logits[0])
         end = known + len(path)
         self.stats.rolled_back(end, self.cache.length)
         self.cache.keep(known, path)
@@ -306,7 +298,7 @@ class Speculator:
                 known = whole[: len(ids) + kept]
                 left = self._target.chunk - (len(known) - self.cache.length)
                 x = offered[kept : kept + max(0, left)]
-                step = self._verified(known, x, prompt.watched)
+                step = self._verified(known, x)
                 kept += step.accepted
                 done = step.accepted < len(x) or kept == len(offered)
                 if not done:
@@ -332,16 +324,14 @@ class Speculator:
         """Read `prompt`, and return the logits after it, [1, vocab]. The caller decides the first
         tokens of the reply. In the logits, tokens that may not begin the reply are -inf."""
         x = yield from self._begin(prompt, ())
-        plan, watch = self.plan(prompt.ids, x, watched=prompt.watched), self._watches.target
+        plan, watch = self.plan(prompt.ids, x), self._watches.target
         with watch:
             logits = self._logits(plan)
-            if plan.watched is not None:
-                self._record_ending(plan.watched, logits[0])
         rows = len(plan.tokens)
         step = Step(start=plan.start, rows=rows, prompt=rows, target_ms=watch.take())
         self.stats.target_pass(step)
         self.stats.total.target_passes += 1  # it gives the first tokens
-        return self._beginning(logits[-1:], logits[-1])
+        return self._beginning(logits, logits[0])
 
     @torch.inference_mode()
     def propose(
@@ -370,6 +360,15 @@ class Speculator:
         self._verifier.follow(seed)
         if self._draft is not None:
             self._draft.rollback(self._reply.start)  # it may have read tokens of another reply
+
+    @torch.inference_mode()
+    def open(self, ids: Sequence[int]) -> Steps[None]:
+        """Compute the rows of the opening `ids` in the target's cache, or copy them."""
+        if self.cache.length < len(ids):
+            if self._opening.lend(ids, self.cache):
+                self.stats.copied(len(ids))
+            yield from self._extend(ids)
+            self._opening.keep(ids, self.cache)
 
     @torch.inference_mode()
     def prefill(self, ids: Sequence[int]) -> Steps[None]:
@@ -424,7 +423,8 @@ class Speculator:
         """Begin a reply to `prompt`. Return the `old` tokens as draft tokens.
 
         The end of the prompt is left for the pass that verifies the old tokens. All of the prompt
-        before that is read here.
+        before that is read here. If the end probability is wanted, a pass ends where it belongs:
+        that takes no longer than the logits of all later rows.
         """
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
@@ -432,6 +432,7 @@ class Speculator:
         self._penalties.begin(prompt.earlier)
         self._verifier.begin(prompt.turn)
         offered = DraftTokens(torch.tensor(old, dtype=torch.long, device=self._target.device))
+        yield from self._extend(ids[: prompt.watched or 0])
         self._forget(len(ids) - 1)  # the last row's logits are needed
         room = max(1, self._target.chunk - min(len(offered), CARRIED))
         yield from self._extend(ids[: max(0, len(ids) - room)])
@@ -450,9 +451,9 @@ class Speculator:
             first[0, reply.avoided] = -torch.inf
         return torch.cat((first, scores[1:]))
 
-    def _verified(self, ids: Sequence[int], x: DraftTokens, watched: int | None = None) -> Step:
+    def _verified(self, ids: Sequence[int], x: DraftTokens) -> Step:
         """Verify `x` after `ids` in one pass. `x` does not come from the draft."""
-        plan, watch = self.plan(ids, x, watched=watched), self._watches.target
+        plan, watch = self.plan(ids, x), self._watches.target
         with watch:
             step = self.settle(plan, self._logits(plan))
         step = replace(step, target_ms=watch.take())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from ctypes import create_string_buffer
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,8 +26,21 @@ for each."""
 STATES = 8
 """Maximum number of copies of recurrent layers' states that a context keeps. One copy takes from
 0.2 MB (LFM2-1.2B) to 50 MB (Qwen3.5-4B)."""
-_PARTIAL = 1
-"""The flag for states of recurrent layers alone, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY."""
+_WHOLE, _PARTIAL = 0, 1
+"""The flags for states of all layers, and of recurrent layers alone
+(LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRows:
+    """A copy of all rows of a context, from which contexts can be made."""
+
+    tokens: tuple[int, ...]
+    state: bytes
+
+    def copy(self) -> SavedRows:
+        """Return itself, as it never changes."""
+        return self
 
 
 class Context:
@@ -38,8 +52,9 @@ class Context:
     that was made earlier, and computes the rows after that anew.
     """
 
-    def __init__(self, model: GgufModel, capacity: int) -> None:
-        """Make room for `capacity` rows. Raises MemoryError."""
+    def __init__(self, model: GgufModel, capacity: int, saved: SavedRows | None = None) -> None:
+        """Make room for `capacity` rows, and begin with those that were `saved`. Raises
+        MemoryError."""
         lib = library()
         params = lib.llama_context_default_params()
         params.n_ctx = capacity
@@ -64,6 +79,11 @@ class Context:
         and goes on with a wrong state."""
         self._states = dict[int, bytes]()
         """Copies of the state of the recurrent layers, by the number of rows before them."""
+        self._loaded = 0
+        """The number of rows that were loaded. They can only be forgotten together: of layers that
+        see a window, llama.cpp saves the window alone."""
+        if saved is not None:
+            self._load(saved)
 
     @property
     def nbytes(self) -> int:
@@ -73,12 +93,16 @@ class Context:
             states = library().llama_state_seq_get_size_ext(self._handle, 0, _PARTIAL)
         return self._capacity * model.row_bytes + (1 + NEAR + STATES) * states
 
+    def copy(self) -> SavedRows:
+        """Return a copy of all rows."""
+        return SavedRows(tuple(self._tokens), self._state(_WHOLE))
+
     def cut(self, length: int) -> None:
         """Keep only the first `length` rows."""
         if length >= len(self._tokens):
             return
         near = self._model.rolls_back or len(self._tokens) - length <= self._near
-        if not (near and self._forget(length)):
+        if not (near and length >= self._loaded and self._forget(length)):
             self._restore(length)
         self._near = 0
         del self._tokens[length:]
@@ -119,10 +143,23 @@ class Context:
         if state is None or not self._forget(at):
             at = 0
             lib.llama_memory_clear(self._memory, True)
+            self._loaded = 0
         again = self._tokens[at:length]
         del self._tokens[at:]
-        for begin in range(0, len(again), ROWS):
-            self.extend(again[begin : begin + ROWS], 1)
+        self._compute(again)
+
+    def _load(self, saved: SavedRows) -> None:
+        """Begin with the rows that were `saved`; compute them if llama.cpp cannot load them."""
+        lib, state = library(), saved.state
+        if lib.llama_state_seq_set_data_ext(self._handle, state, len(state), 0, _WHOLE):
+            self._tokens, self._loaded = list(saved.tokens), len(saved.tokens)
+        else:
+            lib.llama_memory_clear(self._memory, True)
+            self._compute(list(saved.tokens))
+
+    def _compute(self, tokens: list[int]) -> None:
+        for begin in range(0, len(tokens), ROWS):
+            self.extend(tokens[begin : begin + ROWS], 1)
 
     def _last_state(self) -> int:
         return max(self._states, default=0)
@@ -131,10 +168,14 @@ class Context:
         """Copy the state of the recurrent layers. Of many copies, the first and the newest stay."""
         if not self._tokens or len(self._tokens) in self._states:
             return
-        lib = library()
-        size = lib.llama_state_seq_get_size_ext(self._handle, 0, _PARTIAL)
-        state = create_string_buffer(size)
-        lib.llama_state_seq_get_data_ext(self._handle, state, size, 0, _PARTIAL)
-        self._states[len(self._tokens)] = state.raw
+        self._states[len(self._tokens)] = self._state(_PARTIAL)
         if len(self._states) > STATES:
             del self._states[sorted(self._states)[1]]
+
+    def _state(self, layers: int) -> bytes:
+        """Copy the state of the `layers`, which are `_WHOLE` or `_PARTIAL`."""
+        lib = library()
+        size = lib.llama_state_seq_get_size_ext(self._handle, 0, layers)
+        state = create_string_buffer(size)
+        lib.llama_state_seq_get_data_ext(self._handle, state, size, 0, layers)
+        return state.raw

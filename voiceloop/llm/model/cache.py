@@ -73,7 +73,7 @@ class KvCache:
         yet."""
         self.context: Any = None
         """Rows that a decoder keeps in another form than buffers, e.g. a context of llama.cpp. Such
-        a decoder also sets `nbytes`."""
+        a decoder also sets `nbytes`. A method `copy` of the context copies its rows."""
         self._slots = slots
         self._layers: dict[int, tuple[Tensor, ...]] = {}
 
@@ -143,6 +143,7 @@ class KvCache:
         rows = min(length, other.length)
         for layer, buffers in other._layers.items():
             self.extend(layer, *(buffer[:rows] for buffer in buffers))
+        self.context = other.context and other.context.copy()
         self.advance(rows)
 
     def _made(self, layer: int, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from voiceloop.llm.gguf.context import ROWS, Context
+from voiceloop.llm.gguf.context import ROWS, Context, SavedRows
 from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.stopwatch import Stopwatch
@@ -43,8 +43,8 @@ class LlamaDecoder:
 
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """Compute `ids` as `CausalModel.forward` describes; the rows are in `cache.context`."""
-        if cache.context is None:
-            cache.context = Context(self._model, cache.capacity)
+        if cache.context is None or isinstance(cache.context, SavedRows):
+            cache.context = Context(self._model, cache.capacity, cache.context)
         context: Context = cache.context
         context.cut(cache.length)
         tokens: list[int] = ids.tolist()

@@ -129,6 +129,10 @@ class Stats:
         self.total.target_ms += step.target_ms
         self._row_ms[step.start :] = [step.target_ms / max(1, step.rows)] * step.rows
 
+    def copied(self, rows: int) -> None:
+        """Note that the first `rows` rows were copied, which takes no time."""
+        self._row_ms = [0.0] * rows
+
     def draft_prefill(self, tokens: int, ms: float) -> None:
         """Add `tokens` prompt tokens that the draft has computed in `ms`."""
         self.total.draft_prefilled += tokens
