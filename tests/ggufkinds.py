@@ -5,7 +5,7 @@ The tensors are named and laid out as llama.cpp's converter does it (`conversion
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -122,6 +122,8 @@ KINDS = tuple(_KINDS)
 COMPARED = KINDS
 """The kinds of which `network` returns the model."""
 
+EMPTY: Mapping[str, Tensor] = {}
+
 _PAIRED = ("llama", "granitehybrid", "smollm3", "mistral3")
 """The kinds in which llama.cpp rotates neighbours, where transformers rotates halves of a head."""
 _FROM_ZERO = ("qwen35", "gemma3")
@@ -166,8 +168,9 @@ def network(kind: str, seed: int = 0) -> PreTrainedModel:
     return model
 
 
-def write_kind(path: Path, kind: str, seed: int = 0) -> None:
-    """Write `network(kind, seed)` as llama.cpp would convert it, in 32 bits."""
+def write_kind(path: Path, kind: str, seed: int = 0, head: Mapping[str, Tensor] = EMPTY) -> None:
+    """Write `network(kind, seed)` as llama.cpp would convert it, in 32 bits, with the weights
+    `head` of an MTP layer, if there are any."""
     import gguf
 
     out = gguf.GGUFWriter(path, kind)
@@ -175,6 +178,8 @@ def write_kind(path: Path, kind: str, seed: int = 0) -> None:
     layers: int = model.config.num_hidden_layers
     vocab = _words().get_vocab_size()
     metadata = {**_METADATA, **_KINDS[kind][2], "block_count": layers, "vocab_size": vocab}
+    if head:
+        metadata |= {"block_count": layers + 1, "nextn_predict_layers": 1}
     types = {bool: "BOOL", int: "UINT32", float: "FLOAT32", str: "STRING", list: "ARRAY"}
     for key, value in metadata.items():
         out.add_key_value(f"{kind}.{key}", value, gguf.GGUFValueType[types[type(value)]])
@@ -186,10 +191,36 @@ def write_kind(path: Path, kind: str, seed: int = 0) -> None:
         written = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert written is not None, name
         out.add_tensor(written, weights.contiguous().numpy())
+    for name, weights in head.items():
+        out.add_tensor(f"blk.{layers}.{name}.weight", weights.contiguous().numpy())
     out.write_header_to_file()
     out.write_kv_data_to_file()
     out.write_tensors_to_file()
     out.close()
+
+
+def mtp_layer(seed: int = 0, *, still: bool = False) -> dict[str, Tensor]:
+    """Return random weights of an MTP layer for `qwen35`. With `still`, attention and MLP add
+    nothing, and of its input only the token counts."""
+    dim = _WIDE["attention.key_length"]
+    sizes = {
+        "attn_norm": (_HIDDEN,), "post_attention_norm": (_HIDDEN,),
+        "attn_q": (2 * _HEADS * dim, _HIDDEN), "attn_k": (_KEYS * dim, _HIDDEN),
+        "attn_v": (_KEYS * dim, _HIDDEN), "attn_output": (_HIDDEN, _HEADS * dim),
+        "attn_q_norm": (dim,), "attn_k_norm": (dim,), "ffn_gate": (_INNER, _HIDDEN),
+        "ffn_up": (_INNER, _HIDDEN), "ffn_down": (_HIDDEN, _INNER),
+        "nextn.eh_proj": (_HIDDEN, 2 * _HIDDEN), "nextn.enorm": (_HIDDEN,),
+        "nextn.hnorm": (_HIDDEN,), "nextn.shared_head_norm": (_HIDDEN,),
+    }  # fmt: skip
+    chance = torch.Generator().manual_seed(seed)
+    made = {name: torch.randn(size, generator=chance) for name, size in sizes.items()}
+    for name, weights in made.items():
+        made[name] = 1 + 0.1 * weights if weights.ndim == 1 else weights / weights.shape[1] ** 0.5
+    if still:
+        made["attn_output"] *= 0
+        made["ffn_down"] *= 0
+        made["nextn.eh_proj"] = torch.eye(_HIDDEN, 2 * _HIDDEN)
+    return made
 
 
 def _exported(kind: str, model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:

@@ -58,7 +58,7 @@ class Pair(SpeculativeLlm):
                 drafts: CausalModel = model
             case TranslatedDrafter(model=model):
                 drafts = Foreign(model, self._target.vocab)
-            case LayerDrafter(model=layer):
+            case LayerDrafter(model=FeatureModel() as layer):
                 drafts = Alone(layer)
             case _:
                 raise AssertionError("a model drafts")

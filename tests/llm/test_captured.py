@@ -84,7 +84,7 @@ def test_conversations_go_as_they_go_without(workshop: Workshop, draft: str, cou
 
 @pytest.mark.parametrize("sampling", MODES, ids=MODE_NAMES)
 def test_a_conversation_without_a_slot_says_the_same(
-    workshop: Workshop, sampling: Sampling
+    workshop: Workshop, sampling: Sampling, caplog: pytest.LogCaptureFixture
 ) -> None:
     models = workshop.decoder(), workshop.draft("unsteady")
     rounds, prompt = captured(*models, sampling, slots=1), prompts(workshop.vocab, 2)[1]
@@ -93,6 +93,8 @@ def test_a_conversation_without_a_slot_says_the_same(
     other = say(second, prompt, 24).ids
     assert (first.cache.slot, second.cache.slot) == (0, None)
     assert one == other and Anew.replays == replays
+    assert second.stats.total.without_slot > 5 and not first.stats.total.without_slot
+    assert caplog.text.count("no slot is free") == 1
     expected = say(speculator(*models, sampling, 4), prompt, 24, turn=2).ids
     for made in (first, second):
         made.release()

@@ -113,8 +113,8 @@ def test_where_drafts_are_for_nothing_few_are_made_and_none_too_many_to_come_bac
     assert 0 < sum(useless.drafted) <= 1.2 * 1000 / DraftPolicy.PROBE
     assert max(useless.drafted) == 1
     good = World(0.95, 2.0, flat)
-    good.play(length, 150)
-    assert min(good.drafted[-20:]) >= 4
+    good.play(length, 8 * DraftPolicy.PROBE)
+    assert sorted(good.drafted[-20:])[1] >= 4, "but for one round, which is measured without"
 
 
 def test_what_a_pass_without_draft_tokens_takes_is_measured_but_not_in_the_first_clause() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.llm.chatservers import Play, Request, Scripted, refusing, saying
+from tests.llm.localstandins import listing
 from tests.llm.test_remote import all_of, no_keys, no_threads, serve, talk
 from tests.server.serving import until
 from voiceloop.llm.remote.readahead import ENOUGH, WITHOUT
@@ -181,6 +182,45 @@ def test_llama_cpps_server_tells_whether_the_turn_is_over(serve: Serve) -> None:
         assert not chats(server)
 
 
+def likely_to_vllm(request: Request) -> None:
+    """Answer as vLLM does, which continues a last message if the request asks for that."""
+    body: dict[str, Any] = request.server.owner.ahead[-1].body  # type: ignore[attr-defined]
+    over = 0.9 if body["messages"][-1]["content"].endswith("now") else 0.1
+    tokens = {"<|im_end|>": over / 2, "?": over / 2, " and": 1 - over}
+    top = [{"token": text, "logprob": math.log(p), "bytes": [1]} for text, p in tokens.items()]
+    told = {"content": [{"token": " and", "logprob": 0.0, "top_logprobs": top}]}
+    request.status(200, {"choices": [{"message": {"content": " and"}, "logprobs": told}]})
+
+
+def test_vllm_tells_whether_the_turn_is_over(serve: Serve) -> None:
+    server = serve(saying("Fine."), models=refusing(200, listing(["small"], "vllm")))
+    server.reads = likely_to_vllm
+    with talking(server) as conversation:
+        conversation.rewrite("Be brief.", [Past("Hi", ("Hello.",))])
+        for words, over in (("How are you", 0.1), ("How are you now", 0.9)):
+            all_of(conversation.prefill(words, 1))
+            until(lambda: bool(conversation._server.tells_ends))
+            all_of(conversation.prefill(words, 1))
+            assert conversation.end_of_turn_probability() == pytest.approx(over)
+        all_of(conversation.reply("How are you now?", 1))
+        (asked,) = server.asked
+        for one in chats(server):
+            assert one["messages"][:-1] == asked["messages"][:-1]
+            assert one["continue_final_message"] and not one["add_generation_prompt"]
+            assert one["max_tokens"] == 1 and not one["stream"] and "stream_options" not in one
+        assert "continue_final_message" not in asked
+
+
+def test_only_vllm_is_asked_to_continue_a_message(serve: Serve) -> None:
+    for owner in ("sglang", "ollama", "organization_owner"):
+        server = serve(saying("Fine."), models=refusing(200, listing(["small"], owner)))
+        with talking(server) as conversation:
+            all_of(conversation.prefill("How are", 1))
+            done(server, 1)
+            assert not any("continue_final_message" in one for one in chats(server))
+            assert conversation.end_of_turn_probability() is None
+
+
 @pytest.mark.parametrize(
     "answer", [{}, {"prompt": "x"}, {"prompt": 3}, [], {"error": "Unexpected endpoint"}]
 )
@@ -205,8 +245,8 @@ def token(text: str, logprob: float, **more: object) -> dict[str, object]:
 
 
 def test_what_ends_a_turn_is_a_mark_or_a_token_without_text() -> None:
-    over = [("", 0.25), ("", 0.125), ("?", 0.0625), (".", 0.03125), ("?\n", 0.015625)]
-    others = [(" and", 0.3), (".com", 0.1), (" .", 0.05)]
+    over = [("", 0.25), ("<|im_end|>", 0.125), ("?", 0.0625), (".", 0.03125), ("?\n", 0.015625)]
+    others = [(" and", 0.2), (".com", 0.1), (" .", 0.05), (" <", 0.05), ("<3", 0.05)]
     half = token("", math.log(0.05), bytes=[226])  # a piece of a character
     found = ends([*(token(text, math.log(p)) for text, p in over + others), half])
     assert found == pytest.approx(sum(p for _, p in over))

@@ -6,6 +6,7 @@ It loads the two models, checks that they suit each other, and sets up conversat
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from random import SystemRandom
 
@@ -44,7 +45,7 @@ from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, Slot
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.footprint import slots_for
-from voiceloop.llm.model.llamacpp import LlamaDecoder
+from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead
 from voiceloop.llm.model.loading import LoadedModel, explained, load_model
 from voiceloop.llm.model.rowcosts import ROOM, row_costs
 from voiceloop.llm.parallel.ahead import Ahead
@@ -57,6 +58,8 @@ from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import shared
 from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.placement import URGENT, memory_for, memory_for_model, own_stream, torch_device
+
+logger = logging.getLogger(__name__)
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The folders of the bundled target and draft."""
@@ -110,13 +113,24 @@ class SpeculativeLlm:
         if isinstance(draft, LoadedHead):
             check_head(draft, target, vocab)
             rows = head_rows(target, draft.tokens)
-        self._target = _checked(target, vocab, self._capacity, features=rows is not None)
-        self._drafter = self._drafts(target, draft, rows, vocab)
+        headed = with_head(target, config)
+        features = headed is not None or rows is not None
+        self._target = _checked(target, vocab, self._capacity, features=features)
+        if headed is not None:
+            self._drafter = LayerDrafter(LlamaHead(headed, vocab), self._capacity, self._eos)
+        else:
+            self._drafter = self._drafts(target, draft, rows, vocab)
         Penalties(self._sampling(0), vocab, self._target.device)  # makes the bias that all share
         self._pool, self._opening = CachePool(config.cache_mb * MIB), SharedOpening()
         if capture is None and self._target.device.type == "cuda":
             capture = CudaGraphs()
         captures = self._drafter is None or self._drafter.captures
+        if capture is not None and not captures:
+            logger.warning(
+                "no rounds are captured with this draft of %s; with llm.draft none they are, which "
+                "may be faster",
+                config.target,
+            )
         self._captured = self._rounds(capture) if capture is not None and captures else None
         fixed = config.num_speculative_tokens
         step = self._drafter.parameters / self._target.parameters if self._drafter else 0.0
@@ -129,6 +143,7 @@ class SpeculativeLlm:
             else ALIKE,
             LENGTHS if self._captured else EVERY,
             branches=self._branches(),
+            acceptance=self._drafter.acceptance if self._drafter else 0.0,
         )
 
     def conversation(
@@ -279,10 +294,18 @@ def best_of(config: LlmConfig) -> BestOf | None:
     return BestOf(config.best_of, scorer(config.scorer), config.best_of_for == "clause")
 
 
+def with_head(target: LoadedModel, config: LlmConfig) -> GgufModel | None:
+    """Return the target's GGUF file if it has an MTP layer, and no other draft is configured."""
+    file = target.model
+    if isinstance(file, GgufModel) and file.has_head and draft_of(config) == SHIPPED:
+        return file
+    return None
+
+
 def draft_of(config: LlmConfig) -> str:
     """Return the name of the draft in `config`: `none`, `ngram`, `starter`, `SHIPPED`, a model or a
-    trained draft. With `SHIPPED`, n-grams are used if no draft is shipped for the target's family,
-    or if llama.cpp runs the target."""
+    trained draft. With `SHIPPED`, llama.cpp uses the MTP layer in the target's file, if there is
+    one. N-grams are used where no draft is shipped for the target's family either."""
     if config.num_speculative_tokens == 0:
         return "none"
     if config.draft == "auto":

@@ -10,6 +10,7 @@ in one copy, and the host waits only for that copy.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,8 @@ from voiceloop.llm.rules.sampling import (
 )
 from voiceloop.llm.rules.tree import chain
 from voiceloop.llm.rules.verify import Verifier, coupled
+
+logger = logging.getLogger(__name__)
 
 LENGTHS = (0, 1, 2, 3, 4, 6, 8)
 """The numbers of draft tokens that a captured round may have. Each number needs separate graphs."""
@@ -194,6 +197,8 @@ class Captured:
         self._capture = capture
         self._graphs: dict[tuple[str, int, int], Graph] = {}
         self._reach = 0
+        self.lacked = False
+        """Whether a conversation has found no free slot."""
         self._decided_on_host = torch.zeros_like(work.decided, device="cpu")
         if work.decided.device.type == "cuda":
             self._decided_on_host = self._decided_on_host.pin_memory()
@@ -290,6 +295,7 @@ class Rounds:
         self._captured = captured
         self._cache = cache
         self._draft = draft
+        self._caches = (cache, draft.cache) if isinstance(draft, ModelDraft) else (cache,)
         self._verifier = verifier
         self._penalties = penalties
         self._position = 0
@@ -301,12 +307,21 @@ class Rounds:
     def ready(self, ids: Sequence[int]) -> bool:
         """Tell whether the round after `ids` can be a captured one. For that the caches must have
         slots and enough room, and the target's cache must lack only the last id."""
-        caches = [self._cache]
-        if isinstance(self._draft, ModelDraft):
-            caches.append(self._draft.cache)
-        placed = all(cache.slot is not None for cache in caches)
+        placed = all(cache.slot is not None for cache in self._caches)
         fits = 1 < len(ids) <= self._cache.capacity - MOST
         return placed and fits and self._cache.length == len(ids) - 1
+
+    def lacks_slot(self) -> bool:
+        """Return whether a cache has buffers of its own, because no slot was free. The log says so
+        once."""
+        lacks = any(cache.nbytes and cache.slot is None for cache in self._caches)
+        if lacks and not self._captured.lacked:
+            self._captured.lacked = True
+            logger.warning(
+                "no slot is free for one more conversation, so its rounds are not captured, and "
+                "slower; a higher llm.cache_mb allows more conversations at once"
+            )
+        return lacks
 
     def begin(
         self, ids: Sequence[int], k: int, start: int, position: int

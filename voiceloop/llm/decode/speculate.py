@@ -113,6 +113,8 @@ class _Watches:
 class Speculator:
     """Decides the tokens of one conversation. The caller owns the ids and passes them in.
 
+    Its attributes are the parts of a round. What several conversations share comes from outside.
+
     The caches of both models always hold rows of a prefix of these ids. So the caller calls
     `rollback` before it cuts or changes the ids. All generators pause between passes of a model.
     They may be closed at any pause, and leave the caches valid for the ids that were passed in.
@@ -168,6 +170,7 @@ class Speculator:
         if (rounds := self._rounds) is not None and rounds.ready(ids):
             steps = self._replayed(rounds, ids, len(tree), position)
         else:
+            self.stats.total.without_slot += rounds is not None and rounds.lacks_slot()
             steps = self._round(ids, tree, position)
         step = Step(start=self.cache.length)  # is counted if the round is closed or fails
         try:
@@ -367,6 +370,8 @@ class Speculator:
         if self.cache.length < len(ids):
             if self._opening.lend(ids, self.cache):
                 self.stats.copied(len(ids))
+                if self._rounds is not None:
+                    self._rounds.rollback(0)
             yield from self._extend(ids)
             self._opening.keep(ids, self.cache)
 

@@ -12,12 +12,15 @@ from typing import Any, Protocol
 import torch
 
 from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
-from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
+from voiceloop.llm.draft.featuredraft import DraftLayer, FeatureDraft
 from voiceloop.llm.draft.textdraft import MOST, SharedDraft, TextDraft
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.translation import Translation
+
+LIKELY = 0.7
+"""The `acceptance` of drafts that compute."""
 
 
 class Drafter(Protocol):
@@ -29,6 +32,8 @@ class Drafter(Protocol):
     """Whether rounds with these drafts can be captured as CUDA graphs."""
     branches: bool
     """Whether these drafts can propose trees of tokens."""
+    acceptance: float
+    """The share of draft tokens that is assumed to be accepted before any were verified."""
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> Draft:
         """Make the draft of one conversation. `cache` is the target's cache of this conversation.
@@ -40,6 +45,7 @@ class ModelDrafter:
     """Makes drafts that run a smaller model with the target's vocabulary."""
 
     captures = branches = True
+    acceptance = LIKELY
 
     def __init__(self, model: Decoder, capacity: int, ends: frozenset[int]) -> None:
         """`capacity` is the maximum length of a sequence in tokens. `ends` are the tokens that end
@@ -55,8 +61,9 @@ class LayerDrafter:
     """Makes drafts that run a layer. The layer was trained for the target."""
 
     captures, branches = False, True
+    acceptance = LIKELY
 
-    def __init__(self, model: FeatureModel, capacity: int, ends: frozenset[int]) -> None:
+    def __init__(self, model: DraftLayer, capacity: int, ends: frozenset[int]) -> None:
         """`capacity` is the maximum length of a sequence in tokens. `ends` are the tokens that end
         a reply."""
         self.model, self.parameters = model, model.parameters
@@ -70,6 +77,7 @@ class TranslatedDrafter:
     """Makes drafts that run a model with another tokenizer than the target's."""
 
     captures = branches = False
+    acceptance = LIKELY
 
     def __init__(
         self,
@@ -106,6 +114,7 @@ class NgramDrafter:
 
     captures = branches = True
     parameters = 0
+    acceptance = 0.3  # most sentences repeat nothing
 
     def __init__(self, device: torch.device) -> None:
         """`device` is the device of the target."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 import torch
@@ -253,6 +253,19 @@ class FeatureModel:
         return every.index_copy_(1, self.tokens, logits), feature
 
 
+class DraftLayer(Protocol):
+    """A layer that predicts the next token from a token and the target's feature before it."""
+
+    parameters: int
+    device: torch.device
+
+    def forward(
+        self, ids: Tensor, features: Tensor, cache: KvCache, tree: Tree | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Compute `ids` like `FeatureModel.forward`."""
+        ...
+
+
 class FeatureDraft(TreeDraft):
     """A draft by a layer that was trained for the target."""
 
@@ -262,7 +275,7 @@ class FeatureDraft(TreeDraft):
 
     def __init__(
         self,
-        model: FeatureModel,
+        model: DraftLayer,
         features: KvCache,
         sampling: Sampling,
         capacity: int,

@@ -64,13 +64,14 @@ class Context:
             params.n_rs_seq = max(0, min(NEAR, params.n_ubatch - 2))
         self._model = model  # this keeps the model until its contexts are freed
         self._capacity = capacity
-        self._handle = lib.llama_init_from_model(model.handle, params)
-        if not self._handle:
+        self.handle = lib.llama_init_from_model(model.handle, params)
+        """The C library's pointer, `llama_context *`."""
+        if not self.handle:
             raise MemoryError("llama.cpp has no memory for a context")
-        weakref.finalize(self, lib.llama_free, self._handle)
+        weakref.finalize(self, lib.llama_free, self.handle)
         self._batch = lib.llama_batch_init(params.n_batch, 0, 1)
         weakref.finalize(self, lib.llama_batch_free, self._batch)
-        self._memory = lib.llama_get_memory(self._handle)
+        self._memory = lib.llama_get_memory(self.handle)
         self._tokens = list[int]()
         """The tokens whose rows the context holds."""
         self._near = 0
@@ -90,7 +91,7 @@ class Context:
         """Bytes of the rows, and of the states of recurrent layers once a pass has made them."""
         model, states = self._model, 0
         if not model.rolls_back:
-            states = library().llama_state_seq_get_size_ext(self._handle, 0, _PARTIAL)
+            states = library().llama_state_seq_get_size_ext(self.handle, 0, _PARTIAL)
         return self._capacity * model.row_bytes + (1 + NEAR + STATES) * states
 
     def copy(self) -> SavedRows:
@@ -120,13 +121,13 @@ class Context:
             batch.n_seq_id[row], batch.seq_id[row][0] = 1, 0
             batch.logits[row] = row >= count - keep
         threads = free_threads()
-        lib.llama_set_n_threads(self._handle, threads, threads)
-        status = lib.llama_decode(self._handle, batch)
+        lib.llama_set_n_threads(self.handle, threads, threads)
+        status = lib.llama_decode(self.handle, batch)
         if status:
             raise MemoryError(f"llama.cpp computed nothing: llama_decode returned {status}")
         self._tokens += tokens
         self._near = count - 1
-        found = np.ctypeslib.as_array(lib.llama_get_logits(self._handle), (keep, self._model.rows))
+        found = np.ctypeslib.as_array(lib.llama_get_logits(self.handle), (keep, self._model.rows))
         return torch.from_numpy(found).clone()
 
     def _forget(self, length: int) -> bool:
@@ -139,7 +140,7 @@ class Context:
         at = max((at for at in self._states if at <= length), default=0)
         state = self._states.get(at)
         if state is not None:
-            lib.llama_state_seq_set_data_ext(self._handle, state, len(state), 0, _PARTIAL)
+            lib.llama_state_seq_set_data_ext(self.handle, state, len(state), 0, _PARTIAL)
         if state is None or not self._forget(at):
             at = 0
             lib.llama_memory_clear(self._memory, True)
@@ -151,7 +152,7 @@ class Context:
     def _load(self, saved: SavedRows) -> None:
         """Begin with the rows that were `saved`; compute them if llama.cpp cannot load them."""
         lib, state = library(), saved.state
-        if lib.llama_state_seq_set_data_ext(self._handle, state, len(state), 0, _WHOLE):
+        if lib.llama_state_seq_set_data_ext(self.handle, state, len(state), 0, _WHOLE):
             self._tokens, self._loaded = list(saved.tokens), len(saved.tokens)
         else:
             lib.llama_memory_clear(self._memory, True)
@@ -175,7 +176,7 @@ class Context:
     def _state(self, layers: int) -> bytes:
         """Copy the state of the `layers`, which are `_WHOLE` or `_PARTIAL`."""
         lib = library()
-        size = lib.llama_state_seq_get_size_ext(self._handle, 0, layers)
+        size = lib.llama_state_seq_get_size_ext(self.handle, 0, layers)
         state = create_string_buffer(size)
-        lib.llama_state_seq_get_data_ext(self._handle, state, size, 0, layers)
+        lib.llama_state_seq_get_data_ext(self.handle, state, size, 0, layers)
         return state.raw

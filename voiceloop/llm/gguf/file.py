@@ -26,6 +26,10 @@ _NO_CHAT = {
 """What is wrong with kinds of models that cannot reply, by architecture."""
 _UNKNOWN = "unknown model architecture", "unknown pre-tokenizer"
 """Beginnings of llama.cpp's messages about files that a newer llama.cpp may know."""
+_WITH_HEAD = ("qwen35",)
+"""The kinds of models whose MTP layers were tried."""
+_HEADER = 64 << 20
+"""Number of bytes at the beginning of a file in which the name of an MTP layer is searched for."""
 _LONGEST = 1 << 16
 """Maximum length of a setting's value, in bytes."""
 
@@ -50,6 +54,7 @@ class GgufModel:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = -1 if lib.llama_supports_gpu_offload() else 0
         params.vocab_only = not weights
+        params.load_mtp = True
         # Products by AMX crash if a compiler has left the tiles unconfigured, which cannot be
         # detected (ggml-org/llama.cpp 20824, 26954).
         params.use_extra_bufts = b"AMX_INT8 = 1" not in lib.llama_print_system_info()
@@ -67,6 +72,10 @@ class GgufModel:
             lib.llama_model_is_recurrent(self.handle) or lib.llama_model_is_hybrid(self.handle)
         )
         """Whether contexts can forget any number of rows: no layer is recurrent."""
+        self.has_head = self.kind in _WITH_HEAD and self._has_head(lib)
+        """Whether the file has an MTP layer (`head.HeadContext`)."""
+        self.width: int = lib.llama_model_n_embd(self.handle)
+        """The length of a feature."""
         self.parameters: int = lib.llama_model_n_params(self.handle)
         self.nbytes: int = lib.llama_model_size(self.handle) or file.stat().st_size
         self.vocabulary = lib.llama_model_get_vocab(self.handle)
@@ -109,6 +118,14 @@ class GgufModel:
         both = [self.number(f"attention.{part}_length") for part in ("key", "value")]
         dims = sum(dim or int(width) // int(heads) for dim in both)
         return 2 * dims * int(groups) * (1 if listed else int(layers))  # numbers of 16 bits
+
+    def _has_head(self, lib: Any) -> bool:
+        """Return whether the settings tell of one MTP layer, and its weights are there. Without
+        them, llama.cpp would end the process."""
+        if lib.llama_model_n_layer_nextn(self.handle) != 1:
+            return False
+        with self.file.open("rb") as content:
+            return b".nextn.eh_proj.weight" in content.read(_HEADER)
 
     def _check(self, lib: Any, name: str) -> None:
         """Raise EngineError for a model that cannot write a reply token by token."""

@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import (
     POINTER,
     Structure,
@@ -176,6 +176,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "llama_model_is_diffusion": (c_bool, c_void_p),
     "llama_model_meta_val_str": (c_int32, c_void_p, c_char_p, c_char_p, c_size_t),
     "llama_model_chat_template": (c_char_p, c_void_p, c_char_p),
+    "llama_model_n_embd": (c_int32, c_void_p),
+    "llama_model_n_layer_nextn": (c_int32, c_void_p),
     "llama_model_n_params": (c_uint64, c_void_p),
     "llama_model_size": (c_uint64, c_void_p),
     "llama_model_get_vocab": (c_void_p, c_void_p),
@@ -231,10 +233,7 @@ def library() -> Any:
     if sys.platform == "win32":
         os.add_dll_directory(str(file.parent))
     try:  # the package's library needs OpenMP's, which torch has brought
-        lib = ctypes.CDLL(str(file))
-        for name, (result, *parameters) in _FUNCTIONS.items():
-            function = getattr(lib, name)
-            function.restype, function.argtypes = result, parameters
+        lib = declare(ctypes.CDLL(str(file)), _FUNCTIONS)
     except (OSError, AttributeError) as error:
         raise EngineError(
             f"llama.cpp cannot be loaded: {error}", f"install it anew: pip install '{PACKAGE}'"
@@ -243,6 +242,15 @@ def library() -> Any:
     lib.ggml_set_abort_callback(_give_up)
     lib.llama_backend_init()
     check(lib.llama_model_default_params(), lib.llama_context_default_params(), file)
+    return lib
+
+
+def declare(lib: Any, functions: Mapping[str, tuple[Any, ...]]) -> Any:
+    """Declare the results and parameters of `functions` of `lib`, and return `lib`. Raises
+    AttributeError if it lacks one of them."""
+    for name, (result, *parameters) in functions.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, parameters
     return lib
 
 

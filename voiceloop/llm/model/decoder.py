@@ -109,8 +109,8 @@ def decoder(
     Logits are cut to the first `vocab` tokens; the rest is padding. `capacity` is the maximum
     length of a sequence in tokens. With `features`, caches also keep the inputs of the head.
     """
-    if isinstance(model, GgufModel):  # such a model is never used with trees, places or features
-        return cast(TargetDecoder, LlamaDecoder(model, vocab))
+    if isinstance(model, GgufModel):  # such a model is never used with trees or places
+        return cast(TargetDecoder, LlamaDecoder(model, vocab, features=features))
     if isinstance(model, Checkpoint):
         return LeanDecoder(model, vocab, capacity, features=features)
     from voiceloop.llm.model.hf import TransformersDecoder, checkpoint_of

@@ -11,8 +11,11 @@ from torch import Tensor
 
 from voiceloop.llm.gguf.context import ROWS, Context, SavedRows
 from voiceloop.llm.gguf.file import GgufModel
+from voiceloop.llm.gguf.head import HeadContext, features, give_features
+from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.stopwatch import Stopwatch
+from voiceloop.llm.rules.tree import Tree
 
 PIECE_S = 0.3
 """Seconds that one step of a prompt should take, because a cancellation takes effect at its end."""
@@ -26,10 +29,11 @@ class LlamaDecoder:
     device = torch.device("cpu")
     dtype = torch.float32
 
-    def __init__(self, model: GgufModel, vocab: int) -> None:
-        """Logits are cut to the first `vocab` tokens."""
+    def __init__(self, model: GgufModel, vocab: int, *, features: bool = False) -> None:
+        """Logits are cut to the first `vocab` tokens. With `features`, caches also keep the inputs
+        of the head, for the file's MTP layer."""
         self.vocab, self.parameters, self.pass_bytes = vocab, model.parameters, model.nbytes
-        self._model = model
+        self._model, self._features = model, features
         self._watch = Stopwatch(self.device)
         self._row_s = 0.0
         """Seconds that a row took in the last pass over `LEAST_ROWS` rows or more."""
@@ -45,6 +49,8 @@ class LlamaDecoder:
         """Compute `ids` as `CausalModel.forward` describes; the rows are in `cache.context`."""
         if cache.context is None or isinstance(cache.context, SavedRows):
             cache.context = Context(self._model, cache.capacity, cache.context)
+            if self._features:
+                give_features(cache.context.handle)
         context: Context = cache.context
         context.cut(cache.length)
         tokens: list[int] = ids.tolist()
@@ -53,10 +59,40 @@ class LlamaDecoder:
             piece = tokens[at : at + ROWS]
             with self._watch:
                 logits = context.extend(piece, min(keep, len(piece)))
+            if self._features:
+                given = features(context.handle, len(piece), self._model.width)
+                cache.extend(FEATURES, given.unsqueeze(1))
+            cache.advance(len(piece))
             took_s = self._watch.take() / 1000
             if len(piece) >= LEAST_ROWS:
                 self._row_s = took_s / len(piece)
-        cache.advance(len(tokens))
-        cache.nbytes = context.nbytes
+        cache.nbytes = context.nbytes + 4 * self._features * cache.capacity * self._model.width
         assert logits is not None and len(logits) == keep, "what is wanted is of one pass"
         return logits[:, : self.vocab]
+
+
+class LlamaHead:
+    """Runs the MTP layer of a GGUF file by llama.cpp; implements `featuredraft.DraftLayer`."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, model: GgufModel, vocab: int) -> None:
+        """Logits are cut to the first `vocab` tokens."""
+        self._model, self._vocab = model, vocab
+        self.parameters = model.parameters // max(1, model.number("block_count") or 1)
+        """About the number of weights of the layer: those of one layer of the model."""
+
+    def forward(
+        self, ids: Tensor, features: Tensor, cache: KvCache, tree: Tree | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Compute `ids` as `DraftLayer.forward` describes; the rows are in `cache.context`."""
+        assert tree is None, "llama.cpp takes chains"
+        if cache.context is None:
+            cache.context = HeadContext(self._model, cache.capacity)
+        context: HeadContext = cache.context
+        context.cut(cache.length)
+        tokens: list[int] = ids.tolist()
+        logits, feature = context.extend(tokens, features)
+        cache.advance(len(tokens))
+        cache.nbytes = context.nbytes
+        return logits[:, : self._vocab], feature

@@ -9,6 +9,7 @@ This module does not compose requests.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -37,7 +38,7 @@ from voiceloop.llm.remote.complaints import Complaint, Garbled, complaint, named
 from voiceloop.llm.remote.manners import Manners
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
 from voiceloop.llm.remote.troubles import Trouble
-from voiceloop.llm.remote.turnends import OTHER_FORM, turn_end
+from voiceloop.llm.remote.turnends import OTHER_FORM, continued, turn_end
 from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ GRACE_S = 0.5
 MOST_TOLD, MOST_LISTED = 65_536, 16 << 20
 """Maximum numbers of bytes that are read of a response: `MOST_TOLD` of an error, `MOST_LISTED` of a
 list of models or of a reply that is not streamed."""
+VLLM = re.compile(rb'"owned_by"\s*:\s*"vllm"')
+"""What only vLLM's list of models has."""
 UNLISTED = (404, 405)
 """HTTP statuses of servers that do not list their models, but may reply. All statuses from 500 on
 count as such too."""
@@ -81,6 +84,7 @@ class ChatServer:
         """Whether the server tells probabilities of tokens, and so ends of turns; None if that is
         not known yet."""
         self._timeout_s = timeout_s
+        self._is_vllm = False
         self._watched = False
         """Whether a task waits for the return of the server, because it may have gone."""
         self._arrived = threading.Condition()
@@ -143,7 +147,8 @@ class ChatServer:
     async def _look_up(self) -> None:
         with anyio.move_on_after(CONNECT_S) as scope:
             async with self._requested("models") as answer:
-                self.models = _listed(await _beginning(answer, MOST_LISTED))
+                content = await _beginning(answer, MOST_LISTED)
+                self.models, self._is_vllm = _listed(content), VLLM.search(content) is not None
                 if not self.models and "json" not in _kind(answer):
                     raise troubles.no_such_server(self.where, _kind(answer))
         if scope.cancelled_caught:
@@ -188,7 +193,7 @@ class ChatServer:
 
     async def _told_end(self, body: Mapping[str, Any], text: str) -> float | None:
         try:
-            found = await turn_end(self._answer, body, text)
+            found = await (continued if self._is_vllm else turn_end)(self._answer, body, text)
         except OTHER_FORM:
             self.tells_ends = False
             return None

@@ -46,10 +46,10 @@ class DraftPolicy:
     FIRST_CLAUSE = 8
     """The approximate number of tokens in a reply's first clause. Until the first clause is
     decided, no draft goes beyond its end, because the user waits for it."""
-    PROBE = 20
+    PROBE = 50
     """Number of rounds without draft tokens after which the best chain of draft tokens is tried, to
     see whether drafting pays by now. If it adds more time than a round without draft tokens takes,
-    more rounds pass first. So probing takes at most a twentieth of the time."""
+    more rounds pass first. So probing takes at most two hundredths of the time."""
     RECHECK = 200
     """Number of rounds with draft tokens after which one round has none, to measure again how long
     a round without draft tokens takes."""
@@ -66,19 +66,21 @@ class DraftPolicy:
         lengths: Sequence[int] = EVERY,
         *,
         branches: bool = False,
+        acceptance: float = 0.7,
     ) -> None:
         """Draft a chain of `fixed` tokens in each round; if `fixed` is None, draft the best tree.
 
         The best tree is a chain whose length is in `lengths` or, with `branches`, a tree of any
         size. Costs are relative to a target pass over one row: `step_cost` of a draft step, and
         `row_costs` of a target pass by its number of rows. The times of rounds replace them.
+        `acceptance` is the share of draft tokens that is assumed to be accepted at the start.
         """
         self._fixed = fixed
         self._lengths = lengths
         self.branches = branches
         """Whether the draft tokens may form a tree."""
         self._costs = _Costs(step_cost, row_costs)
-        self._acceptances = _Acceptances(WIDEST if branches else 1)
+        self._acceptances = _Acceptances(WIDEST if branches else 1, acceptance)
         self._best = dict[int, Tree]()
         """The best trees that are kept, by the maximum depth that was allowed."""
         self._rounds = 0
@@ -147,8 +149,9 @@ class _Acceptances:
     POOLED = 4.0
     """The weight of the acceptance over all depths in the estimate for one depth. Its unit is one
     tested draft token."""
-    FIRST = 7.0, 10.0
-    """The numbers of accepted and of tested draft tokens that are assumed at the start."""
+    FIRST = 10.0
+    """The weight of the acceptance that is assumed at the start. Its unit is one tested draft
+    token."""
     HARDLY = 0.01
     """Minimum probability that the draft's first choices are accepted at all depths of a tree.
     Trees with a lower probability are not tried."""
@@ -156,11 +159,13 @@ class _Acceptances:
     """The acceptance of the second, third and fourth choice that is assumed at the start, as a
     share of the cases in which the first choice is rejected."""
 
-    def __init__(self, widest: int) -> None:
-        """`widest` is the maximum number of the draft's choices for one position."""
-        accepted, tested = self.FIRST
-        further = [(tested - accepted) * share for share in self.NEXT]
-        self._all = [_Rate(count, tested) for count in (accepted, *further)[:widest]]
+    def __init__(self, widest: int, acceptance: float) -> None:
+        """`widest` is the maximum number of the draft's choices for one position. `acceptance` is
+        the assumed probability of the first choice."""
+        further = [(1 - acceptance) * share for share in self.NEXT]
+        self._all = [
+            _Rate(self.FIRST * rate, self.FIRST) for rate in (acceptance, *further)[:widest]
+        ]
         """The acceptance over all depths, by rank."""
         self._at = [[_Rate(0.0, 0.0) for _ in range(widest)] for _ in range(MOST)]
         """The acceptance by depth and rank."""

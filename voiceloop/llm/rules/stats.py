@@ -87,6 +87,8 @@ class LlmCounters:
     """Exchanges that were forgotten because the context was full."""
     evictions: int = 0
     """How often the memory of the caches was taken for another conversation."""
+    without_slot: int = 0
+    """Rounds that were not captured because no slot was free for the conversation."""
 
 
 class Stats:
