@@ -34,7 +34,7 @@ def test_an_opening_that_was_read_is_not_read_again(tmp_path: Path, kind: str) -
     texts = "what is it?", "it's 7"
     assert said(first, *texts) == said(second, *texts)
     saved = first.counters.prefilled - second.counters.prefilled
-    assert saved == len(llm._template.opening(SYSTEM)) > 10
+    assert saved == len(llm._template.opening(SYSTEM)) - 1 > 10
     said(other, "it")
     assert other.counters.prefilled > len(llm._template.opening("it"))
 

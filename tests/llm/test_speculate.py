@@ -376,7 +376,7 @@ def test_a_draft_that_was_slow_for_a_while_is_taken_up_again(workshop, captures)
     step takes, or it would look too slow ever after."""
     clock, slow = [0.0], [True]
     target = Timed(workshop.decoder(), clock, lambda rows: 10.0)
-    draft = Timed(workshop.draft("same"), clock, lambda rows: 80.0 if slow[0] else 2.0 * rows)
+    draft = Timed(workshop.draft("same"), clock, lambda rows: 30.0 if slow[0] else 2.0 * rows)
     made = speculator(
         target,
         draft,
@@ -388,7 +388,7 @@ def test_a_draft_that_was_slow_for_a_while_is_taken_up_again(workshop, captures)
     first = say(made, list(range(9)), 60)
     assert not first.rounds[-1].drafted
     slow[0] = False
-    rounds = say(made, [*range(9), *first.ids], 240, turn=2).rounds
+    rounds = say(made, [*range(9), *first.ids], 400, turn=2).rounds
     assert sum(step.drafted for step in rounds[-4:]) > 8
     counters = made.stats.counters
     behind = [step for step in rounds if step.drafted == 1]

@@ -46,10 +46,10 @@ class DraftPolicy:
     FIRST_CLAUSE = 8
     """The approximate number of tokens in a reply's first clause. Until the first clause is
     decided, no draft goes beyond its end, because the user waits for it."""
-    PROBE = 50
+    PROBE = 30
     """Number of rounds without draft tokens after which the best chain of draft tokens is tried, to
     see whether drafting pays by now. If it adds more time than a round without draft tokens takes,
-    more rounds pass first. So probing takes at most two hundredths of the time."""
+    more rounds pass first. So probing takes at most a thirtieth of the time."""
     RECHECK = 200
     """Number of rounds with draft tokens after which one round has none, to measure again how long
     a round without draft tokens takes."""
@@ -81,8 +81,8 @@ class DraftPolicy:
         """Whether the draft tokens may form a tree."""
         self._costs = _Costs(step_cost, row_costs)
         self._acceptances = _Acceptances(WIDEST if branches else 1, acceptance)
-        self._best = dict[int, Tree]()
-        """The best trees that are kept, by the maximum depth that was allowed."""
+        self._best = dict[tuple[int, int], Tree]()
+        """The best trees that are kept, by the arguments of `_kept`."""
         self._rounds = 0
         self._rounds_without = 0
         # Counts since the last round without draft tokens. At the start such a round is due.
@@ -97,12 +97,10 @@ class DraftPolicy:
         if self._rounds_with >= self.RECHECK and left <= 0:
             return chain(0)
         most = left if left > 0 else MOST
-        if (best := self._best.get(most)) is None:
-            find = self._best_tree if self.branches else self._best_chain
-            best = self._best[most] = find(most)
-        if best:
+        best = self._kept(most)
+        if best or self._rounds_without < self.PROBE:
             return best
-        probe, plain = self._best_chain(most, least=1), self._costs.target(1)
+        probe, plain = self._kept(most, least=1), self._costs.target(1)
         more = probe.depth * self._costs.step + self._costs.target(len(probe) + 1) - plain
         probing = self._rounds_without * plain >= self.PROBE * max(plain, more)
         return probe if probing else best
@@ -122,7 +120,18 @@ class DraftPolicy:
         if self._rounds % self.KEPT == 0 or (tree and not self.branches):
             self._best.clear()
 
-    def _best_chain(self, most: int, least: int = 0) -> Tree:
+    def _kept(self, most: int, least: int = 0) -> Tree:
+        """Return the best tree of depth `most` at most, or the best chain of `least` tokens at
+        least. It is kept for some rounds."""
+        if (best := self._best.get((most, least))) is None:
+            if self.branches and not least:
+                best = self._best_tree(most)
+            else:
+                best = self._best_chain(most, least)
+            self._best[most, least] = best
+        return best
+
+    def _best_chain(self, most: int, least: int) -> Tree:
         totals, costs = self._acceptances.totals(most), self._costs
         rates = {
             k: totals[k] / (k * costs.step + costs.target(k + 1))
