@@ -15,6 +15,7 @@ from lab.decoding.synthetic import synthetic_prompts, vocabulary
 from lab.gpu import checks, fixed
 from lab.gpu.cast import ACCEPTANCE, cast_of
 from lab.gpu.checks import LITTLE, Size
+from lab.gpu.crowd import crowded
 from lab.gpu.products import products
 from lab.gpu.rows import Row, Section, at_least, at_most, checked, not_here
 from lab.gpu.together import together
@@ -81,6 +82,7 @@ def sections(course: Course) -> dict[str, Section]:
         f"decoding of {pair}": lambda pair=pair, after=after: decoding(course, pair, after)
         for pair, after in zip(course.pairs, range(len(course.pairs) - 1, -1, -1), strict=True)
     }
+    figures["long and many conversations"] = lambda: many(course)
     figures["all models at once"] = lambda: at_once(course)
     return {name: announced(name, section) for name, section in (exact | figures).items()}
 
@@ -111,6 +113,14 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
     for row in _costs(name, found):
         yield row.without_goal() if after or course.small else row
     yield from _gpu(name, found["gpu"])
+
+
+def many(course: Course) -> Iterator[Row]:
+    """Yield the rows about long and many conversations of the last pair."""
+    name = course.pairs[-1]
+    config = LlmConfig(device=_named(course.device), max_new_tokens=TOKENS, context=2048)
+    pair = Pair(*load_models(config, name, ACCEPTANCE), config)
+    yield from crowded(pair, name, vocabulary(name))
 
 
 def _costs(name: str, found: dict[str, Any]) -> Iterator[Row]:

@@ -80,7 +80,8 @@ def test_a_pair_of_folders_decodes_as_its_target_does_alone(folders):
     for count in ("auto", 3):
         pair = build(folders / "target", folders / "draft", num_speculative_tokens=count, **options)
         _, talk = said(pair, system=None)
-        assert same(llm, alone, talk, 0.7, 8) and talk.counters.drafted > 0
+        assert same(llm, alone, talk, 0.7, 8)
+        assert talk.counters.drafted > 0 or count == "auto", "which depends on what passes cost"
     assert same(llm, alone, said(pair, seed=8)[1], 0.7, 8)
     assert said(pair, seed=8)[0] != said(pair, seed=6)[0]
     undrafted = build(folders / "target", folders / "draft", num_speculative_tokens=0, **options)

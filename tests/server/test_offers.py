@@ -85,6 +85,10 @@ def _servers(told: Event) -> list[Any]:
     return told["session"]["voiceloop"]["llm_servers"]
 
 
+def _resumes(told: Event) -> bool:
+    return bool(told["session"]["voiceloop"]["resume"])
+
+
 def replied(client: Client) -> str:
     client.update(output_modalities=["text"])
     return json.dumps(client.write("Who is speaking?")["output"])
@@ -107,10 +111,11 @@ def test_a_visitor_here_is_told_chooses_and_goes_on_with_what_was_said(
         client.send("voiceloop.resume", token=token)
         client.wait("voiceloop.session.resumed")
         assert "I am Ollama's." in replied(client)
-        told = client.update()
+        client.send("session.update", session={"type": "realtime"})
+        # What came before is of the session with which the connection began.
+        told = client.wait("session.updated", where=_resumes)["session"]
         assert told["model"] == "llama3.2" and offered(client) == [OLLAMA | {"used": True}]
         assert f"llm llama3.2 at 127.0.0.1:{brain.port}" in told["voiceloop"]["models"]
-        assert told["voiceloop"]["resume"] is True
         assert told["instructions"] != "Be scripted."
     asked = [one["content"] for one in brain.asked[-1]["messages"] if one["role"] != "system"]
     assert asked[:2] == ["Who is speaking?", "The scripted one."], (

@@ -334,7 +334,7 @@ class SpeculativeConversation:
     def _open(self) -> Steps[None]:
         """Compute or copy the rows of the opening except the last one. What a decoder has to
         prepare, e.g. a context of llama.cpp, it prepares for that one, and not for the words."""
-        return self._speculator.open(self._ids[: self._starts[0] - 1])
+        return self._speculator.open(self._ids[: max(0, self._starts[0] - 1)])
 
     @contextmanager
     def _held(self) -> Iterator[None]:

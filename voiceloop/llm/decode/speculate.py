@@ -88,14 +88,15 @@ class PassPlan:
 
 @dataclass(frozen=True, slots=True)
 class _ReplyStart:
-    """The place of a reply in the ids and in its turn. `first`, `avoided` and `calls` are the
-    fields `position`, `avoided` and `calls` of the reply's `Prompt`."""
+    """The place of a reply in the ids and in its turn. The fields after `start` are `position`,
+    `avoided`, `calls` and `watched` of the reply's `Prompt`."""
 
     start: int = 0
     """The number of ids before the reply."""
     first: int = 0
     avoided: int | None = None
     calls: frozenset[int] = frozenset()
+    watched: int | None = None
 
     def position(self, length: int) -> int:
         """Return the index, among the turn's tokens, of the token after the first `length` ids."""
@@ -433,11 +434,14 @@ class Speculator:
         """
         ids = prompt.ids
         self.stats.total.reused += min(self.cache.length, len(ids))
-        self._reply = _ReplyStart(len(ids), prompt.position, prompt.avoided, prompt.calls)
+        self._reply = _ReplyStart(
+            len(ids), prompt.position, prompt.avoided, prompt.calls, prompt.watched
+        )
         self._penalties.begin(prompt.earlier)
         self._verifier.begin(prompt.turn)
         offered = DraftTokens(torch.tensor(old, dtype=torch.long, device=self._target.device))
-        yield from self._extend(ids[: prompt.watched or 0])
+        if prompt.watched is not None and prompt.watched < len(ids):
+            yield from self._extend(ids[: prompt.watched])
         self._forget(len(ids) - 1)  # the last row's logits are needed
         room = max(1, self._target.chunk - min(len(offered), CARRIED))
         yield from self._extend(ids[: max(0, len(ids) - room)])
@@ -445,8 +449,11 @@ class Speculator:
 
     def _beginning(self, scores: Tensor, logits: Tensor) -> Tensor:
         """Return `scores` [rows, vocab] with -inf in the first row for each token that may not
-        begin the reply. `logits` [vocab] are the target's logits of that row, without penalties."""
+        begin the reply. `logits` [vocab] are the target's logits of that row, without penalties.
+        They give the end probability if it is wanted there."""
         reply, first = self._reply, scores[:1]
+        if reply.watched == reply.start:
+            self._record_ending(reply.start, logits)
         if not reply.calls and reply.avoided is None:
             return scores
         if reply.calls:
