@@ -50,3 +50,22 @@ def test_openings_that_only_begin_alike_share_nothing(workshop) -> None:
         assert not opening.lend(different, other)
         assert other.length == len(ids)
     assert opening.lend(ids, other)
+
+
+def test_where_there_is_no_memory_for_a_copy_nothing_is_kept(
+    workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, cache = workshop.decoder(), KvCache(64)
+    ids = list(range(3, 23))
+    model.forward(torch.tensor(ids), cache, 1)
+    opening = SharedOpening()
+
+    def full(self: KvCache, other: KvCache, length: int) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KvCache, "fork", full)
+        opening.keep(ids, cache)
+    assert not opening.lend(ids, KvCache(64))
+    opening.keep(ids, cache)
+    assert opening.lend(ids, KvCache(64))

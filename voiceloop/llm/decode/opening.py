@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from voiceloop.llm.model.cache import KvCache
+from voiceloop.errors import OutOfMemory
+from voiceloop.llm.model.cache import MEMORY_HINT, KvCache
+from voiceloop.placement import memory_for
 
 
 class SharedOpening:
@@ -31,8 +33,15 @@ class SharedOpening:
         return kept
 
     def keep(self, ids: Sequence[int], cache: KvCache) -> None:
-        """Keep the rows of the opening `ids`, which are all rows of `cache`."""
-        if tuple(ids) != self._ids:
-            rows = KvCache(len(ids))
-            rows.fork(cache, len(ids))
-            self._ids, self._rows = tuple(ids), rows
+        """Keep the rows of the opening `ids`, which are all rows of `cache`, if the memory allows a
+        copy."""
+        if tuple(ids) == self._ids:
+            return
+        self._ids, self._rows = (), KvCache(len(ids))
+        try:
+            with memory_for("a copy of the system prompt", MEMORY_HINT):
+                self._rows.fork(cache, len(ids))
+        except OutOfMemory:
+            self._rows.release()
+        else:
+            self._ids = tuple(ids)
