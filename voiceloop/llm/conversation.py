@@ -191,7 +191,7 @@ class SpeculativeConversation:
             self._begin(turn)
             self._set_request(text, suffix=[])
             self._request.bare = len(self._ids)
-            yield from self._open()
+            yield from self._read_opening()
             yield from self._speculator.prefill(self._ids)
 
     def reply(self, text: str, turn: int) -> Steps[TokenBurst | ToolCall]:
@@ -233,7 +233,7 @@ class SpeculativeConversation:
         """Compute the cache rows of all ids that the caches lack, such as those of a recited
         reply."""
         with self._held():
-            yield from self._open()
+            yield from self._read_opening()
             yield from self._speculator.prefill(tuple(self._ids))
 
     def ahead(self, text: str, turn: int) -> Steps[int | Begun] | None:
@@ -331,7 +331,7 @@ class SpeculativeConversation:
         self._speculator.release()
         self._pool.forget(self._caches)
 
-    def _open(self) -> Steps[None]:
+    def _read_opening(self) -> Steps[None]:
         """Compute or copy the rows of the opening except the last one. What a decoder has to
         prepare, e.g. a context of llama.cpp, it prepares for that one, and not for the words."""
         return self._speculator.open(self._ids[: max(0, self._starts[0] - 1)])
@@ -432,7 +432,7 @@ class SpeculativeConversation:
         """Answer `text`. A reply that only repeats the user's words is not yielded; another reply
         with a different first token is decoded instead."""
         self._reply = reply = self._open_reply(text, turn)
-        yield from self._open()
+        yield from self._read_opening()
         if reply.call:
             yield from self._call_by(reply)
             return

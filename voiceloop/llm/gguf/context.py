@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from voiceloop.llm.gguf.file import GgufModel
-from voiceloop.llm.gguf.libllama import library
+from voiceloop.llm.gguf.libllama import ContextParams, library
 from voiceloop.threads import free_threads
 
 ROWS = 64
@@ -29,6 +29,17 @@ STATES = 8
 _WHOLE, _PARTIAL = 0, 1
 """The flags for states of all layers, and of recurrent layers alone
 (LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY)."""
+
+
+def handle_for(owner: object, model: GgufModel, params: ContextParams) -> int:
+    """Make a context of llama.cpp, which is freed with its `owner`; return its pointer. Raises
+    MemoryError."""
+    lib = library()
+    handle: int | None = lib.llama_init_from_model(model.handle, params)
+    if not handle:
+        raise MemoryError("llama.cpp has no memory for a context")
+    weakref.finalize(owner, lib.llama_free, handle)
+    return handle
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +75,8 @@ class Context:
             params.n_rs_seq = max(0, min(NEAR, params.n_ubatch - 2))
         self._model = model  # this keeps the model until its contexts are freed
         self._capacity = capacity
-        self.handle = lib.llama_init_from_model(model.handle, params)
+        self.handle = handle_for(self, model, params)
         """The C library's pointer, `llama_context *`."""
-        if not self.handle:
-            raise MemoryError("llama.cpp has no memory for a context")
-        weakref.finalize(self, lib.llama_free, self.handle)
         self._batch = lib.llama_batch_init(params.n_batch, 0, 1)
         weakref.finalize(self, lib.llama_batch_free, self._batch)
         self._memory = lib.llama_get_memory(self.handle)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from voiceloop.llm.gguf.context import ROWS
+from voiceloop.llm.gguf.context import ROWS, handle_for
 from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.gguf.libllama import declare, library
 from voiceloop.threads import free_threads
@@ -26,10 +26,8 @@ _MTP = 1
 """The type of contexts for such layers, LLAMA_CONTEXT_TYPE_MTP."""
 _DECODE = 1
 """The type of passes that write to a context's memory, LLAMA_PROCESS_TYPE_DECODE."""
-_SET, _GET = (
-    "_Z26llama_set_embeddings_nextnP13llama_contextbb",
-    ("_Z26llama_get_embeddings_nextnP13llama_context"),
-)
+_SET = "_Z26llama_set_embeddings_nextnP13llama_contextbb"
+_GET = "_Z26llama_get_embeddings_nextnP13llama_context"
 """Functions in C++ that turn a context's features on, and that return them. They are not in the C
 header yet (`src/llama-ext.h`)."""
 
@@ -81,10 +79,7 @@ class HeadContext:
         params.n_ctx, params.ctx_type = capacity, _MTP
         params.n_batch = params.n_ubatch = min(ROWS, capacity)
         self._model = model  # this keeps the model until its contexts are freed
-        self._handle = lib.llama_init_from_model(model.handle, params)
-        if not self._handle:
-            raise MemoryError("llama.cpp has no memory for a context")
-        weakref.finalize(self, lib.llama_free, self._handle)
+        self._handle = handle_for(self, model, params)
         give_features(self._handle)
         self._batch = lib.llama_batch_ext_init(self._handle)
         weakref.finalize(self, lib.llama_batch_ext_free, self._batch)
