@@ -130,6 +130,16 @@ def test_a_server_that_caches_nothing_is_not_asked_for_long(tokens: int, serve: 
             conversation.heard(9)
 
 
+def test_what_is_read_ahead_counts_as_read(serve: Serve) -> None:
+    server = serve(cached(40))
+    server.reads = cached(45)
+    with talking(server) as conversation:
+        all_of(conversation.prefill("How", 1))
+        until(lambda: (running := conversation._ahead._running) is not None and running.done())
+        all_of(conversation.reply("How are you?", 1))
+        assert conversation.tokens_read == 5 + 10
+
+
 def test_a_turn_now_and_then_is_not_read_ahead(serve: Serve) -> None:
     server = serve(cached(40))
     with talking(server) as conversation:
@@ -160,7 +170,8 @@ def likely(request: Request) -> None:
         over = 0.9 if str(body["prompt"]).endswith("now") else 0.1
         tokens = {"": over / 2, "?": over / 2, " and": 1 - over}
         top = [{"token": text, "logprob": math.log(p)} for text, p in tokens.items()]
-        request.status(200, {"completion_probabilities": [{"top_logprobs": top}]})
+        told = {"completion_probabilities": [{"top_logprobs": top}], "timings": {"prompt_n": 7}}
+        request.status(200, told)
 
 
 def test_llama_cpps_server_tells_whether_the_turn_is_over(serve: Serve) -> None:
@@ -174,6 +185,7 @@ def test_llama_cpps_server_tells_whether_the_turn_is_over(serve: Serve) -> None:
             until(lambda: bool(conversation._server.tells_ends))
             all_of(conversation.prefill(words, 1))
             assert conversation.end_of_turn_probability() == pytest.approx(over)
+        assert conversation.tokens_read == 7 * 3
         prompts = [one.body["prompt"] for one in server.ahead if one.path == "/completion"]
         assert prompts[0].endswith("<user>") and prompts[-1].endswith("<user>How are you now")
         assert all(prompt.startswith("<system>Be brief.</><user>Hi</>") for prompt in prompts)
@@ -189,7 +201,9 @@ def likely_to_vllm(request: Request) -> None:
     tokens = {"<|im_end|>": over / 2, "?": over / 2, " and": 1 - over}
     top = [{"token": text, "logprob": math.log(p), "bytes": [1]} for text, p in tokens.items()]
     told = {"content": [{"token": " and", "logprob": 0.0, "top_logprobs": top}]}
-    request.status(200, {"choices": [{"message": {"content": " and"}, "logprobs": told}]})
+    usage = {"prompt_tokens": 30, "prompt_tokens_details": {"cached_tokens": 28}}
+    choices = [{"message": {"content": " and"}, "logprobs": told}]
+    request.status(200, {"choices": choices, "usage": usage})
 
 
 def test_vllm_tells_whether_the_turn_is_over(serve: Serve) -> None:
@@ -202,6 +216,7 @@ def test_vllm_tells_whether_the_turn_is_over(serve: Serve) -> None:
             until(lambda: bool(conversation._server.tells_ends))
             all_of(conversation.prefill(words, 1))
             assert conversation.end_of_turn_probability() == pytest.approx(over)
+        assert conversation.tokens_read in (6, 8), "2 for each request that was not broken off"
         all_of(conversation.reply("How are you now?", 1))
         (asked,) = server.asked
         for one in chats(server):

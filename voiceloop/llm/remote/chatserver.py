@@ -38,7 +38,7 @@ from voiceloop.llm.remote.complaints import Complaint, Garbled, complaint, named
 from voiceloop.llm.remote.manners import Manners
 from voiceloop.llm.remote.toolcrumbs import StreamedCall
 from voiceloop.llm.remote.troubles import Trouble
-from voiceloop.llm.remote.turnends import OTHER_FORM, continued, turn_end
+from voiceloop.llm.remote.turnends import OTHER_FORM, Reading, continued, turn_end
 from voiceloop.schema import nearest
 
 if TYPE_CHECKING:
@@ -124,10 +124,10 @@ class ChatServer:
 
         return PendingReply(self._arrived, start)
 
-    def read(self, body: Mapping[str, Any], text: str, manners: Manners) -> Future[float | None]:
+    def read(self, body: Mapping[str, Any], text: str, manners: Manners) -> Future[Reading]:
         """Let the server read the messages in `body` without waiting for it. The last message is
-        the user's, with `text` at its end. The result is the probability that the turn is over
-        after `text`, or None. It raises Trouble. Cancelling it stops the server."""
+        the user's, with `text` at its end. The result raises Trouble. Cancelling it stops the
+        server."""
         return self._portal.start_task_soon(self._read, body, text, manners)
 
     def learn_ends(self, body: Mapping[str, Any], text: str) -> None:
@@ -183,15 +183,21 @@ class ChatServer:
         if (there := server()) is not None:
             there._watched = False
 
-    async def _read(self, body: Mapping[str, Any], text: str, manners: Manners) -> float | None:
+    async def _read(self, body: Mapping[str, Any], text: str, manners: Manners) -> Reading:
         if self.tells_ends is not False:
             found = await self._told_end(manners.fitted(dict(body)), text)
             if found is not None:
                 return found
-        await self._persist(body, manners, None)
-        return None
+        tokens = 0
 
-    async def _told_end(self, body: Mapping[str, Any], text: str) -> float | None:
+        def count(piece: Piece) -> None:
+            nonlocal tokens
+            tokens += piece.tokens if isinstance(piece, PromptUsage) else 0
+
+        await self._persist(body, manners, count)
+        return Reading(None, tokens)
+
+    async def _told_end(self, body: Mapping[str, Any], text: str) -> Reading | None:
         try:
             found = await (continued if self._is_vllm else turn_end)(self._answer, body, text)
         except OTHER_FORM:

@@ -162,12 +162,8 @@ class ChatStream:
                 raise Complaint(f"the reply was ended early ({reason})")
             cut, filtered = _CUT.search(str(reason)), _FILTERED.search(str(reason))
             yield from self._ended(cut is not None, filtered=filtered is not None)
-        if usage := _mapping(chunk.get("usage")):
-            cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
-            details = _mapping(usage.get("completion_tokens_details"))
-            read = _count(usage.get("prompt_tokens")) - _count(cached)
-            had = None if cached is None else _count(cached)
-            yield PromptUsage(max(0, read), _count(details.get("reasoning_tokens")), had)
+        if usage := usage_of(chunk):
+            yield usage
 
     def _more(self, choice: Mapping[str, Any]) -> Iterator[Piece]:
         """Yield the pieces in `choice`, which is a part of a streamed reply, or a whole reply that
@@ -268,6 +264,17 @@ def _listed(value: object) -> list[object]:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def usage_of(answer: Mapping[str, Any]) -> PromptUsage | None:
+    """Return the token counts in an answer or a chunk; None if it has none."""
+    if not (usage := _mapping(answer.get("usage"))):
+        return None
+    cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+    details = _mapping(usage.get("completion_tokens_details"))
+    read = _count(usage.get("prompt_tokens")) - _count(cached)
+    had = None if cached is None else _count(cached)
+    return PromptUsage(max(0, read), _count(details.get("reasoning_tokens")), had)
 
 
 def _count(value: object) -> int:

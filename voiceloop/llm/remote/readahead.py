@@ -17,6 +17,7 @@ from voiceloop.llm.remote.chatserver import STEP_S, ChatServer
 from voiceloop.llm.remote.manners import Manners
 from voiceloop.llm.remote.presence import logger
 from voiceloop.llm.remote.troubles import Trouble
+from voiceloop.llm.remote.turnends import Reading
 
 WITHOUT = 8
 """One of so many turns is not read ahead, to see what reading ahead gains."""
@@ -29,7 +30,7 @@ class ReadAhead:
 
     def __init__(self, server: ChatServer) -> None:
         self._server = server
-        self._running: Future[float | None] | None = None
+        self._running: Future[Reading] | None = None
         self._off = server.where.metered  # nobody pays for guesses
         self._reads = False
         """Whether the server has read something of the turn ahead."""
@@ -37,8 +38,8 @@ class ReadAhead:
         """Number of replies, one after the other, of whose prompt nothing was cached."""
         self._first_s = {reads: deque[float](maxlen=2 * ENOUGH) for reads in (True, False)}
         """Seconds to the first words of the latest replies, with and without reading ahead."""
-        self.requests = 0
-        """The number of requests so far."""
+        self._tokens = 0
+        """Number of tokens that were read ahead since `taken` was called."""
 
     def read(
         self, body: Mapping[str, Any], text: str, turn: int, manners: Manners
@@ -55,7 +56,7 @@ class ReadAhead:
         self._stop()
         if self._off or (not tells and turn % WITHOUT == 0):
             return None
-        self.requests, self._reads = self.requests + 1, True
+        self._reads = True
         running = self._running = self._server.read(body, text, manners)
         while tells and not running.done():
             yield None
@@ -63,7 +64,13 @@ class ReadAhead:
         if not tells:
             return None
         self._stop()
-        return None if running.exception() else running.result()
+        return None if running.exception() else running.result().ends
+
+    def taken(self) -> int:
+        """Return how many tokens the server has read ahead since the last call, as far as it has
+        told."""
+        tokens, self._tokens = self._tokens, 0
+        return tokens
 
     def end(self) -> None:
         """Stop reading ahead, because the reply is requested."""
@@ -90,7 +97,7 @@ class ReadAhead:
         if running is None or running.cancel():  # this closes the connection, so the server stops
             return
         try:
-            running.result()
+            self._tokens += running.result().tokens
         except Trouble as trouble:
             self._give_up(f"does not read ahead: {trouble.message}")
 

@@ -101,6 +101,7 @@ class RemoteConversation(ChatConversation):
                 return
             request["messages"].append({"role": "user", "content": NOTHING_YET})
         found = yield from self._ahead.read(request, text, turn, self._manners)
+        self.tokens_read += self._ahead.taken()
         self._ends = text, found
 
     def end_of_turn_probability(self) -> float | None:
@@ -139,6 +140,7 @@ class RemoteConversation(ChatConversation):
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         self._ahead.end()
+        self.tokens_read += self._ahead.taken()
         known, first_s, cached = len(reply.parts), 0.0, None
         incoming = Incoming(self._config.stop, thinking=self._manners.opens_in_thought)
         most = reply.words + self._config.max_new_tokens

@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from voiceloop.llm.remote.chatstream import usage_of
 from voiceloop.llm.text.template import MARKS
 
 RENDERED = ("tools", "chat_template_kwargs", "reasoning_effort")
@@ -33,10 +35,20 @@ OTHER_FORM = (ValueError, LookupError, TypeError, AttributeError)
 """The errors of an answer that has another form than that of llama.cpp's server."""
 
 
-async def turn_end(answer: Answer, body: Mapping[str, Any], text: str) -> float:
-    """Return the probability that the user's turn is over after `text`, the end of the last message
-    in `body`, as llama.cpp's server tells it. If `text` is empty, only what is before it is read,
-    and the result is 0. Raises the errors of `answer`, and `OTHER_FORM`.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a server tells after it has read ahead."""
+
+    ends: float | None = None
+    """The probability that the user's turn is over; None if the server does not tell it."""
+    tokens: int = 0
+    """The number of tokens that the server has read, without those in its cache."""
+
+
+async def turn_end(answer: Answer, body: Mapping[str, Any], text: str) -> Reading:
+    """Let llama.cpp's server read the messages in `body`, and tell the probability that the user's
+    turn is over after `text`, the end of the last message. If `text` is empty, only what is before
+    it is read, and the probability is 0. Raises the errors of `answer`, and `OTHER_FORM`.
     """
     *before, last = body["messages"]
     marked = {**last, "content": f"{last['content'] if text else ''}{PLACE}"}
@@ -45,15 +57,17 @@ async def turn_end(answer: Answer, body: Mapping[str, Any], text: str) -> float:
     prompt = rendered["prompt"][: rendered["prompt"].rindex(PLACE)]
     found = await answer("/completion", {"prompt": prompt, **ONE_TOKEN})
     likely = found["completion_probabilities"][0]["top_logprobs"]
-    return ends(likely) if text else 0.0
+    tokens = found.get("timings", {}).get("prompt_n", 0)
+    return Reading(ends(likely) if text else 0.0, int(tokens))
 
 
-async def continued(answer: Answer, body: Mapping[str, Any], text: str) -> float:
+async def continued(answer: Answer, body: Mapping[str, Any], text: str) -> Reading:
     """Return the same as `turn_end`, as vLLM tells it."""
     asked = {name: body[name] for name in body if name not in ("stream_options", "tool_choice")}
     found = await answer("chat/completions", asked | GOES_ON)
     likely = found["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-    return ends(likely) if text else 0.0
+    usage = usage_of(found)
+    return Reading(ends(likely) if text else 0.0, usage.tokens if usage else 0)
 
 
 def ends(likely: list[Mapping[str, Any]]) -> float:
