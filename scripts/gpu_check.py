@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Checks and measures the engine on a GPU.")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--pairs", nargs="+", default=["7b+0.5b", "8b+1b"], metavar="PAIR")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="a file for llama.cpp to run")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="for all of it")
     options = parser.parse_args(argv)
     began = perf_counter()
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{gpu}; {where['processor']}; torch {where['torch']}, voiceloop {where['voiceloop']}\n")
     failed = 0
     with Progress(sys.stderr) as progress:
-        course = Course(device, options.pairs, options.minutes, progress)
+        course = Course(device, options.pairs, options.minutes, progress, options.gguf)
         for row in rows(sections(course)):
             failed += row.failed
             print(row, flush=True)

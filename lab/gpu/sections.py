@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -16,8 +17,11 @@ from lab.gpu import checks, fixed
 from lab.gpu.cast import ACCEPTANCE, cast_of
 from lab.gpu.checks import LITTLE, Size
 from lab.gpu.crowd import crowded
+from lab.gpu.hearing import hearing
+from lab.gpu.layer import layered
 from lab.gpu.products import products
 from lab.gpu.rows import Row, Section, at_least, at_most, checked, not_here
+from lab.gpu.stored import stored
 from lab.gpu.together import together
 from voiceloop.bench.modes import BenchPrompt, OurMode, interleave
 from voiceloop.config import LlmConfig
@@ -40,6 +44,8 @@ class Course:
     """Synthetic pairs. Only the last one has goals, and takes part in conversations."""
     minutes: float
     progress: Callable[[str], None]
+    gguf: Path | None = None
+    """A file that llama.cpp runs, with the library that is installed."""
     began: float = field(default_factory=perf_counter)
 
     @property
@@ -82,14 +88,17 @@ def sections(course: Course) -> dict[str, Section]:
         f"decoding of {pair}": lambda pair=pair, after=after: decoding(course, pair, after)
         for pair, after in zip(course.pairs, range(len(course.pairs) - 1, -1, -1), strict=True)
     }
+    figures["a trained layer"] = lambda: layered(course.pairs[-1], _config(course, 1024))
     figures["long and many conversations"] = lambda: many(course)
+    figures["llama.cpp"] = lambda: stored(course.gguf)
+    figures["Whisper's encoder"] = lambda: hearing(device)
     figures["all models at once"] = lambda: at_once(course)
     return {name: announced(name, section) for name, section in (exact | figures).items()}
 
 
 def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
     """Yield the rows about decoding with a pair; `after` is the number of pairs to come."""
-    config = LlmConfig(device=_named(course.device), max_new_tokens=TOKENS, context=1024)
+    config = _config(course, 1024)
     pair = Pair(*load_models(config, name, ACCEPTANCE), config)
     texts = synthetic_prompts(vocabulary(name), PROMPTS, PROMPT_WORDS)
     prompts = [BenchPrompt(text, pair.prompt(text)) for text in texts]
@@ -118,7 +127,7 @@ def decoding(course: Course, name: str, after: int) -> Iterator[Row]:
 def many(course: Course) -> Iterator[Row]:
     """Yield the rows about long and many conversations of the last pair."""
     name = course.pairs[-1]
-    config = LlmConfig(device=_named(course.device), max_new_tokens=TOKENS, context=2048)
+    config = _config(course, 2048)
     pair = Pair(*load_models(config, name, ACCEPTANCE), config)
     yield from crowded(pair, name, vocabulary(name))
 
@@ -128,7 +137,12 @@ def _costs(name: str, found: dict[str, Any]) -> Iterator[Row]:
     modes, ratios, steps, floor = (
         found[part] for part in ("modes", "ratios", "steps", "bandwidth")
     )
-    one = steps["target_pass_ms"]["1"]
+    passes = steps["target_pass_ms"]
+    one = passes["1"]
+    yield Row(
+        f"{name}: a pass over several rows, ms",
+        ", ".join(f"{rows}: {took:.3g}" for rows, took in passes.items()),
+    )
     yield at_least(
         f"{name}: plain decoding, share of the bandwidth floor",
         floor["share_reached"],
@@ -193,7 +207,7 @@ def at_once(course: Course) -> Iterator[Row]:
 
 def _at_once(course: Course) -> Iterator[Row]:
     device, small = course.device, course.small
-    config = LlmConfig(device=_named(device), max_new_tokens=24, context=1024)
+    config = _config(course, 1024, 24)
     if not small:
         torch.cuda.reset_peak_memory_stats()
     with cast_of(course.pairs[-1], device, config) as cast:
@@ -209,5 +223,6 @@ def _at_once(course: Course) -> Iterator[Row]:
         yield Row("most memory of all models", f"{most_memory_mb():.0f} MB")
 
 
-def _named(device: torch.device) -> Any:
-    return device.type
+def _config(course: Course, context: int, tokens: int = TOKENS) -> LlmConfig:
+    device: Any = course.device.type
+    return LlmConfig(device=device, max_new_tokens=tokens, context=context)

@@ -108,8 +108,8 @@ def test_however_long_it_is_no_speech_is_taken_for_silence(
     assert bool(given) == encode.shortens(pcm) == (whole_steps(seconds + max(pad_s, 0.04)) < 3000)
     for features in given:
         quiet = features[:, -1:]
-        last = encoder.convolved(features)[-2:]
-        silent = encoder.convolved(np.repeat(quiet, 12, axis=1))
+        last = encoder.convolved(torch.from_numpy(features))[-2:]
+        silent = encoder.convolved(torch.from_numpy(np.repeat(quiet, 12, axis=1)))
         torch.testing.assert_close(last, silent[-2:])
 
 

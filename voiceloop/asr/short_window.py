@@ -78,7 +78,7 @@ class ShortEncoder:
         """Encode the silent window, whose features are all `quiet`, and choose its pivots."""
         self._encoder = encoder
         silent = np.full((encoder.mels, FRAMES_PER_STATE * encoder.states), quiet, np.float32)
-        rows = encoder.convolved(silent) + encoder.positions
+        rows = encoder.convolved(torch.from_numpy(silent)) + encoder.positions
         query_positions = torch.arange(0, encoder.states, QUERY_STRIDE)
         afar = (query_positions[:, None] - torch.arange(encoder.states)).abs() > AFAR
         attention = torch.zeros(encoder.states, dtype=rows.dtype)
@@ -102,7 +102,7 @@ class ShortEncoder:
         The last `BEHIND` states of `features` (two feature frames each) must be silent.
         """
         encoder = self._encoder
-        embedded = encoder.convolved(features)
+        embedded = encoder.convolved(torch.from_numpy(features))
         heard = len(embedded) - self.BEHIND
         at = self._pivots[: int((self._pivots >= heard).sum())]
         quiet = embedded[heard].expand(len(at), -1).clone()

@@ -88,18 +88,21 @@ class WhisperEncoder:
     @torch.inference_mode()
     def __call__(self, features: Features) -> States:
         """Return the states of `features`, which must be no longer than a full window."""
+        return self.encode(torch.from_numpy(features)).numpy()
+
+    def encode(self, features: Tensor) -> Tensor:
+        """Return the states of `features` [mels, frames]: [states, width]."""
         rows = self.convolved(features)
         rows = rows + self.positions[: len(rows)]
         for layer in self.layers:
             queries, keys_values = self.project(layer, rows)
             rows = self.finish(layer, rows, self.attend(queries, keys_values))
-        return self.end(rows).numpy()
+        return self.end(rows)
 
-    def convolved(self, features: Features) -> Tensor:
+    def convolved(self, features: Tensor) -> Tensor:
         """Return the rows of `features` without position encodings: [states, width]."""
         first, second = self._convolutions
-        values = torch.from_numpy(features)[None]
-        values = F.gelu(F.conv1d(values, *first, padding=1))
+        values = F.gelu(F.conv1d(features[None], *first, padding=1))
         values = F.gelu(F.conv1d(values, *second, stride=FRAMES_PER_STATE, padding=1))
         return values[0].T
 
