@@ -199,6 +199,49 @@ def write_kind(path: Path, kind: str, seed: int = 0, head: Mapping[str, Tensor] 
     out.close()
 
 
+def write_assistant(path: Path, seed: int = 0, backbone: int = _HIDDEN) -> None:
+    """Write an assistant with random weights for the model of `gemma4`. `backbone` is the length of
+    the features that it reads."""
+    import gguf
+
+    out, kind = gguf.GGUFWriter(path, "gemma4-assistant"), "gemma4-assistant"
+    hidden, inner, vocab = 32, 48, _words().get_vocab_size()
+    of_target = _KINDS["gemma4"][2]
+    metadata = {
+        **_METADATA, **{key: of_target[key] for key in of_target if "per_layer" not in key},
+        "attention.sliding_window_pattern": [True, False], "attention.shared_kv_layers": 0,
+        "embedding_length": hidden, "embedding_length_out": backbone, "feed_forward_length": inner,
+        "block_count": 2, "nextn_predict_layers": 2, "vocab_size": vocab,
+    }  # fmt: skip
+    types = {bool: "BOOL", int: "UINT32", float: "FLOAT32", str: "STRING", list: "ARRAY"}
+    for key, value in metadata.items():
+        out.add_key_value(f"{kind}.{key}", value, gguf.GGUFValueType[types[type(value)]])
+    add_words(out, _words(), SPLIT)
+    chance, queries = torch.Generator().manual_seed(seed), _HEADS * _DIM
+    sizes: dict[str, tuple[int, ...]] = {
+        "token_embd": (vocab, hidden), "output_norm": (hidden,),
+        "nextn.pre_projection": (hidden, 2 * backbone),
+        "nextn.post_projection": (backbone, hidden),
+    }  # fmt: skip
+    for layer in range(2):
+        for name, size in {
+            "attn_norm": (hidden,), "attn_q": (queries, hidden), "attn_output": (hidden, queries),
+            "attn_q_norm": (_DIM,), "post_attention_norm": (hidden,), "ffn_norm": (hidden,),
+            "layer_output_scale": (1,), "ffn_gate": (inner, hidden), "ffn_up": (inner, hidden),
+            "ffn_down": (hidden, inner), "post_ffw_norm": (hidden,),
+        }.items():  # fmt: skip
+            sizes[f"blk.{layer}.{name}"] = size
+    for name, size in sizes.items():
+        weights = torch.randn(size, generator=chance)
+        weights = 1 + 0.1 * weights if len(size) == 1 else weights / size[-1] ** 0.5
+        out.add_tensor(f"{name}.weight", weights.numpy())
+    out.add_tensor("rope_freqs.weight", torch.ones(_DIM // 2).numpy())
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+
+
 def mtp_layer(seed: int = 0, *, still: bool = False) -> dict[str, Tensor]:
     """Return random weights of an MTP layer for `qwen35`. With `still`, attention and MLP add
     nothing, and of its input only the token counts."""

@@ -10,11 +10,13 @@ import pytest
 import torch
 from msgspec.structs import replace
 
+from tests.ggufkinds import write_kind
 from tests.llm.conftest import build_model, build_tokenizer
 from voiceloop.cli import main
 from voiceloop.config import LlmConfig
 from voiceloop.drafting.replies import load_replies
 from voiceloop.drafting.requests import HELD_OUT, dialogues
+from voiceloop.llm.draft.drafters import LayerDrafter
 from voiceloop.llm.draft.featuredraft import CARD, WEIGHTS, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.types import TokenBurst
@@ -88,6 +90,28 @@ def test_a_draft_is_trained_goes_on_after_a_stop_and_changes_no_reply(
     # Another target, and other prompts, are refused.
     assert main([*argv[:-2], *TINY]) == 2
     assert "holds the training of another target, or of other prompts" in capsys.readouterr().err
+
+
+def test_a_draft_for_a_gguf_file_is_trained_and_used(
+    prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "model.gguf", tmp_path / "draft"
+    write_kind(file, "llama")
+    argv = ["train-draft", "--target", str(file), "--out", str(out), "--prompts", str(prompts)]
+    assert main([*argv, *TINY, "--minutes", "0.1"]) == 0
+    assert f"--llm.target {file} --llm.draft {out}" in capsys.readouterr().out
+    state = json.loads((out / "training" / "state.json").read_text())
+    assert state["steps"] > 0
+    count: Any = 3
+    config = LlmConfig(
+        target=str(file), draft=str(out), max_new_tokens=40, num_speculative_tokens=count
+    )
+    llm = SpeculativeLlm(*load_pair(config), config)
+    assert isinstance(llm._drafter, LayerDrafter)
+    ids, tried, _ = said(llm, "what is 7?")
+    alone = replace(config, draft="none")
+    assert ids == said(SpeculativeLlm(*load_pair(alone), alone), "what is 7?")[0]
+    assert tried > 0
 
 
 def test_bad_input_is_told_in_one_line(

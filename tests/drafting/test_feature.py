@@ -37,6 +37,7 @@ def test_each_chained_step_is_what_the_draft_computes_when_it_follows_itself():
     for row, cache in zip(ids, caches, strict=True):
         target.forward(row, cache, 1)
     features = torch.stack([cache.written(FEATURES)[0][:20, 0] for cache in caches])
+    assert isinstance(target.embedding, torch.Tensor)
     layer = learner(features.flatten(0, 1), target.embedding)
     places = torch.where(ids % 2 == 0, ids // 2, -1)
     batch = Batch(target.embedding[ids], features, torch.ones(2, 20, dtype=torch.bool), places)

@@ -17,8 +17,7 @@ from tests.llm.test_rollback import NEXT, SEEDS, one_talk
 from voiceloop.config import LlmConfig
 from voiceloop.llm.draft.drafters import LayerDrafter, NgramDrafter
 from voiceloop.llm.engine import SpeculativeLlm, speculative
-from voiceloop.llm.gguf.context import ROWS
-from voiceloop.llm.gguf.file import GgufModel
+from voiceloop.llm.gguf.file import ROWS, GgufModel
 from voiceloop.llm.gguf.head import HeadContext
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead
@@ -75,7 +74,8 @@ def test_rolled_back_is_read_anew(file: Path) -> None:
 
 
 def test_the_features_are_what_the_head_of_the_model_reads(file: Path) -> None:
-    decoder, cache = LlamaDecoder(GgufModel(file, "small"), 250, features=True), KvCache(CONTEXT)
+    model = GgufModel(file, "small")
+    decoder, cache = LlamaDecoder(model, 250, ahead=model), KvCache(CONTEXT)
     head = cast(Any, network(KIND)).lm_head.weight.T
     for tokens in ([7, 8, 9, 10], [11], [12, 13]):
         logits = decoder.forward(torch.tensor(tokens), cache, len(tokens))

@@ -51,9 +51,11 @@ class TrainDraft(Command, frozen=True, kw_only=True):
 
 def train_draft(command: TrainDraft) -> int:
     """Run `voiceloop train-draft`."""
+    from voiceloop.catalog.names import find
     from voiceloop.drafting.requests import dialogues
     from voiceloop.drafting.store import TrainingState, TrainingStore
     from voiceloop.llm.engine import placement
+    from voiceloop.llm.gguf.file import gguf_in
     from voiceloop.llm.model.loading import load_model
     from voiceloop.status import loading
 
@@ -73,7 +75,8 @@ def train_draft(command: TrainDraft) -> int:
 
         # No conversation runs meanwhile, so the default is all cores.
         torch.set_num_threads(command.settings.threads or available_cores())
-        target = load_model(config.target, *placement(config), whole=True)
+        whole = gguf_in(find(config.target, "llm")) is None
+        target = load_model(config.target, *placement(config), whole=whole)
         training = Training(target, config)
     words = repr((requests, training.system, config.temperature, config.repetition_penalty))
     digest = hashlib.sha256(words.encode()).hexdigest()[:32]

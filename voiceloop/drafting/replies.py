@@ -10,6 +10,7 @@ or not at all.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +62,54 @@ def load_replies(path: Path) -> Replies | None:
         return None
 
 
-class Generator:
-    """Generates the target's replies to many dialogues at once."""
+class Generator(ABC):
+    """Generates the target's replies to dialogues."""
+
+    def __init__(
+        self,
+        template: ChatTemplate,
+        eos: frozenset[int],
+        system: str,
+        sampling: Sampling,
+        vocab: int,
+        device: torch.device,
+    ) -> None:
+        """`eos` are the tokens that end a reply. `vocab` is the number of tokens in the vocabulary.
+        The repetition penalty in `sampling` is applied; the other penalties are not."""
+        self._device = device
+        self._template, self._eos, self._vocab = template, eos, vocab
+        self._opening = template.opening(system)
+        self._sampling = sampling
+
+    @abstractmethod
+    def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
+        """Return the replies to dialogues. `said` holds the user's turns of each dialogue. `seed`
+        determines the noise of the sampling."""
+
+    def _between(self, text: str, turn: int, ended: bool) -> list[int]:
+        """Return the tokens between the previous reply and the next one, with the user's `text`. If
+        `ended`, the model ended the previous reply itself, and the token that ends it is left
+        out."""
+        template = self._template
+        before = template.reply_to_user if turn else []
+        return [*before[ended:], *template.content(text), *template.user_to_reply]
+
+    def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
+        """Choose the next token of each row. `said` [rows, tokens] holds the tokens of the replies
+        so far. In a row whose reply has ended, the later tokens are meaningless."""
+        penalty = self._sampling.repetition_penalty
+        if penalty != 1:
+            found = logits.gather(1, said)
+            logits.scatter_(1, said, torch.where(found > 0, found / penalty, found * penalty))
+        scores = warp(logits, self._sampling)
+        if self._sampling.temperature == 0:
+            return scores.argmax(-1)
+        uniform = torch.rand(scores.shape, generator=noise, device=self._device)
+        return (scores - (-uniform.clamp_min(1e-20).log()).log()).argmax(-1)
+
+
+class BlockGenerator(Generator):
+    """Generates the replies of a model of transformers, to many dialogues at once."""
 
     def __init__(
         self,
@@ -73,21 +120,15 @@ class Generator:
         sampling: Sampling,
         vocab: int,
     ) -> None:
-        """`eos` are the tokens that end a reply. `vocab` is the number of tokens in the vocabulary.
-        The repetition penalty in `sampling` is applied; the other penalties are not."""
+        """Take what `Generator` takes, and the model."""
+        super().__init__(template, eos, system, sampling, vocab, model.device)
         self._model, self._head = (
             cast(Any, model).base_model,
             cast(Any, model.get_output_embeddings()),
         )
-        self._device = model.device
-        self._template, self._eos, self._vocab = template, eos, vocab
-        self._opening = template.opening(system)
-        self._sampling = sampling
 
     @torch.inference_mode()
     def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
-        """Return the replies to dialogues. `said` holds the user's turns of each dialogue. `seed`
-        determines the noise of the sampling."""
         block = _Block(self._model, len(said), self._device)
         block.open(self._opening)
         noise = torch.Generator(self._device).manual_seed(seed)
@@ -100,14 +141,6 @@ class Generator:
             features = block.feed(prompts)
             ended = self._reply(block, features, [bool(ids) for ids in prompts], noise)
         return block.replies()
-
-    def _between(self, text: str, turn: int, ended: bool) -> list[int]:
-        """Return the tokens between the previous reply and the next one, with the user's `text`. If
-        `ended`, the model ended the previous reply itself, and the token that ends it is left
-        out."""
-        template = self._template
-        before = template.reply_to_user if turn else []
-        return [*before[ended:], *template.content(text), *template.user_to_reply]
 
     def _reply(
         self, block: _Block, features: Tensor, prompted: list[bool], noise: torch.Generator
@@ -125,19 +158,6 @@ class Generator:
             if int(going.sum()) <= (1 - ENOUGH) * int(begun.sum()):
                 break
         return (begun & ~going).tolist()
-
-    def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
-        """Choose the next token of each row. `said` [rows, tokens] holds the tokens of the replies
-        so far. In a row whose reply has ended, the later tokens are meaningless."""
-        penalty = self._sampling.repetition_penalty
-        if penalty != 1:
-            found = logits.gather(1, said)
-            logits.scatter_(1, said, torch.where(found > 0, found / penalty, found * penalty))
-        scores = warp(logits, self._sampling)
-        if self._sampling.temperature == 0:
-            return scores.argmax(-1)
-        uniform = torch.rand(scores.shape, generator=noise, device=self._device)
-        return (scores - (-uniform.clamp_min(1e-20).log()).log()).argmax(-1)
 
 
 class _Growing(DynamicLayer):

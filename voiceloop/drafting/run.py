@@ -10,14 +10,14 @@ from typing import Any, cast
 import msgspec
 import torch
 from safetensors.torch import save_file
-from transformers import PreTrainedModel
 
 from voiceloop.config import LlmConfig
+from voiceloop.drafting.ggufreplies import GgufGenerator
 from voiceloop.drafting.precision import halves
-from voiceloop.drafting.replies import Generator
+from voiceloop.drafting.replies import BlockGenerator, Generator
 from voiceloop.drafting.requests import Dialogues
 from voiceloop.drafting.store import TrainingState, TrainingStore
-from voiceloop.drafting.train import Learner, Tell, common_tokens, generate, train
+from voiceloop.drafting.train import Learner, Tell, common_tokens, generate, matrices_of, train
 from voiceloop.errors import EngineError
 from voiceloop.llm.draft.featuredraft import (
     CARD,
@@ -28,6 +28,8 @@ from voiceloop.llm.draft.featuredraft import (
     rounded,
 )
 from voiceloop.llm.engine import system_prompt, vocabulary
+from voiceloop.llm.gguf.file import GgufModel
+from voiceloop.llm.model.checkpoint import Checkpoint
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.loading import LoadedModel
 from voiceloop.llm.rules.sampling import Sampling
@@ -44,8 +46,9 @@ class Training:
 
     def __init__(self, target: LoadedModel, config: LlmConfig) -> None:
         """Prepare the training. Raises EngineError if no draft can be trained for the target."""
-        assert isinstance(target.model, PreTrainedModel), "it was asked for whole"
-        self._model, self._target = target.model, target
+        model = target.model
+        assert not isinstance(model, Checkpoint), "it was asked for whole"
+        self._model, self._target = model, target
         self._template = ChatTemplate(target.tokenizer, target.name)
         self._vocab = vocabulary(target)
         self.system = system_prompt(config, self._template)
@@ -57,13 +60,15 @@ class Training:
             min_p=config.min_p,
             repetition_penalty=config.repetition_penalty,
         )
-        if getattr(target.model, "hf_quantizer", None) is not None:
+        if isinstance(model, GgufModel):
+            return
+        if getattr(model, "hf_quantizer", None) is not None:
             raise EngineError(
                 f"the weights of '{target.name}' are quantised; a draft is trained for plain ones",
-                "name the model that they were made from",
+                "name the model that they were made from, or a GGUF file of it",
             )
-        if target.model.dtype == torch.float32 and halves(target.model.device):
-            cast(Any, target.model).to(torch.bfloat16)
+        if model.dtype == torch.float32 and halves(model.device):
+            cast(Any, model).to(torch.bfloat16)
 
     def run(
         self,
@@ -97,7 +102,7 @@ class Training:
             kept = common_tokens(store.batches(), tokens, self._vocab)
         shape = self._shape()
         penalty = self._sampling.repetition_penalty
-        learner = Learner(self._model, shape, kept, held_out, penalty)
+        learner = Learner(matrices_of(self._model), shape, kept, held_out, penalty)
         if learned is not None:
             learner.go_on(learned)
         train(learner, store, state, seconds - state.generating_s, tell)
@@ -105,20 +110,24 @@ class Training:
 
     def _generator(self, sampling: Sampling) -> Generator:
         ends = self._target.eos | self._template.closing
-        return Generator(self._model, self._template, ends, self.system, sampling, self._vocab)
+        others = self._template, ends, self.system, sampling, self._vocab
+        if isinstance(self._model, GgufModel):
+            return GgufGenerator(self._model, *others)
+        return BlockGenerator(self._model, *others)
 
     def _shape(self) -> DraftShape:
         """Return the shape of the draft's layer: like the target's layers, but with an MLP of twice
         the hidden size."""
-        config: Any = cast(Any, self._model.config).get_text_config()
-        hidden, heads = config.hidden_size, config.num_attention_heads
-        return DraftShape(
-            hidden=hidden,
-            heads=heads,
-            groups=getattr(config, "num_key_value_heads", None) or heads,
-            dim=getattr(config, "head_dim", None) or hidden // heads,
-            inner=2 * hidden,
-        )
+        if isinstance(model := self._model, GgufModel):
+            hidden, dim = model.width, model.number("attention.key_length")
+            heads = model.number("attention.head_count") or 1
+            groups = model.number("attention.head_count_kv")
+        else:
+            config: Any = cast(Any, model.config).get_text_config()
+            hidden, heads = config.hidden_size, config.num_attention_heads
+            groups = getattr(config, "num_key_value_heads", None)
+            dim = getattr(config, "head_dim", None)
+        return DraftShape(hidden, heads, groups or heads, dim or hidden // heads, 2 * hidden)
 
     def _write(
         self, learner: Learner, shape: DraftShape, state: TrainingState, folder: Path

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ from voiceloop.drafting.precision import halves
 from voiceloop.drafting.replies import Generator, Replies
 from voiceloop.drafting.store import TrainingState, TrainingStore
 from voiceloop.llm.draft.featuredraft import DraftShape
+from voiceloop.llm.gguf.file import GgufModel
+from voiceloop.llm.gguf.matrix import StoredMatrix
 
 BESIDE = 64
 """Number of dialogues in a batch of replies."""
@@ -104,24 +106,41 @@ def common_tokens(batches: Iterator[Replies], count: int, vocab: int) -> Tensor:
     return counts.topk(min(count, vocab)).indices.sort().values
 
 
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """The matrices of the target that the layer takes over. Their rows are taken by indexing."""
+
+    embedding: Tensor | StoredMatrix
+    """The plain weights: some models scale their embeddings."""
+    head: Tensor | StoredMatrix
+    device: torch.device
+
+
+def matrices_of(model: PreTrainedModel | GgufModel) -> Matrices:
+    """Return the matrices of `model`."""
+    if isinstance(model, GgufModel):
+        return Matrices(model.embedding, model.head, torch.device("cpu"))
+    parts: Any = model
+    embedding: Tensor = parts.get_input_embeddings().weight.detach()
+    return Matrices(embedding, parts.get_output_embeddings().weight.detach(), model.device)
+
+
 class Learner:
     """Trains a layer with replies of the target."""
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        matrices: Matrices,
         shape: DraftShape,
         tokens: Tensor,
         held_out: Replies,
         penalty: float = 1.0,
     ) -> None:
-        """`tokens` are the ids that the layer chooses among, int64 [tokens]. `penalty` is the
-        penalty for repetition in the `held_out` replies."""
-        device = model.device
-        embedding: Tensor = cast(Any, model).get_input_embeddings().weight.detach()
-        self._embedding = embedding  # the plain weights: some models scale their embeddings
-        head: Tensor = cast(Any, model).get_output_embeddings().weight.detach()
-        self._head = head[tokens.to(device)].float()
+        """`matrices` are the target's. `tokens` are the ids that the layer chooses among, int64
+        [tokens]. `penalty` is the penalty for repetition in the `held_out` replies."""
+        device, embedding = matrices.device, matrices.embedding
+        self._embedding = embedding
+        self._head = matrices.head[tokens.to(device)].float()
         self.tokens = tokens
         self._places = torch.full((len(embedding),), -1, device=device)
         self._places[tokens.to(device)] = torch.arange(len(tokens), device=device)

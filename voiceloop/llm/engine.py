@@ -7,6 +7,7 @@ It loads the two models, checks that they suit each other, and sets up conversat
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from random import SystemRandom
 
@@ -25,6 +26,7 @@ from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafters import (
+    AssistantDrafter,
     Drafter,
     LayerDrafter,
     ModelDrafter,
@@ -40,7 +42,7 @@ from voiceloop.llm.draft.featuredraft import (
     load_head,
     shipped_head,
 )
-from voiceloop.llm.gguf.file import GgufModel, gguf_in
+from voiceloop.llm.gguf.file import ASSISTANT, GgufModel, gguf_in
 from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
@@ -51,7 +53,7 @@ from voiceloop.llm.model.rowcosts import ROOM, row_costs
 from voiceloop.llm.parallel.ahead import Ahead
 from voiceloop.llm.parallel.candidates import BestOf, Candidates
 from voiceloop.llm.parallel.scorers import scorer
-from voiceloop.llm.rules.draftpolicy import ALIKE, EVERY, DraftPolicy
+from voiceloop.llm.rules.draftpolicy import ALIKE, EVERY, DraftPolicy, gain
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.text.speakable import unspeakable
 from voiceloop.llm.text.template import ChatTemplate
@@ -63,6 +65,8 @@ logger = logging.getLogger(__name__)
 
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The folders of the bundled target and draft."""
+WORTH = 1.1
+"""The expected gain from which a shipped draft is used with llama.cpp."""
 SHIPPED = "shipped"
 """The name of the draft that is shipped with voiceloop for the target's family of models."""
 
@@ -109,13 +113,26 @@ class SpeculativeLlm:
             _check_size(target, draft)
         longest = draft.longest if isinstance(draft, LoadedModel) else None
         self._capacity = min(filter(None, (config.context, target.longest, longest)))
+        headed = with_head(target, config)
+        draft = draft if headed is None else None
         rows: Tensor | None = None
+        costs: Mapping[int, float] | None = None
+        if isinstance(draft, LoadedHead) and self._may_leave_out(target):
+            plain = _checked(target, vocab, self._capacity)
+            costs = row_costs(plain, min(self._capacity, ROOM))
+            step = draft.parameters / target.parameters
+            if gain(draft.card.accepted[0], step, costs) < WORTH:
+                draft = None
         if isinstance(draft, LoadedHead):
             check_head(draft, target, vocab)
             rows = head_rows(target, draft.tokens)
-        headed = with_head(target, config)
-        features = headed is not None or rows is not None
-        self._target = _checked(target, vocab, self._capacity, features=features)
+        self._target = _checked(
+            target,
+            vocab,
+            self._capacity,
+            features=rows is not None,
+            ahead=headed or _assists(draft, target),
+        )
         if headed is not None:
             self._drafter = LayerDrafter(LlamaHead(headed, vocab), self._capacity, self._eos)
         else:
@@ -138,7 +155,7 @@ class SpeculativeLlm:
         self._policy = DraftPolicy(
             None if fixed == "auto" else fixed,
             step,
-            row_costs(self._target, min(self._capacity, ROOM))
+            costs or row_costs(self._target, min(self._capacity, ROOM))
             if self._drafter and fixed == "auto"
             else ALIKE,
             LENGTHS if self._captured else EVERY,
@@ -157,6 +174,13 @@ class SpeculativeLlm:
             return self._conversation(
                 self.system if system is None else system, self._seed() if seed is None else seed
             )
+
+    def _may_leave_out(self, target: LoadedModel) -> bool:
+        """Tell whether a trained draft is left out if it is not worth its costs: if it is used only
+        because it ships. With a draft, llama.cpp computes logits for each row of a prompt, and
+        several rows may cost nearly as much as several passes."""
+        auto = self._config.num_speculative_tokens == "auto"
+        return auto and draft_of(self._config) == SHIPPED and isinstance(target.model, GgufModel)
 
     def _branches(self) -> bool:
         """Tell whether drafts may be trees. Captured rounds and llama.cpp take only chains."""
@@ -261,6 +285,8 @@ class SpeculativeLlm:
         if isinstance(draft, LoadedHead):
             assert rows is not None, "they were kept"
             return LayerDrafter(FeatureModel(draft, rows, self._target, capacity), capacity, ends)
+        if (assistant := _assists(draft, target)) is not None:
+            return AssistantDrafter(assistant.parameters, vocab, capacity, ends)
         ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
         if ours == theirs:
             return ModelDrafter(_checked(draft, vocab, capacity), capacity, ends)
@@ -328,9 +354,12 @@ def load_pair(
         device = torch.device("cpu")  # where llama.cpp puts the logits, wherever it computes
 
     def load(name: str, role: str) -> LoadedModel:
-        tokenizer = config.draft_tokenizer if role == "draft" else ""
+        drafts = role == "draft"
+        tokenizer = config.draft_tokenizer if drafts else ""
         if name != "starter":
-            return load_model(name, device, dtype, whole=whole, tokenizer=tokenizer)
+            return load_model(
+                name, device, dtype, whole=whole, tokenizer=tokenizer, assistant=drafts
+            )
         found = load_model(str(bundled(STARTER[role])), device, dtype, whole=whole)
         return replace(found, name=f"starter {role}")
 
@@ -343,7 +372,7 @@ def load_pair(
             "leave it out, or name a model with llm.draft",
         )
     target = load(config.target, "target")
-    if draft in ("none", "ngram") or (draft == SHIPPED and isinstance(target.model, GgufModel)):
+    if draft in ("none", "ngram"):
         return target, None
     if draft == SHIPPED:
         return target, shipped_head(family(target), device)
@@ -354,12 +383,10 @@ def load_pair(
 
 def _check_wishes(config: LlmConfig) -> None:
     """Raise EngineError if `config` asks of a GGUF file what only torch can do."""
-    named = config.draft not in ("auto", "none", "ngram", "starter")
     wishes = {
         "llm.dtype": config.dtype != "auto",
         "llm.best_of": config.best_of > 1,
         "llm.branches": config.branches > 0,
-        "a trained draft": named and is_head(find(config.draft, "llm")),
     }
     if asked := [wish for wish, is_asked in wishes.items() if is_asked]:
         raise EngineError(
@@ -402,6 +429,21 @@ def vocabulary(loaded: LoadedModel) -> int:
     return tokens
 
 
+def _assists(draft: LoadedModel | LoadedHead | None, target: LoadedModel) -> GgufModel | None:
+    """Return the model of `draft` if it is an assistant of Gemma 4. Raises EngineError if it is one
+    of another model than `target`."""
+    found, model = draft.model if isinstance(draft, LoadedModel) else None, target.model
+    if not isinstance(found, GgufModel) or found.kind != ASSISTANT:
+        return None
+    of = (model.kind, model.rows, model.width) if isinstance(model, GgufModel) else ()
+    if of != ("gemma4", found.rows, found.number("embedding_length_out")):
+        raise EngineError(
+            f"'{found.file.name}' drafts for another model than '{target.name}'",
+            "name the GGUF file of that Gemma 4 with llm.target, or set llm.draft to auto",
+        )
+    return found
+
+
 def _check_rows(target: LoadedModel, template: ChatTemplate) -> None:
     """Raise ModelCorrupt if the chat template writes a token that the model has no row for."""
     if missing := [token for token in sorted(target.rowless) if template.writes(token)]:
@@ -421,12 +463,17 @@ def _check_size(target: LoadedModel, draft: LoadedModel) -> None:
 
 
 def _checked(
-    loaded: LoadedModel, vocab: int, capacity: int, *, features: bool = False
+    loaded: LoadedModel,
+    vocab: int,
+    capacity: int,
+    *,
+    features: bool = False,
+    ahead: GgufModel | None = None,
 ) -> TargetDecoder:
     """Build the model's decoder, and try it with one pass. Raises ModelCorrupt if the pass gives
     infinite numbers or NaN."""
     with explained(loaded.name), memory_for_model(loaded.name):
-        built = decoder(loaded.model, vocab, capacity, features=features)
+        built = decoder(loaded.model, vocab, capacity, features=features, ahead=ahead)
         ids = torch.zeros(4, dtype=torch.long, device=built.device)
         finite = bool(built.forward(ids, KvCache(4), 1).isfinite().all())
     if not finite:

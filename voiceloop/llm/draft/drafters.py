@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import torch
 
+from voiceloop.llm.draft.assistantdraft import AssistantDraft
 from voiceloop.llm.draft.drafts import Draft, ModelDraft, NgramDraft
 from voiceloop.llm.draft.featuredraft import DraftLayer, FeatureDraft
 from voiceloop.llm.draft.textdraft import MOST, SharedDraft, TextDraft
@@ -71,6 +72,23 @@ class LayerDrafter:
 
     def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> FeatureDraft:
         return FeatureDraft(self.model, cache, sampling, self._capacity, self._ends)
+
+
+class AssistantDrafter:
+    """Makes drafts that run an assistant of Gemma 4."""
+
+    captures = branches = False
+    acceptance = LIKELY
+
+    def __init__(self, parameters: int, vocab: int, capacity: int, ends: frozenset[int]) -> None:
+        """`parameters` is the number of the assistant's weights, `vocab` that of the target's
+        tokens. `capacity` is the maximum length of a sequence in tokens. `ends` are the tokens that
+        end a reply."""
+        self.parameters = parameters
+        self._vocab, self._capacity, self._ends = vocab, capacity, ends
+
+    def draft(self, sampling: Sampling, cache: KvCache, slots: Slots | None) -> AssistantDraft:
+        return AssistantDraft(cache, self._vocab, sampling, self._capacity, self._ends)
 
 
 class TranslatedDrafter:

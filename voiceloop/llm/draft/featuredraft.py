@@ -107,6 +107,12 @@ class LoadedHead:
     tokens: Tensor
     """The target's tokens that the draft chooses from, int64 [tokens]."""
 
+    @property
+    def parameters(self) -> int:
+        """The number of weights that take part in computing a draft token."""
+        own = sum(weight.numel() for weight in self.weights.values())
+        return own + len(self.tokens) * self.card.shape.hidden
+
 
 def is_head(folder: Path) -> bool:
     """Tell whether `folder` holds a trained draft, i.e. has a card."""
@@ -182,11 +188,12 @@ def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
 
 def head_rows(target: LoadedModel, tokens: Tensor) -> Tensor:
     """Return the rows of the target's head for `tokens`, [tokens, hidden]. Call this before a
-    decoder takes the weights."""
+    decoder takes the weights. Raises EngineError if a GGUF file lacks the head."""
     if isinstance(target.model, Checkpoint):
         weights = target.model.weights
         return weights.get(HEAD, weights[EMBEDDING])[tokens]
-    assert not isinstance(target.model, GgufModel), "torch runs it"
+    if isinstance(target.model, GgufModel):
+        return target.model.head[tokens]
     embeddings: torch.nn.Linear = target.model.get_output_embeddings()  # pyright: ignore[reportAssignmentType]
     return embeddings.weight.detach()[tokens]
 
@@ -213,7 +220,8 @@ class FeatureModel:
             groups=shape.groups,
             dim=shape.dim,
             eps=shape.eps,
-            weights=weights | {EMBEDDING: target.embedding[:1], HEAD: rows.to(dtype)},
+            # The layer is given embedded tokens, so it needs no embeddings of its own.
+            weights=weights | {EMBEDDING: rows[:1].to(dtype), HEAD: rows.to(dtype)},
             dtype=dtype,
         )
         self._layer = LeanDecoder(checkpoint, len(rows), capacity)
@@ -222,7 +230,7 @@ class FeatureModel:
         self.device = target.device
         self.hidden = shape.hidden
         self.dtype = dtype
-        self.parameters = sum(weight.numel() for weight in head.weights.values()) + rows.numel()
+        self.parameters = head.parameters
         self.pass_bytes = self._fuse.nbytes + self._layer.pass_bytes
         """The bytes of large matrices that a pass reads."""
 
@@ -241,7 +249,7 @@ class FeatureModel:
         hidden]. Logits are -inf for tokens that the draft never chooses. If `tree` is given, the
         ids are its last nodes, and the results have one row for each id.
         """
-        x = self._fuse(torch.cat((F.embedding(ids, self.embedding), features), -1))
+        x = self._fuse(torch.cat((self.embedding[ids], features), -1))
         if tree is None:
             found = self._layer.through(x, Following(cache, len(ids)))[-1:]
         else:

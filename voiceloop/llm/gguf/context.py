@@ -14,32 +14,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from voiceloop.llm.gguf.file import GgufModel
-from voiceloop.llm.gguf.libllama import ContextParams, library
+from voiceloop.llm.gguf.file import ROWS, GgufModel
+from voiceloop.llm.gguf.head import HeadContext
+from voiceloop.llm.gguf.libllama import library
 from voiceloop.threads import free_threads
 
-ROWS = 64
-"""Maximum number of rows of a pass."""
 NEAR = 8
 """Maximum number of rows that recurrent layers can forget by themselves. llama.cpp keeps a state
 for each."""
 STATES = 8
 """Maximum number of copies of recurrent layers' states that a context keeps. One copy takes from
 0.2 MB (LFM2-1.2B) to 50 MB (Qwen3.5-4B)."""
+_EACH_ROW = 0
+"""Features are given for each row, LLAMA_POOLING_TYPE_NONE."""
 _WHOLE, _PARTIAL = 0, 1
 """The flags for states of all layers, and of recurrent layers alone
 (LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY)."""
-
-
-def handle_for(owner: object, model: GgufModel, params: ContextParams) -> int:
-    """Make a context of llama.cpp, which is freed with its `owner`; return its pointer. Raises
-    MemoryError."""
-    lib = library()
-    handle: int | None = lib.llama_init_from_model(model.handle, params)
-    if not handle:
-        raise MemoryError("llama.cpp has no memory for a context")
-    weakref.finalize(owner, lib.llama_free, handle)
-    return handle
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +53,34 @@ class Context:
     that was made earlier, and computes the rows after that anew.
     """
 
-    def __init__(self, model: GgufModel, capacity: int, saved: SavedRows | None = None) -> None:
-        """Make room for `capacity` rows, and begin with those that were `saved`. Raises
-        MemoryError."""
+    def __init__(
+        self,
+        model: GgufModel,
+        capacity: int,
+        saved: SavedRows | None = None,
+        *,
+        features: bool = False,
+        assistant: GgufModel | None = None,
+    ) -> None:
+        """Make room for `capacity` rows, and begin with those that were `saved`. With `features`,
+        passes also give the inputs of the head. An `assistant` gets a context that attends to the
+        rows of this one. Raises MemoryError."""
         lib = library()
         params = lib.llama_context_default_params()
         params.n_ctx = capacity
         params.n_batch = params.n_ubatch = min(ROWS, capacity)
         params.swa_full = True  # a rollback may uncover rows before the window
+        if features:
+            params.embeddings, params.pooling_type = True, _EACH_ROW
         if not model.rolls_back:  # with more, llama.cpp would end the process
             params.n_rs_seq = max(0, min(NEAR, params.n_ubatch - 2))
         self._model = model  # this keeps the model until its contexts are freed
-        self._capacity = capacity
-        self.handle = handle_for(self, model, params)
+        self._capacity, self._features = capacity, features
+        self.handle = model.new_context(self, params)
         """The C library's pointer, `llama_context *`."""
+        # Only now: llama.cpp forgets all rows when another context attends to them.
+        self.assistant = assistant and HeadContext(assistant, capacity, self)
+        """The context of the assistant, if there is one."""
         self._batch = lib.llama_batch_init(params.n_batch, 0, 1)
         weakref.finalize(self, lib.llama_batch_free, self._batch)
         self._memory = lib.llama_get_memory(self.handle)
@@ -127,7 +131,7 @@ class Context:
         for row, token in enumerate(tokens):
             batch.token[row], batch.pos[row] = token, begins + row
             batch.n_seq_id[row], batch.seq_id[row][0] = 1, 0
-            batch.logits[row] = row >= count - keep
+            batch.logits[row] = self._features or row >= count - keep
         threads = free_threads()
         lib.llama_set_n_threads(self.handle, threads, threads)
         status = lib.llama_decode(self.handle, batch)
@@ -135,8 +139,15 @@ class Context:
             raise MemoryError(f"llama.cpp computed nothing: llama_decode returned {status}")
         self._tokens += tokens
         self._near = count - 1
-        found = np.ctypeslib.as_array(lib.llama_get_logits(self.handle), (keep, self._model.rows))
-        return torch.from_numpy(found).clone()
+        given = count if self._features else keep
+        found = np.ctypeslib.as_array(lib.llama_get_logits(self.handle), (given, self._model.rows))
+        return torch.from_numpy(found[given - keep :]).clone()
+
+    def features(self, rows: int) -> Tensor:
+        """Return the inputs of the head in the last pass, which had `rows` rows: float32 [rows,
+        width]."""
+        found = library().llama_get_embeddings(self.handle)
+        return torch.from_numpy(np.ctypeslib.as_array(found, (rows, self._model.width))).clone()
 
     def _forget(self, length: int) -> bool:
         """Remove the rows from `length` on; return False if llama.cpp cannot do it."""

@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from voiceloop.errors import EngineError, ModelCorrupt
-from voiceloop.llm.gguf.libllama import complaints, library
+from voiceloop.llm.gguf.libllama import ContextParams, complaints, library
+from voiceloop.llm.gguf.matrix import StoredMatrix
 
+ROWS = 64
+"""Maximum number of rows of a pass."""
 SUFFIX = ".gguf"
+ASSISTANT = "gemma4-assistant"
+"""The kind of models that draft for Gemma 4 (`draft.assistantdraft`)."""
 _NO_CHAT = {
     "clip": "is a projector for pictures or sound, not a language model",
-    "gemma4-assistant": "is a draft for another model",
+    ASSISTANT: "is a draft for another model",
     "eagle3": "is a draft for another model",
     "dflash": "is a draft for another model",
 }
@@ -28,6 +33,7 @@ _UNKNOWN = "unknown model architecture", "unknown pre-tokenizer"
 """Beginnings of llama.cpp's messages about files that a newer llama.cpp may know."""
 _WITH_HEAD = ("qwen35",)
 """The kinds of models whose MTP layers were tried."""
+_EMBEDDING = "token_embd.weight"
 _HEADER = 64 << 20
 """Number of bytes at the beginning of a file in which the name of an MTP layer is searched for."""
 _LONGEST = 1 << 16
@@ -43,9 +49,11 @@ def gguf_in(path: Path) -> Path | None:
 class GgufModel:
     """A GGUF file that llama.cpp has opened."""
 
-    def __init__(self, file: Path, name: str, *, weights: bool = True) -> None:
+    def __init__(
+        self, file: Path, name: str, *, weights: bool = True, assistant: bool = False
+    ) -> None:
         """Open `file`, which the user calls `name`. Without `weights`, only its vocabulary and
-        settings are read.
+        settings are read. An assistant is opened only if `assistant` allows it.
 
         Raises ModelCorrupt for a damaged file, MemoryError, and EngineError for a model that is not
         known to llama.cpp or does not write one token after the other.
@@ -67,7 +75,8 @@ class GgufModel:
         weakref.finalize(self, lib.llama_model_free, self.handle)
         self.kind = self.setting("general.architecture") or ""
         """The kind of the model, e.g. `llama` or `qwen35`."""
-        self._check(lib, name)
+        if not (assistant and self.kind == ASSISTANT):
+            self._check(lib, name)
         self.rolls_back = not (
             lib.llama_model_is_recurrent(self.handle) or lib.llama_model_is_hybrid(self.handle)
         )
@@ -84,6 +93,16 @@ class GgufModel:
         """The length of a row of logits, in tokens."""
         self.longest = self.number("context_length")
         """The longest sequence that the model was trained for, in tokens; None if unknown."""
+
+    def new_context(self, owner: object, params: ContextParams) -> int:
+        """Make a context of llama.cpp, and return its pointer. It is freed with its `owner`, before
+        contexts that were made earlier for the same one. Raises MemoryError."""
+        lib = library()
+        handle: int | None = lib.llama_init_from_model(self.handle, params)
+        if not handle:
+            raise MemoryError("llama.cpp has no memory for a context")
+        weakref.finalize(owner, lib.llama_free, handle)
+        return handle
 
     def setting(self, name: str) -> str | None:
         """Return a setting of the file as text, arrays as JSON; None if the file lacks it."""
@@ -106,6 +125,16 @@ class GgufModel:
         """The model's kind and the sizes of its parts, in the order of `loading.SHAPE`."""
         sizes = "block_count", "embedding_length", "feed_forward_length", "attention.head_count"
         return self.kind, *map(self.number, (*sizes, "attention.head_count_kv"))
+
+    @cached_property
+    def embedding(self) -> StoredMatrix:
+        """The embeddings of the tokens."""
+        return StoredMatrix(self.file, _EMBEDDING)
+
+    @cached_property
+    def head(self) -> StoredMatrix:
+        """The matrix by which logits are computed from features: often the embeddings."""
+        return StoredMatrix(self.file, "output.weight", _EMBEDDING)
 
     @cached_property
     def row_bytes(self) -> int:

@@ -1,4 +1,5 @@
-"""Computes the layer in a GGUF file that predicts one token further than the model: its MTP layer.
+"""Computes what predicts one token further than the model: the MTP layer in its GGUF file, or an
+assistant in another file.
 
 The layer reads a token and the model's feature before it, and predicts the next token. With its own
 feature it goes on from there (DeepSeek-V3, arXiv 2412.19437, section 2.2). llama.cpp runs it in a
@@ -11,16 +12,18 @@ import ctypes
 import weakref
 from ctypes import POINTER, Structure, c_bool, c_float, c_int32, c_size_t, c_void_p
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from voiceloop.llm.gguf.context import ROWS, handle_for
-from voiceloop.llm.gguf.file import GgufModel
+from voiceloop.llm.gguf.file import ROWS, GgufModel
 from voiceloop.llm.gguf.libllama import declare, library
 from voiceloop.threads import free_threads
+
+if TYPE_CHECKING:
+    from voiceloop.llm.gguf.context import Context
 
 _MTP = 1
 """The type of contexts for such layers, LLAMA_CONTEXT_TYPE_MTP."""
@@ -59,30 +62,34 @@ def _extended() -> Any:
 
 
 def give_features(handle: int) -> None:
-    """Let the passes of a context give features, one for each row."""
+    """Let the passes of a context give what the layer reads of each row: the input of the norm
+    before the head."""
     getattr(_extended(), _SET)(handle, True, False)
 
 
 def features(handle: int, rows: int, width: int) -> Tensor:
-    """Return the features of the last pass, float32 [rows, width]."""
+    """Return what `give_features` asked for, of the last pass: float32 [rows, width]."""
     found = getattr(_extended(), _GET)(handle)
     return torch.from_numpy(np.ctypeslib.as_array(found, (rows, width))).clone()
 
 
 class HeadContext:
-    """One sequence of an MTP layer."""
+    """One sequence of an MTP layer or of an assistant."""
 
-    def __init__(self, model: GgufModel, capacity: int) -> None:
-        """Make room for `capacity` rows. Raises MemoryError."""
+    def __init__(self, model: GgufModel, capacity: int, other: Context | None = None) -> None:
+        """Make room for `capacity` rows, or attend to those of `other`, with which this context is
+        freed. Raises MemoryError."""
         lib = _extended()
         params = lib.llama_context_default_params()
         params.n_ctx, params.ctx_type = capacity, _MTP
+        params.ctx_other = other and other.handle
         params.n_batch = params.n_ubatch = min(ROWS, capacity)
         self._model = model  # this keeps the model until its contexts are freed
-        self._handle = handle_for(self, model, params)
+        owner = other or self
+        self._handle = model.new_context(owner, params)
         give_features(self._handle)
         self._batch = lib.llama_batch_ext_init(self._handle)
-        weakref.finalize(self, lib.llama_batch_ext_free, self._batch)
+        weakref.finalize(owner, lib.llama_batch_ext_free, self._batch)
         self._memory = lib.llama_get_memory(self._handle)
         self._length = 0
         self.nbytes = capacity * model.row_bytes // max(1, model.number("block_count") or 1)
@@ -94,16 +101,19 @@ class HeadContext:
                 raise MemoryError("llama.cpp cannot forget rows of an MTP layer")
             self._length = length
 
-    def extend(self, tokens: list[int], before: Tensor) -> tuple[Tensor, Tensor]:
+    def extend(
+        self, tokens: list[int], before: Tensor, begin: int | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Compute a row for each of `tokens`, at most `ROWS`; `before` [rows, width] are the
-        features before them. Return the logits and the feature after the last token, float32 [1,
-        vocab] and [1, width]. Raises MemoryError if llama.cpp could not compute them."""
+        features before them. The first token has the position `begin`, or follows the rows so far.
+        Return the logits and the feature after the last token, float32 [1, vocab] and [1, width].
+        Raises MemoryError if llama.cpp could not compute them."""
         lib, batch, model = _extended(), self._batch, self._model
         rows = np.ascontiguousarray(before.numpy(), np.float32)
         lib.llama_batch_ext_clear(batch)
         for row, token in enumerate(tokens):
             at = lib.llama_batch_ext_add_token(batch, 0, token)
-            place = ctypes.c_int32(self._length + row)
+            place = ctypes.c_int32((self._length if begin is None else begin) + row)
             lib.llama_batch_ext_set_pos(batch, at, ctypes.byref(place))
             data = rows[row].ctypes.data_as(POINTER(c_float))
             lib.llama_batch_ext_set_embd_state(batch, at, Embedding(data, 1, rows.shape[1]))

@@ -207,6 +207,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "llama_batch_free": (None, LlamaBatch),
     "llama_decode": (c_int32, c_void_p, LlamaBatch),
     "llama_get_logits": (POINTER(c_float), c_void_p),
+    "llama_get_embeddings": (POINTER(c_float), c_void_p),
 }
 """The functions' results and parameters."""
 

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.llm.gguf.file import GgufModel
+from voiceloop.llm.gguf.matrix import StoredMatrix
 from voiceloop.llm.model.attention import (
     Branching,
     Following,
@@ -93,8 +94,10 @@ class Decoder(CausalModel, Protocol):
 class TargetDecoder(Decoder, Protocol):
     """A model that can be the target of a trained draft. The draft uses its embedding."""
 
-    embedding: Tensor
-    """The embeddings of the tokens, [vocab or more, hidden]."""
+    @property
+    def embedding(self) -> Tensor | StoredMatrix:
+        """The embeddings of the tokens, [vocab or more, hidden]."""
+        ...
 
 
 def decoder(
@@ -103,14 +106,16 @@ def decoder(
     capacity: int,
     *,
     features: bool = False,
+    ahead: GgufModel | None = None,
 ) -> TargetDecoder:
     """Build the quickest decoder for `model`. The decoder may remove the weights from `model`.
 
     Logits are cut to the first `vocab` tokens; the rest is padding. `capacity` is the maximum
     length of a sequence in tokens. With `features`, caches also keep the inputs of the head.
+    `ahead` is that of `LlamaDecoder`.
     """
     if isinstance(model, GgufModel):  # such a model is never used with trees or places
-        return cast(TargetDecoder, LlamaDecoder(model, vocab, features=features))
+        return cast(TargetDecoder, LlamaDecoder(model, vocab, features=features, ahead=ahead))
     if isinstance(model, Checkpoint):
         return LeanDecoder(model, vocab, capacity, features=features)
     from voiceloop.llm.model.hf import TransformersDecoder, checkpoint_of

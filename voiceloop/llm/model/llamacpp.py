@@ -9,9 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from voiceloop.llm.gguf.context import ROWS, Context, SavedRows
-from voiceloop.llm.gguf.file import GgufModel
+from voiceloop.errors import EngineError
+from voiceloop.llm.gguf.context import Context, SavedRows
+from voiceloop.llm.gguf.file import ASSISTANT, ROWS, GgufModel
 from voiceloop.llm.gguf.head import HeadContext, features, give_features
+from voiceloop.llm.gguf.matrix import StoredMatrix
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.stopwatch import Stopwatch
@@ -29,14 +31,28 @@ class LlamaDecoder:
     device = torch.device("cpu")
     dtype = torch.float32
 
-    def __init__(self, model: GgufModel, vocab: int, *, features: bool = False) -> None:
+    def __init__(
+        self,
+        model: GgufModel,
+        vocab: int,
+        *,
+        features: bool = False,
+        ahead: GgufModel | None = None,
+    ) -> None:
         """Logits are cut to the first `vocab` tokens. With `features`, caches also keep the inputs
-        of the head, for the file's MTP layer."""
+        of the head. For an MTP layer or an assistant in the file `ahead`, they keep the inputs of
+        the norm before it."""
         self.vocab, self.parameters, self.pass_bytes = vocab, model.parameters, model.nbytes
-        self._model, self._features = model, features
+        self._model, self._features, self._raw = model, features, ahead is not None
+        self._assistant = ahead if ahead and ahead.kind == ASSISTANT else None
         self._watch = Stopwatch(self.device)
         self._row_s = 0.0
         """Seconds that a row took in the last pass over `LEAST_ROWS` rows or more."""
+
+    @property
+    def embedding(self) -> StoredMatrix:
+        """The embeddings of the tokens."""
+        return self._model.embedding
 
     @property
     def chunk(self) -> int:
@@ -48,8 +64,14 @@ class LlamaDecoder:
     def forward(self, ids: Tensor, cache: KvCache, keep: int) -> Tensor:
         """Compute `ids` as `CausalModel.forward` describes; the rows are in `cache.context`."""
         if cache.context is None or isinstance(cache.context, SavedRows):
-            cache.context = Context(self._model, cache.capacity, cache.context)
-            if self._features:
+            cache.context = Context(
+                self._model,
+                cache.capacity,
+                cache.context,
+                features=self._features,
+                assistant=self._assistant,
+            )
+            if self._raw:
                 give_features(cache.context.handle)
         context: Context = cache.context
         context.cut(cache.length)
@@ -59,14 +81,22 @@ class LlamaDecoder:
             piece = tokens[at : at + ROWS]
             with self._watch:
                 logits = context.extend(piece, min(keep, len(piece)))
-            if self._features:
+            if self._raw:
                 given = features(context.handle, len(piece), self._model.width)
                 cache.extend(FEATURES, given.unsqueeze(1))
+            elif self._features:
+                if not cache.length and not logits.any():
+                    raise EngineError(
+                        f"llama.cpp gives no features beside logits of {self._model.kind}",
+                        "set llm.draft to auto",
+                    )
+                cache.extend(FEATURES, context.features(len(piece)).unsqueeze(1))
             cache.advance(len(piece))
             took_s = self._watch.take() / 1000
             if len(piece) >= LEAST_ROWS:
                 self._row_s = took_s / len(piece)
-        cache.nbytes = context.nbytes + 4 * self._features * cache.capacity * self._model.width
+        kept = 4 * cache.capacity * self._model.width
+        cache.nbytes = context.nbytes + kept * (self._features or self._raw)
         assert logits is not None and len(logits) == keep, "what is wanted is of one pass"
         return logits[:, : self.vocab]
 

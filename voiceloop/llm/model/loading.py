@@ -96,13 +96,14 @@ def load_model(
     *,
     whole: bool = False,
     tokenizer: str = "",
+    assistant: bool = False,
 ) -> LoadedModel:
     """Load the model called `name`, which `catalog.names.find` looks up.
 
     A GGUF file is opened by llama.cpp, and its weights stay as they are. Otherwise, if `dtype` is
     None, the weights keep the type in the checkpoint. With `whole`, the result is a model of
     transformers. `tokenizer` names the folder of the tokenizer; an empty name means the model's
-    folder.
+    folder. With `assistant`, a GGUF file may also hold an assistant of Gemma 4.
 
     Raises the errors of `find`, ModelCorrupt, OutOfMemory, and EngineError for a model that cannot
     write a reply token by token, or whose caches cannot be rolled back.
@@ -110,13 +111,13 @@ def load_model(
     folder = find(name, "llm")
     if file := gguf_in(folder):
         if whole or tokenizer:
-            wish = "trains a draft for it" if whole else "gives it another tokenizer"
+            wish = "compares it with transformers" if whole else "gives it another tokenizer"
             raise EngineError(
                 f"'{name}' is a GGUF file, and what {wish} needs torch",
                 "name the model's folder or repository of safetensors",
             )
         with explained(name), memory_for_model(name):
-            return _of_gguf(name, file)
+            return _of_gguf(name, GgufModel(file, name, assistant=assistant))
     if not (folder / "config.json").is_file():
         raise ModelNotFound(
             f"there is no model in '{name}': it holds no config.json", FOLDERS["llm"]
@@ -168,8 +169,7 @@ def _read(
     )
 
 
-def _of_gguf(name: str, file: Path) -> LoadedModel:
-    model = GgufModel(file, name)
+def _of_gguf(name: str, model: GgufModel) -> LoadedModel:
     tokenizer = GgufTokenizer(model)
     return LoadedModel(
         name,

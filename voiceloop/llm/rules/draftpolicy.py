@@ -149,6 +149,18 @@ class DraftPolicy:
         return tree_of(best[1])
 
 
+def gain(acceptance: float, step_cost: float, row_costs: Mapping[int, float]) -> float:
+    """Return how many times as fast decoding is expected to be with the best chain of draft tokens
+    as without any. The arguments are those of `DraftPolicy`."""
+    costs, total, reached, best = _Costs(step_cost, row_costs), 1.0, 1.0, 1.0
+    for count in range(1, MOST + 1):
+        reached *= acceptance
+        total += reached
+        round_cost = count * costs.step + costs.target(count + 1)
+        best = max(best, total * costs.target(1) / round_cost)
+    return best
+
+
 class _Acceptances:
     """Estimates how often draft tokens are accepted, by their depth in the tree and their rank
     among the draft's choices."""
