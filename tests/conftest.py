@@ -1,6 +1,6 @@
 """What all tests share: the layers, the virtual clock, and what a machine may lack.
 
-Nothing here fakes a part of voiceloop: scripted engines are in fakes.py.
+Nothing here fakes a part of voiceloop: scripted engines are in tests/support.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from voiceloop.replay.clock import VirtualClock
+from tests.support.clock import VirtualClock
 
 ORDER = ("audio", "browser", "real", "models", "gpu", "virtual", "pure")
 """The layers of tests. Those that wait most come first, and short ones last."""

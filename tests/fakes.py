@@ -1,6 +1,6 @@
 """What tests of single stages and of the session script by hand.
 
-Engines, clock and user are those of `voiceloop.replay`; here is only a user who says fixed things
+Engines, clock and user are those of `tests.support`; here is only a user who says fixed things
 at fixed times, whatever comes of them.
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import anyio
 import numpy as np
 
+from tests.support.user import FRAME, Lexicon, Piece
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.replay.user import FRAME, Lexicon, Piece
 from voiceloop.types import AudioFrame, Pcm
 
 SHORTEST_S = 0.27

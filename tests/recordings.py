@@ -10,14 +10,14 @@ from typing import Any
 
 import anyio
 
+from tests.support.clock import LateSpeaker, VirtualClock
+from tests.support.run import WALL_CLOCK, quietly, scripted_engines
+from tests.support.scenario import Scenario
+from tests.support.user import Lexicon, ScriptedMicrophone
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import Engines
 from voiceloop.recording.folder import MOST_BYTES, prepare
 from voiceloop.recording.recording import Core, Recording, Surroundings
-from voiceloop.replay.clock import LateSpeaker, VirtualClock
-from voiceloop.replay.run import WALL_CLOCK, quietly, scripted_engines
-from voiceloop.replay.scenario import Scenario
-from voiceloop.replay.user import Lexicon, ScriptedMicrophone
 from voiceloop.session import Session
 from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import Event

@@ -11,11 +11,11 @@ import numpy as np
 from anyio.abc import TaskGroup
 from hypothesis import strategies as st
 
+from tests.support.clock import VirtualClock
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import fade_out, samples
 from voiceloop.audio.playback import AUDIBLE, FADE_MS, Heard
 from voiceloop.audio.player import Player
-from voiceloop.replay.clock import VirtualClock
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 RATE = 8_000

@@ -238,10 +238,19 @@ def test_a_wrong_key_or_value_in_a_file_names_the_file_and_what_was_expected(
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'preset = "\xe9"')
-    for name in ("missing.toml", ".", "latin.toml"):
-        with pytest.raises(ConfigError, match=r"cannot read|not valid TOML") as caught:
-            load_config([tmp_path / name])
-        assert str(tmp_path) in caught.value.message
+    (tmp_path / "deep.toml").write_text("threads = " + "[" * 5000)
+    (tmp_path / "huge.toml").write_text("# a comment\n" * 100_000)
+    for path, problem in (
+        (tmp_path / "missing.toml", "cannot read"),
+        (tmp_path, "it is not a file"),
+        (Path("/dev/zero"), "cannot read"),
+        (tmp_path / "latin.toml", "not valid TOML"),
+        (tmp_path / "deep.toml", "not valid TOML"),
+        (tmp_path / "huge.toml", "larger than 1 MiB"),
+    ):
+        with pytest.raises(ConfigError, match=problem) as caught:
+            load_config([path])
+        assert str(path) in caught.value.message
 
 
 def bounds(hint: Any) -> list[Meta]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
+from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.pushtotalk import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
@@ -19,7 +20,6 @@ from voiceloop.audio.switched import SwitchedMicrophone
 from voiceloop.commands.controls import Controls
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.engines import Engines
-from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.trace.record import Mark

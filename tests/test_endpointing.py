@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.support.run import play
+from tests.support.scenario import Scenario, ScriptedAnswer, Stages, UserSound
+from tests.support.scripted import ScriptedTurnModel
 from voiceloop.config import AsrConfig, Config, TurnConfig
-from voiceloop.replay.run import play
-from voiceloop.replay.scenario import Scenario, ScriptedAnswer, Stages, UserSound
-from voiceloop.replay.scripted import ScriptedTurnModel
 from voiceloop.trace.record import Mark, endpoint_to_sound_ms
 from voiceloop.types import Pcm, TurnTrace
 

@@ -7,10 +7,10 @@ import random
 import pytest
 from msgspec.structs import replace
 
+from tests.support.run import PlayedScenario, play
+from tests.support.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.dialogue.bargein import WORDLESS_MS
-from voiceloop.replay.run import ReplayResult, play
-from voiceloop.replay.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
 from voiceloop.trace.record import Mark
 from voiceloop.types import FloorChange, StageSpan, TokenBurst, Transcript, TurnHeard, TurnTrace
 
@@ -21,7 +21,7 @@ SKY = "The sky is blue, and that is how it is. Look at it, whenever you can, and
 CONFIG = Config(llm=LlmConfig(skills="none"), turns=TurnConfig(endpoint="fixed", hangover_ms=400))
 
 
-def talk(*sounds: UserSound, **options: object) -> ReplayResult:
+def talk(*sounds: UserSound, **options: object) -> PlayedScenario:
     """A question, and `sounds` while it is answered."""
     asked = UserSound(ASKED, at=0.5)
     scenario = Scenario(

@@ -15,6 +15,8 @@ import pytest
 
 from tests.doctor import dying
 from tests.doctor.test_examine import told
+from tests.recordings import record
+from tests.support.reading import load_scenario
 
 pytestmark = [
     pytest.mark.real,
@@ -48,11 +50,8 @@ sys.meta_path.insert(0, At())
 from voiceloop.__main__ import main
 sys.exit(main())
 """
-COMMANDS = {
-    "config": ["config"],
-    "models": ["models", "list"],
-    "replay": ["replay", str(Path(__file__).parent / "data" / "scenarios" / "barge_in.toml")],
-}
+COMMANDS = {"config": ["config"], "models": ["models", "list"]}
+SCENARIO = Path(__file__).parent / "data" / "scenarios" / "barge_in.toml"
 LINE = "voiceloop: interrupted\n"
 
 
@@ -86,10 +85,12 @@ def test_it_is_one_line_before_signals_are_handled() -> None:
     assert pressed("press()", "voiceloop.signals", ["config"]) == (128 + signal.SIGINT, LINE)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_it_ends_what_is_at_its_end_without_a_word(command: str) -> None:
+@pytest.mark.parametrize("command", [*COMMANDS, "replay"])
+def test_it_ends_what_is_at_its_end_without_a_word(command: str, tmp_path: Path) -> None:
+    made = record(tmp_path, load_scenario(SCENARIO))
+    words = COMMANDS.get(command, ["replay", str(made.folder)])
     registered = "atexit.register(lambda: (press(), time.sleep(60)))"
-    ended = pressed(registered, "voiceloop.config", COMMANDS[command])
+    ended = pressed(registered, "voiceloop.config", words)
     assert ended == (-signal.SIGINT, "")
 
 

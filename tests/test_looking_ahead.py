@@ -8,13 +8,7 @@ import anyio
 import pytest
 
 from tests.fakes import Script
-from voiceloop.audio.devices import NullSpeaker
-from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.audio.player import Player
-from voiceloop.dialogue.state import Options
-from voiceloop.engines import Engines, Steps
-from voiceloop.errors import OutOfMemory
-from voiceloop.replay.scripted import (
+from tests.support.scripted import (
     AHEAD,
     ScriptedAsr,
     ScriptedConversation,
@@ -22,6 +16,12 @@ from voiceloop.replay.scripted import (
     ScriptedTts,
     ScriptedVad,
 )
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import SPEECH_RATE as RATE
+from voiceloop.audio.player import Player
+from voiceloop.dialogue.state import Options
+from voiceloop.engines import Engines, Steps
+from voiceloop.errors import OutOfMemory
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Recorder
 from voiceloop.turn.ahead import look_ahead

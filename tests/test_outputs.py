@@ -55,18 +55,18 @@ def test_ask_never_writes_over_its_recording(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_replay_never_writes_over_its_scenario(
+def test_replay_never_writes_over_what_it_is_given(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "scenario.json"
-    path.write_text("[user]\n")
+    path = tmp_path / "recording.json"
+    path.write_text("precious")
     name = other_names(path)[kind]
     assert main(["replay", str(path), "--trace", str(name)]) == 2
     assert "is read by this command" in capsys.readouterr().err
-    assert path.read_text() == "[user]\n"
+    assert path.read_text() == "precious"
 
 
-@pytest.mark.parametrize("command", [["ask", "q.wav"], ["replay", "s.toml"], ["talk"]])
+@pytest.mark.parametrize("command", [["ask", "q.wav"], ["replay", "recording"], ["talk"]])
 def test_a_trace_is_never_written_over_the_settings(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,13 +167,12 @@ def test_a_trace_replaces_traces_and_what_is_empty(tmp_path: Path) -> None:
         assert json.loads(path.read_text())["traceEvents"] and (tmp_path / "link.json").is_symlink()
 
 
-def test_replay_asks_for_another_name_before_it_plays(
+def test_replay_asks_for_another_name_before_it_reads_the_recording(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "mine.json"
     path.write_text('{"mine": 1}')
-    scenario = Path(__file__).parent / "data" / "scenarios" / "barge_in.toml"
-    assert main(["replay", str(scenario), "--trace", str(path)]) == 2
+    assert main(["replay", str(tmp_path / "recording"), "--trace", str(path)]) == 2
     out, err = capsys.readouterr()
     assert not out and "was not made by voiceloop" in err and path.read_text() == '{"mine": 1}'
 

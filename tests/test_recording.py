@@ -21,6 +21,8 @@ from msgspec import structs
 from tests.dialogue.test_core import converse
 from tests.dialogue.world import CALIBRATION
 from tests.recordings import Recorded, Requests, record
+from tests.support.reading import load_scenario
+from tests.support.scenario import Scenario, ScriptedAnswer, UserSound
 from voiceloop.audio.devices import FileMicrophone
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE
@@ -39,10 +41,10 @@ from voiceloop.recording.folder import RecordingFolder, prepare
 from voiceloop.recording.recording import Surroundings
 from voiceloop.recording.veiled import veiled
 from voiceloop.recording.writer import MOST_WAITING, TOO_SLOW, RecordingWriter
+from voiceloop.replay import timeline
 from voiceloop.replay.decisions import compared, differences
-from voiceloop.replay.reading import load_scenario
 from voiceloop.replay.recorded import reports, shown
-from voiceloop.replay.scenario import Scenario, ScriptedAnswer, UserSound
+from voiceloop.replay.timeline import Difference
 from voiceloop.session import Session
 from voiceloop.types import AudioFrame, Notice, Pcm, ToolCall, TurnTrace
 
@@ -218,6 +220,43 @@ def test_the_command_tells_whether_decisions_differ(
     assert main(["replay", "--json", str(copy)]) == 1
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (last["kind"], last["was"]) == ("difference", "Commit(turn=1)")
+
+
+def test_the_command_tells_the_timeline_and_each_turn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = record(tmp_path, load_scenario(FOLDER / "cough.toml"))
+    assert main(["replay", str(made.folder)]) == 0
+    told, err = capsys.readouterr()
+    assert err == ""
+    moments, _, ends = told.partition("\n\n")
+    assert "speech start" in moments
+    assert "resume" in moments
+    assert ends.startswith("turn 1  done")
+    assert len(ends.splitlines()) == 3
+
+
+def test_turns_that_went_otherwise_are_told(sky: Recorded, tmp_path: Path) -> None:
+    again = UserSound("And the sea", after="reply", delay_s=1.0)
+    other = structs.replace(SKY, user=(*SKY.user, again), reply=(ScriptedAnswer(says="It is."),))
+    before, now = shown(sky.folder), shown(record(tmp_path, other).folder)
+    found = timeline.differences(before, now)
+    assert found == [Difference(0, "turns", 1, 2), Difference(1, "reply", LONG, "It is.")]
+    told = "\n".join(timeline.different(found))
+    assert told.startswith("not as expected: turns\n  expected: 1\n  was:      2\nnot as")
+    assert not timeline.differences(now, now)
+
+
+def test_json_and_the_trace_hold_the_same_turns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, trace = record(tmp_path, load_scenario(FOLDER / "tool.toml")), tmp_path / "t.json"
+    assert main(["replay", str(made.folder), "--json", "--trace", str(trace)]) == 0
+    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["what"] for record in plain if record.get("what") == "called"] == ["called"]
+    assert plain[-1]["heard"] == "Let me see. It is five past two."
+    names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+    assert {"turn 1", "first_sound", "call get_time"} <= names
 
 
 # What is in the folder ----------------------------------------------------------------------------
@@ -465,8 +504,10 @@ def test_other_folders_are_one_line_and_a_hint(
     )
     assert main(["replay", str(sky.folder.parent)]) == 2
     assert f"hint: name one of those in it, such as {sky.folder}" in capsys.readouterr().err
-    assert main(["replay", "--realtime", str(SCENARIOS[0])]) == 2
-    assert "leave out --realtime" in capsys.readouterr().err
+    for path in (SCENARIOS[0], tmp_path / "absent", Path("/dev/zero")):
+        for words in (["replay"], ["replay", "--realtime"]):
+            assert main([*words, str(path)]) == 2
+            assert f"{path} is no recording: " in capsys.readouterr().err
 
 
 def test_reports_are_read_one_by_one(sky: Recorded) -> None:

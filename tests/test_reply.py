@@ -7,13 +7,13 @@ import anyio.lowlevel
 import pytest
 
 from tests.fakes import Script
+from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.audio.player import Player
 from voiceloop.dialogue.actions import StartReply
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines
-from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.gate import Gate

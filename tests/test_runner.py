@@ -12,8 +12,8 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
+from tests.support.clock import VirtualClock
 from voiceloop.engines import FIRST, IDLE, IN_IDLE_TIME, LATER, Priority, Steps
-from voiceloop.replay.clock import VirtualClock
 from voiceloop.runner import InlineRunner, ModelThread, Timed
 
 pytestmark = pytest.mark.virtual

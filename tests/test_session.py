@@ -18,6 +18,14 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
+from tests.support.clock import VirtualClock
+from tests.support.scripted import (
+    ScriptedAsr,
+    ScriptedConversation,
+    ScriptedLlm,
+    ScriptedTts,
+    ScriptedVad,
+)
 from tests.traces import out_of_order
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
@@ -26,14 +34,6 @@ from voiceloop.dialogue.state import Options
 from voiceloop.engines import AsrRequest, Engines, Steps
 from voiceloop.errors import EngineError
 from voiceloop.languages import AUTO, language
-from voiceloop.replay.clock import VirtualClock
-from voiceloop.replay.scripted import (
-    ScriptedAsr,
-    ScriptedConversation,
-    ScriptedLlm,
-    ScriptedTts,
-    ScriptedVad,
-)
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
 from voiceloop.trace.record import (

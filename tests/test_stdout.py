@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.recordings import record
+from tests.support.reading import load_scenario
 from voiceloop.bundled import bundled
 
 pytestmark = pytest.mark.real
@@ -22,10 +24,17 @@ COMMANDS = {
     "toml": ["config", "--toml"],
     "help": ["serve", "--help-all"],
     "models": ["models", "list"],
-    "replay": ["replay", str(SCENARIO)],
+    "replay": ["replay"],
     "ask": ASK,
     "doctor": ["doctor"],
 }
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The commands with all of their arguments."""
+    made = record(tmp_path_factory.mktemp("recordings"), load_scenario(SCENARIO))
+    return COMMANDS | {"replay": ["replay", str(made.folder)]}
 
 
 def run(words: list[str], stdout: int, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -46,11 +55,13 @@ either_way = pytest.mark.parametrize(
 
 
 @either_way
-def test_a_reader_that_has_gone_ends_a_command_in_silence(command: str, unbuffered: str) -> None:
+def test_a_reader_that_has_gone_ends_a_command_in_silence(
+    command: str, unbuffered: str, commands: dict[str, list[str]]
+) -> None:
     read, write = os.pipe()
     os.close(read)
     try:
-        done = run(COMMANDS[command], write, PYTHONUNBUFFERED=unbuffered)
+        done = run(commands[command], write, PYTHONUNBUFFERED=unbuffered)
     finally:
         os.close(write)
     told = [line for line in done.stderr.splitlines() if "loading" not in line]
@@ -59,10 +70,12 @@ def test_a_reader_that_has_gone_ends_a_command_in_silence(command: str, unbuffer
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @either_way
-def test_output_that_finds_no_room_is_one_line_and_a_hint(command: str, unbuffered: str) -> None:
+def test_output_that_finds_no_room_is_one_line_and_a_hint(
+    command: str, unbuffered: str, commands: dict[str, list[str]]
+) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
-        done = run(COMMANDS[command], full, PYTHONUNBUFFERED=unbuffered)
+        done = run(commands[command], full, PYTHONUNBUFFERED=unbuffered)
     finally:
         os.close(full)
     told = [line for line in done.stderr.splitlines() if "loading" not in line]
@@ -74,8 +87,10 @@ def test_output_that_finds_no_room_is_one_line_and_a_hint(command: str, unbuffer
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_characters_that_a_terminal_does_not_have_are_no_failure(command: str) -> None:
-    done = run(COMMANDS[command], subprocess.PIPE, PYTHONIOENCODING="ascii:strict")
+def test_characters_that_a_terminal_does_not_have_are_no_failure(
+    command: str, commands: dict[str, list[str]]
+) -> None:
+    done = run(commands[command], subprocess.PIPE, PYTHONIOENCODING="ascii:strict")
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii() and "Traceback" not in done.stderr
 
@@ -132,9 +147,9 @@ CLOSED = {">&-": (1,), "2>&-": (2,), ">&- 2>&-": (1, 2), ALL_CLOSED: (0, 1, 2)}
     ],
 )
 def test_a_stream_that_is_closed_is_written_to_by_nobody(
-    command: str, closed: str, tmp_path: Path
+    command: str, closed: str, tmp_path: Path, commands: dict[str, list[str]]
 ) -> None:
-    words = COMMANDS.get(command, ["transcribe", "nothing.wav"])
+    words = commands.get(command, ["transcribe", "nothing.wav"])
     if command == "ask":
         words = [*words, "--out", str(tmp_path / "r.wav"), "--trace", str(tmp_path / "t.json")]
     shell = f'exec "$@" {closed}'

@@ -485,7 +485,7 @@ GUARDED = CHOOSING | {
 """The settings that ./voiceloop.toml may not set, besides engines' own: those in `CHOOSING`, those
 that tell the language model what to do, and those that let one question cost many replies."""
 MAX_BYTES = 1 << 20
-"""Largest size of a file of settings or of a scenario, in bytes."""
+"""Largest size of a file of settings, in bytes."""
 DEFAULT = "default"
 """The origin of values that are defaults."""
 LOCAL = "voiceloop.toml"

@@ -27,6 +27,8 @@ from msgspec.structs import replace
 from lab.echo.room import NEAR_DBFS, SCENES, SILENT, Room, RoomCard, Scene, voice_level
 from models.train.questions import spoken
 from models.train.voices import Voice
+from tests.support.clock import VirtualClock
+from tests.support.scripted import ScriptedLlm
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.devices import Centred
 from voiceloop.audio.echo.microphone import EchoFreeMicrophone
@@ -39,8 +41,6 @@ from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
 from voiceloop.loading import load_asr, load_tts, load_vad, warm_asr, warm_tts
-from voiceloop.replay.clock import VirtualClock
-from voiceloop.replay.scripted import ScriptedLlm
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.startup import configure

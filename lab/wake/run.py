@@ -23,6 +23,8 @@ import numpy as np
 
 from models.train.questions import spoken
 from models.train.voices import Voice
+from tests.support.clock import VirtualClock
+from tests.support.scripted import ScriptedLlm, ScriptedTts, canonical
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, silence
 from voiceloop.bench.background import room
@@ -33,8 +35,6 @@ from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command, parse
 from voiceloop.loading import load_asr, load_vad, warm_asr
-from voiceloop.replay.clock import VirtualClock
-from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts, canonical
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.startup import configure

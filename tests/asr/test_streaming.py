@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.asr.bursts import Bursts
 from tests.asr.test_windowed import LevelAsr, LevelVad, Said, paused, render, speech
 from tests.fakes import Script
+from tests.support.user import Lexicon
 from tests.test_loading import path_with, plug_in
 from tests.test_session import HESITANT, converse
 from voiceloop.asr.recording import transcribe_live, transcribe_recording
@@ -27,7 +28,6 @@ from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bundled import bundled
 from voiceloop.config import AsrConfig, TurnConfig
 from voiceloop.engines import AsrRequest, AsrTurn
-from voiceloop.replay.user import Lexicon
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 pytestmark = pytest.mark.virtual

@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tests.support.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
 from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
-from voiceloop.replay.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
 from voiceloop.turn.overlap import OVERLAPS
 
 QUESTIONS = (

@@ -16,13 +16,14 @@ import anyio
 import numpy as np
 
 from tests.behaviour.generated import Case, Client
+from tests.support.clock import VirtualClock
+from tests.support.run import WALL_CLOCK, play, quietly, scripted_engines
+from tests.support.scenario import UserSound
+from tests.support.scripted import ScriptedLlm, ScriptedTts
+from tests.support.user import Lexicon, Piece
 from voiceloop.audio.frames import SPEECH_RATE, to_pcm16
 from voiceloop.errors import ProtocolError
-from voiceloop.replay.clock import VirtualClock
-from voiceloop.replay.run import WALL_CLOCK, in_order, play, quietly, scripted_engines
-from voiceloop.replay.scenario import UserSound
-from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts
-from voiceloop.replay.user import Lexicon, Piece
+from voiceloop.replay.recorded import in_order
 from voiceloop.server.audio import RATE
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.visit import ClientSession

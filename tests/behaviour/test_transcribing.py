@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from tests.behaviour.generated import Case, Client
 from tests.behaviour.observed import COMPLETED, EVENTS_OF_A_TURN, observed
 from tests.behaviour.test_requests import LONG, SEA, SKY, WORLD, events
+from tests.support.scenario import Failure, Scenario
 from voiceloop.config import Config, LlmConfig, TurnConfig
-from voiceloop.replay.scenario import Failure, Scenario
 
 pytestmark = pytest.mark.virtual
 

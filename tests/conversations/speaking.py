@@ -17,13 +17,13 @@ from pathlib import Path
 import anyio
 import numpy as np
 
+from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from tests.support.user import Lexicon
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.config import Config, LlmConfig
 from voiceloop.conversations.continuing import Continuing
 from voiceloop.conversations.keeping import kept
 from voiceloop.engines import Engines
-from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
-from voiceloop.replay.user import Lexicon
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.types import AudioFrame, Event

@@ -14,6 +14,15 @@ import anyio.lowlevel
 import numpy as np
 import pytest
 
+from tests.support.clock import VirtualClock
+from tests.support.scripted import (
+    ScriptedAsr,
+    ScriptedConversation,
+    ScriptedLlm,
+    ScriptedTts,
+    ScriptedVad,
+)
+from tests.support.user import Lexicon
 from tests.test_session import CONFIG, RATE
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.config import Config, LlmConfig
@@ -23,15 +32,6 @@ from voiceloop.conversations.keeping import KeptConversation, kept
 from voiceloop.conversations.prompt import EARLIER
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
-from voiceloop.replay.clock import VirtualClock
-from voiceloop.replay.scripted import (
-    ScriptedAsr,
-    ScriptedConversation,
-    ScriptedLlm,
-    ScriptedTts,
-    ScriptedVad,
-)
-from voiceloop.replay.user import Lexicon
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.trace.record import Mark

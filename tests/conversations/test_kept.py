@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
+from tests.support.clock import VirtualClock
+from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from tests.test_session import CONFIG, RATE
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.config import Config, LlmConfig
@@ -25,8 +27,6 @@ from voiceloop.conversations.records import KeptRecord, KeptTurn
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
 from voiceloop.llm.text.wording import OWN_CALL
-from voiceloop.replay.clock import VirtualClock
-from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.types import Event, Notice, Past, ToolCall, TurnTrace

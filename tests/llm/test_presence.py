@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.llm.chatservers import Scripted, saying
 from tests.llm.test_remote import all_of, no_keys, no_threads, settings, spoken
 from tests.server.serving import until
+from tests.support.clock import VirtualClock
 from voiceloop.llm.remote.presence import EVERY_S, LOADING, logger, told_to, watch
 from voiceloop.llm.remote.remote import openai
 from voiceloop.llm.remote.troubles import Trouble
-from voiceloop.replay.clock import VirtualClock
 
 __all__ = ["no_keys", "no_threads"]
 

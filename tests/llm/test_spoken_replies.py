@@ -18,6 +18,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.llm.conftest import build_tokenizer
+from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
+from tests.support.user import FRAME, Lexicon
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config
@@ -25,8 +27,6 @@ from voiceloop.engines import Engines
 from voiceloop.languages import language
 from voiceloop.llm.text.output import CallOutput, Output, SpeechOutput
 from voiceloop.llm.text.parts import MARKS, Parts
-from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
-from voiceloop.replay.user import FRAME, Lexicon
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.tts.clauses import ClauseCutter

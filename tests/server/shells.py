@@ -22,11 +22,11 @@ from msgspec.structs import replace
 
 from tests.server.serving import RATE, Serving, free_port, scripted, until
 from tests.server.traced import TonesAsr
+from tests.support.scripted import ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.api.loop import Loop
 from voiceloop.bundled import bundled
 from voiceloop.config import Config
 from voiceloop.engines import Engines
-from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server import logs
 from voiceloop.server.app import App

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.server.test_calls import LOOK, Client, client, text
-from voiceloop.replay.scripted import ScriptedTts
+from tests.support.scripted import ScriptedTts
 
 pytestmark = pytest.mark.virtual
 

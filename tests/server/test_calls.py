@@ -14,12 +14,12 @@ import anyio
 import pytest
 
 from tests.fakes import Script
+from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import AsrConfig, Config
 from voiceloop.engines import Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import AUTO, language
-from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.history import text_of

@@ -15,10 +15,10 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from tests.fakes import Script
+from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
-from voiceloop.replay.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server.closecodes import POLICY
 from voiceloop.server.connection import (

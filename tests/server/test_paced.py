@@ -20,8 +20,8 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
+from tests.support.clock import VirtualClock
 from voiceloop.config import ServerConfig
-from voiceloop.replay.clock import VirtualClock
 from voiceloop.server.paced import (
     HEAD_BYTES,
     NEWCOMERS,

@@ -14,12 +14,12 @@ import anyio
 import numpy as np
 
 from tests.server.serving import RATE, Serving, free_port, scripted
+from tests.support.scripted import ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.windowed import AsrRequest, WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, LlmConfig, VadConfig
 from voiceloop.engines import Engines
-from voiceloop.replay.scripted import ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.runner import InlineRunner
 from voiceloop.server import logs
 from voiceloop.server.app import App

@@ -8,9 +8,9 @@ from contextlib import aclosing
 import anyio
 import pytest
 
+from tests.support.scripted import ScriptedTts
 from voiceloop.engines import Runner, Tts
 from voiceloop.languages.en import ENGLISH
-from voiceloop.replay.scripted import ScriptedTts
 from voiceloop.runner import InlineRunner
 from voiceloop.tts.stream import clauses
 from voiceloop.types import Clause, SpeechChunk, TokenBurst

@@ -1,1 +1,1 @@
-"""Conversations replayed from files, with scripted engines on a virtual clock."""
+"""Recorded conversations that are replayed, and how the result differs."""

@@ -9,73 +9,43 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from voiceloop.config import flatten
-from voiceloop.errors import ConfigError
 from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.outputs import keep, replacing
 from voiceloop.status import engine_names, loading
 from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
-    from voiceloop.replay.run import ReplayResult
-    from voiceloop.replay.timeline import Difference
+    from voiceloop.replay.timeline import Difference, ReplayResult
 
 
 class Replay(Command, frozen=True, kw_only=True):
-    """Play a scripted conversation, or replay a recorded one."""
+    """Replay a recorded conversation, and show what differs."""
 
-    examples = ("voiceloop replay bug.toml", "voiceloop replay recordings/2026-01-05T14-05-00")
+    examples = ("voiceloop replay recordings/2026-01-05T14-05-00",)
     docs = "docs/replay.md"
 
-    source: Annotated[Path, POSITIONAL, written("SCENARIO.toml|DIR")]
-    """A scenario, or a recording made with --record; docs/replay.md describes both. With a
-    recording, check whether the same reports still lead to the same decisions."""
+    source: Annotated[Path, POSITIONAL, written("DIR")]
+    """A recording made with --record; docs/replay.md describes it. Check whether the same reports
+    still lead to the same decisions."""
     realtime: bool = False
-    """Hold a recorded conversation again, in real time with real models."""
+    """Hold the conversation again, in real time with real models."""
     json: bool = False
     """Print one JSON object on one line for each event and each turn."""
     trace: Annotated[Path | None, written("T.json")] = None
     """Write a trace of every turn for ui.perfetto.dev."""
-    seed: Annotated[int, written("N")] = 0
-    """Seed that shuffles those tasks of a scenario that are ready at the same moment. The result
-    should not depend on it."""
 
 
 def replay(command: Replay) -> int:
-    """Run `voiceloop replay`. Return 1 if a result is unexpected or the conversation does not
-    end."""
+    """Run `voiceloop replay`. Return 1 if anything differs from the recording."""
     from voiceloop.trace.record import to_perfetto
 
     keep([command.source, command.config], {"--trace": command.trace})
     with ExitStack() as stack:
         trace_file = stack.enter_context(replacing(command.trace)) if command.trace else None
-        if not command.source.is_dir():
-            played, found = _scenario(command)
-        elif command.realtime:
-            played, found = _again(command)
-        else:
-            played, found = _decisions(command)
+        played, found = _again(command) if command.realtime else _decisions(command)
         if trace_file:
             trace_file.write(json.dumps(to_perfetto(played.traces)))
-    return 1 if found or played.problem else 0
-
-
-def _scenario(command: Replay) -> tuple[ReplayResult, list[Difference]]:
-    """Play a scenario."""
-    from voiceloop.replay.reading import load_scenario
-    from voiceloop.replay.run import play
-    from voiceloop.replay.timeline import differences, lines
-
-    if command.realtime:
-        raise ConfigError("a scenario has no sound to play", "leave out --realtime")
-    # A scenario gives the same result on every machine, so of the user's settings only flags count.
-    settings = flatten(command.settings)
-    flags = {key: settings[key] for key, origin in command.origins.items() if origin == "flag"}
-    scenario = load_scenario(command.source, flags)
-    played = play(scenario, seed=command.seed)
-    found = differences(played, scenario.expect)
-    _print(command, played, found, lines(played, found))
-    return played, found
+    return 1 if found else 0
 
 
 def _decisions(command: Replay) -> tuple[ReplayResult, list[Difference]]:
@@ -107,7 +77,7 @@ def _again(command: Replay) -> tuple[ReplayResult, list[Difference]]:
 
             engines = stack.enter_context(startup.settled(open_engines(settings)))
         now = realtime.hold_again(command.source, engines, settings)
-    found = differences(now, realtime.expectation(before))
+    found = differences(before, now)
     _print(command, now, found, [*compared(before, now), *different(found)])
     return now, found
 

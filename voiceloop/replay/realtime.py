@@ -33,9 +33,7 @@ from voiceloop.flags import Command
 from voiceloop.languages import language
 from voiceloop.recording import format as form
 from voiceloop.replay import recorded
-from voiceloop.replay.run import ReplayResult, in_order
-from voiceloop.replay.scenario import Expect, ExpectedTurn
-from voiceloop.replay.timeline import turns
+from voiceloop.replay.timeline import ReplayResult
 from voiceloop.session import Session
 from voiceloop.types import Event, TurnTrace
 
@@ -66,16 +64,6 @@ def _chooses(key: str) -> bool:
     return key in CHOOSING or of_engine(key)
 
 
-def expectation(result: ReplayResult) -> Expect:
-    """Return the transcript, the reply and the outcome of each turn, as expected values."""
-    return Expect(
-        tuple(
-            ExpectedTurn(transcript=line.transcript, reply=line.reply, outcome=line.trace.outcome)
-            for line in turns(result)
-        )
-    )
-
-
 def hold_again(folder: Path, engines: Engines, settings: Config) -> ReplayResult:
     """Hold the conversation in `folder` once more, in real time."""
     about, requests = recorded.about(folder), _requests(folder)
@@ -86,7 +74,7 @@ def hold_again(folder: Path, engines: Engines, settings: Config) -> ReplayResult
 
         def show(event: Event) -> None:
             if isinstance(event, TurnTrace):
-                event = in_order(recorded.since(event, begun))
+                event = recorded.in_order(recorded.since(event, begun))
             events.append((anyio.current_time() - begun, event))
 
         with FileMicrophone(folder / form.MICROPHONE) as microphone:
@@ -100,7 +88,7 @@ def hold_again(folder: Path, engines: Engines, settings: Config) -> ReplayResult
                 tasks.cancel_scope.cancel()
 
     anyio.run(converse)
-    return ReplayResult((), tuple(events))
+    return ReplayResult(tuple(events))
 
 
 def _requests(folder: Path) -> Requests:

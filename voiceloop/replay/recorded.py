@@ -16,13 +16,14 @@ import msgspec
 from voiceloop.dialogue.inputs import Input
 from voiceloop.errors import ConfigError
 from voiceloop.recording import format as form
-from voiceloop.replay.run import ReplayResult, in_order
-from voiceloop.trace.record import Mark
+from voiceloop.replay.timeline import ReplayResult
+from voiceloop.trace.record import Lane, Mark
 from voiceloop.types import Event, TurnTrace
 
 HINT = "name a folder that `voiceloop talk --record` or `voiceloop serve --record` has made"
 MOST_LINE = 1 << 24
 """Maximum length of a line, in bytes."""
+_LANES = list(Lane)
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ def shown(folder: Path) -> ReplayResult:
     call, _ = next(calls, (form.CoreCall(0.0, {}, []), None))
     path = folder / form.EVENTS
     lines = _lines(path) if path.exists() else ()
-    return ReplayResult((), tuple(_event(line, call.at, path) for line in lines))
+    return ReplayResult(tuple(_event(line, call.at, path) for line in lines))
 
 
 def since(trace: TurnTrace, begun: float) -> TurnTrace:
@@ -59,6 +60,15 @@ def since(trace: TurnTrace, begun: float) -> TurnTrace:
     marks = {str(Mark(mark)): moment - begun for mark, moment in trace.marks.items()}
     spans = [replace(span, start=span.start - begun, end=span.end - begun) for span in trace.spans]
     return replace(trace, marks=marks, spans=tuple(spans))
+
+
+def in_order(trace: TurnTrace) -> TurnTrace:
+    """Sort the spans and counters of `trace`, since simultaneous stages have no fixed order."""
+    spans = sorted(
+        trace.spans, key=lambda span: (span.start, _LANES.index(Lane(span.lane)), span.end)
+    )
+    counters = dict(sorted(trace.counters.items()))
+    return replace(trace, spans=tuple(spans), counters=counters)
 
 
 def _call(line: bytes, path: Path) -> tuple[form.CoreCall, Input]:

@@ -6,33 +6,30 @@ ConfigError with its name, its place and what was expected. This module runs not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from tests.support.scenario import SCRIPTED, Scenario, ScriptedAnswer, UserSound
+from tests.support.scripted import canonical
 from voiceloop.asr.agreement import normalise
 from voiceloop.config import KEYS, SECTIONS, assembled, flatten, given_in, toml
 from voiceloop.errors import ConfigError
-from voiceloop.replay.scenario import SCRIPTED, Scenario, ScriptedAnswer, UserSound
-from voiceloop.replay.scripted import canonical
 from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
 from voiceloop.turn.overlap import OVERLAPS
 
-LONGEST_S = 600
-"""Maximum length of one word, pause or noise, in seconds."""
-HINT = "docs/replay.md describes scenarios"
+HINT = "tests/support/scenario.py describes scenarios"
 WORDS = replace(TOML, null="")
 _OWN = {name for name in Scenario.__struct_fields__ if name != "config"}
 
 
-def load_scenario(path: Path, settings: Mapping[str, object] | None = None) -> Scenario:
-    """Read a scenario. `settings`, by dotted key, override those in the file. Raises ConfigError
-    for a mistake in the file."""
+def load_scenario(path: Path) -> Scenario:
+    """Read a scenario. Raises ConfigError for a mistake in the file."""
     table = toml(path, HINT)
     given = {name: table.pop(name) for name in list(table) if name in KEYS or name in SECTIONS}
-    config = assembled(flatten(SCRIPTED) | given_in(given, path) | dict(settings or {}))
+    config = assembled(flatten(SCRIPTED) | given_in(given, path))
     for name in table:
         if name not in _OWN:
             near = nearest(name, {*_OWN, *SECTIONS, *KEYS})
@@ -69,8 +66,6 @@ def _check(scenario: Scenario, path: Path) -> None:
 
 def _check_sound(sound: UserSound, where: str) -> None:
     words = {normalise(word) for word in sound.words()}
-    if any(piece.seconds > LONGEST_S for piece in sound.say().pieces):
-        raise ConfigError(f"{where} is longer than {LONGEST_S} s in one piece", HINT)
     if bool(words) == bool(sound.noise_s):
         raise ConfigError(f"{where} needs either words in text, or noise_s", HINT)
     if (sound.at is None) == (sound.after is None):

@@ -1,4 +1,4 @@
-"""Replays: scenario files that are tests, the same bytes whatever the order of tasks, bad files."""
+"""Scenarios: files that are tests, the same bytes whatever the order of tasks, bad files."""
 
 from __future__ import annotations
 
@@ -21,26 +21,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
+from tests.support.clock import LateRunner, LateSpeaker, VirtualClock
+from tests.support.expected import differences
+from tests.support.reading import load_scenario
+from tests.support.run import PlayedScenario, play, scripted_engines
+from tests.support.scenario import Scenario, ScriptedAnswer, Stages, UserSound
+from tests.support.user import FRAME, Lexicon, Piece, ScriptedMicrophone, TimedSound
 from tests.traces import out_of_order
-from voiceloop.cli import main
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError
-from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
-from voiceloop.replay.reading import load_scenario
-from voiceloop.replay.run import ReplayResult, play, scripted_engines
-from voiceloop.replay.scenario import (
-    Expect,
-    ExpectedTurn,
-    Failure,
-    Scenario,
-    ScriptedAnswer,
-    Stages,
-    UserSound,
-)
-from voiceloop.replay.timeline import differences, lines, records, timeline, turns
-from voiceloop.replay.user import FRAME, Lexicon, Piece, ScriptedMicrophone, TimedSound
+from voiceloop.replay.timeline import Difference, lines, records, timeline, turns
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Mark, to_perfetto
 from voiceloop.turn.overlap import OVERLAPS
@@ -50,13 +42,14 @@ pytestmark = pytest.mark.virtual
 
 FOLDER = Path(__file__).parent / "data" / "scenarios"
 SCENARIOS = sorted(FOLDER.glob("*.toml"))
-DOCS = Path(__file__).parents[1] / "docs" / "replay.md"
 
 
-def everything(replay: ReplayResult) -> str:
+def everything(replay: PlayedScenario) -> str:
     """All that is told of a replay, in every form."""
+    said = [f"{at} {sound.what}" for at, sound in replay.said]
     plain = [json.dumps(record) for record in records(replay, [])]
-    return "\n".join([*lines(replay, []), *plain, json.dumps(to_perfetto(replay.traces))])
+    traces = json.dumps(to_perfetto(replay.traces))
+    return "\n".join([*said, *lines(replay, []), *plain, traces, replay.problem])
 
 
 def write(folder: Path, text: str) -> Path:
@@ -441,7 +434,7 @@ def test_a_lexicon_reads_what_it_says() -> None:
     assert (found[0].start, found[0].end) == (0.0, 0.1)
 
 
-# Files and the command ----------------------------------------------------------------------------
+# Files --------------------------------------------------------------------------------------------
 
 GOOD = """
 [[user]]
@@ -468,7 +461,6 @@ WRONG = {
     "needs either words in text": "[[user]]\nat = 1\ntext = '(0.3)'",
     "needs either at, or after": "[[user]]\ntext = 'a'",
     "out of order": GOOD + "[[user]]\nat = 0.2\ntext = 'a'",
-    "longer than 600 s": "[[user]]\nat = 1\ntext = 'a (700) b'",
     "delay_s goes with after": GOOD + "delay_s = 1",
     "turn goes with after": GOOD + "turn = 1",
     "did you mean 'sound'": "[[user]]\nafter = 'sounds'\ntext = 'a'",
@@ -482,82 +474,27 @@ WRONG = {
     "did you mean 'outcome'": GOOD + "[[expect.turn]]\noutcom = 'done'",
     "did you mean 'interrupted'": GOOD + "[[expect.turn]]\noutcome = 'interupted'",
     "a list of texts": GOOD + "[expect]\nnotices = 'a'",
-    "not valid TOML": "user = " + "[" * 5000,
     "'a\\nb' is no key": '"a\\nb" = 1' + GOOD,
 }
 
 
-def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the command says of a scenario that it cannot play."""
-    assert main(["replay", str(path)]) == 2
-    out, err = capsys.readouterr()
-    first, *rest = err.strip().splitlines()
-    assert first.startswith("voiceloop: ")
-    assert [line.startswith("hint: ") for line in rest] == [True], err
-    assert out == ""
-    return err
-
-
 @pytest.mark.parametrize("named", WRONG)
-def test_a_wrong_scenario_is_refused_with_a_remedy(
-    named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = WRONG[named]
+def test_a_wrong_scenario_is_refused_with_a_remedy(named: str, tmp_path: Path) -> None:
     wanted = {
         "no toml": "not valid TOML",
         "nobody": "nobody says anything",
         "user is no list: write": "must be a list of tables",
         "a user is a table": "user 1 must be a table",
     }.get(named, named)
-    assert wanted in refused(write(tmp_path, text), capsys)
+    with pytest.raises(ConfigError) as caught:
+        load_scenario(write(tmp_path, WRONG[named]))
+    message, hint = caught.value.message, caught.value.hint
+    assert wanted in f"{message}\n{hint}"
+    assert hint and "\n" not in message + hint
 
 
-def test_a_file_that_is_no_scenario_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    binary, huge = tmp_path / "binary.toml", tmp_path / "huge.toml"
-    binary.write_bytes(bytes(range(256)))
-    huge.write_text("# a comment\n" * 100_000)
-    assert "No such file" in refused(tmp_path / "absent.toml", capsys)
-    assert "is no recording" in refused(tmp_path, capsys)
-    assert "is not a file" in refused(Path("/dev/zero"), capsys)
-    assert "not valid TOML" in refused(binary, capsys)
-    assert "larger than 1 MiB" in refused(huge, capsys)
-
-
-@settings(max_examples=200)
-@given(text=st.one_of(st.text(), st.sampled_from(sorted(WRONG.values()))), cut=st.integers(0, 80))
-def test_any_text_is_read_or_refused(
-    text: str, cut: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp("any") / "any.toml"
-    path.write_text(text[cut:], encoding="utf-8", errors="replace")
-    try:
-        load_scenario(path)
-    except ConfigError as error:
-        assert error.hint
-        assert "\n" not in error.message
-
-
-def test_the_command_tells_the_timeline_and_each_turn(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", str(FOLDER / "cough.toml")]) == 0
-    told, err = capsys.readouterr()
-    assert err == ""
-    moments, _, ends = told.partition("\n\n")
-    assert "user: Tell me about the sky" in moments
-    assert "user: a sound of 0.25 s" in moments
-    assert "resume" in moments
-    assert ends.startswith("turn 1  done")
-    assert len(ends.splitlines()) == 2
-
-
-def test_the_command_says_what_is_not_as_expected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write(
-        tmp_path,
-        GOOD
-        + """
+def test_a_difference_is_told_of_each_value_that_is_not_as_expected(tmp_path: Path) -> None:
+    expected = """
 [[reply]]
 says = "Good morning to you."
 [expect]
@@ -567,79 +504,23 @@ heard = "Good evening to you."
 max_voice_to_voice_ms = 10
 counters = { tokens = 4, underruns = 1 }
 [[expect.turn]]
-""",
-    )
-    assert main(["replay", str(path)]) == 1
-    told = capsys.readouterr().out
-    for difference in (
-        "notices\n  expected: ['none']\n  was:      []",
-        "turns\n  expected: 2\n  was:      1",
-        "turn 1: heard\n  expected: 'Good evening to you.'\n  was:      'Good morning to you.'",
-        "turn 1: voice_to_voice_ms\n  expected: 'at most 10'",
-        "turn 1: counters.underruns\n  expected: 1\n  was:      0",
-    ):
-        assert f"not as expected: {difference}" in told
-    assert "tokens" not in told
-    assert main(["replay", str(path), "--json"]) == 1
-    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [record["kind"] for record in plain if record["kind"] != "event"] == (
-        ["turn", *["difference"] * 5]
-    )
+"""
+    scenario = load_scenario(write(tmp_path, GOOD + expected))
+    *found, latency, underruns = differences(play(scenario), scenario.expect)
+    assert found == [
+        Difference(0, "notices", ["none"], []),
+        Difference(0, "turns", 2, 1),
+        Difference(1, "heard", "Good evening to you.", "Good morning to you."),
+    ]
+    assert (latency.key, latency.expected) == ("voice_to_voice_ms", "at most 10")
+    assert underruns == Difference(1, "counters.underruns", 1, 0)
 
 
-def test_json_and_the_trace_hold_the_same_turns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trace = tmp_path / "t.json"
-    assert main(["replay", str(FOLDER / "tool.toml"), "--json", "--trace", str(trace)]) == 0
-    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [record["what"] for record in plain if record.get("what") == "called"] == ["called"]
-    assert plain[-1]["heard"] == "Let me see. It is five past two."
-    names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
-    assert {"turn 1", "first_sound", "call get_time"} <= names
-
-
-def test_flags_win_over_the_scenario(capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(FOLDER / "pause.toml")
-    assert main(["replay", path, "--turns.hangover-ms", "200", "--seed", "7"]) == 1
-    assert "turns\n  expected: 1\n  was:      2" in capsys.readouterr().out
-
-
-def test_a_conversation_that_does_not_end_is_told_as_far_as_it_went(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_conversation_that_does_not_end_is_told_as_far_as_it_went(tmp_path: Path) -> None:
     slow = GOOD + "[stages]\nllm_burst_s = 500\n"
-    assert main(["replay", str(write(tmp_path, "limit_s = 90" + slow))]) == 1
-    told = capsys.readouterr().out
-    assert "transcript: [Hello]" in told
-    assert told.endswith("not over: the conversation is not over after limit_s, 90 s\n")
+    replay = play(load_scenario(write(tmp_path, "limit_s = 90" + slow)))
+    assert replay.problem == "the conversation is not over after limit_s, 90 s"
+    assert "transcript: [Hello]" in everything(replay)
     waits = GOOD + "[[user]]\nafter = 'reply'\nturn = 2\ntext = 'you'"
-    assert main(["replay", str(write(tmp_path, "patience_s = 3" + waits))]) == 1
-    told = capsys.readouterr().out
-    assert told.endswith("not over: you waits for the end of turn 2, which never comes\n")
-
-
-def test_a_session_that_breaks_is_told_as_far_as_it_went(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    users = (UserSound("Hello", at=0.5), UserSound("you", after="reply", word_s=float("nan")))
-    replay = play(Scenario(user=users))
-    assert replay.problem == "the session broke: ValueError('cannot convert float NaN to integer')"
-    assert [line.transcript for line in turns(replay)] == ["Hello"]
-    assert "the session broke at" in caplog.text
-
-
-def test_every_key_is_documented() -> None:
-    documented = DOCS.read_text(encoding="utf-8")
-    kinds = (Scenario, Stages, UserSound, ScriptedAnswer, Failure, Expect, ExpectedTurn)
-    keys = {item.name for kind in kinds for item in fields(kind)}
-    keys -= {"config", "stages", "user", "reply", "fail", "expect"}  # these are sections
-    assert not [key for key in keys if f"| `{key}` |" not in documented]
-    assert not [name for name in OVERLAPS if f"`{name}`" not in documented]
-
-
-def test_the_example_of_the_documentation_goes_as_expected(tmp_path: Path) -> None:
-    example = DOCS.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
-    scenario = load_scenario(write(tmp_path, example))
-    assert scenario.expect.turn
-    assert differences(play(scenario), scenario.expect) == []
+    replay = play(load_scenario(write(tmp_path, "patience_s = 3" + waits)))
+    assert replay.problem == "you waits for the end of turn 2, which never comes"

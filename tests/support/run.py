@@ -15,12 +15,9 @@ from functools import partial
 
 import anyio
 
-from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.engines import Engines
-from voiceloop.errors import first_cause
-from voiceloop.replay.clock import LateRunner, LateSpeaker, VirtualClock
-from voiceloop.replay.scenario import Failure, Scenario
-from voiceloop.replay.scripted import (
+from tests.support.clock import LateRunner, LateSpeaker, VirtualClock
+from tests.support.scenario import Failure, Scenario
+from tests.support.scripted import (
     ScriptedAsr,
     ScriptedFailure,
     ScriptedLlm,
@@ -28,35 +25,28 @@ from voiceloop.replay.scripted import (
     ScriptedTurnModel,
     ScriptedVad,
 )
-from voiceloop.replay.user import Lexicon, ScriptedMicrophone, TimedSound
+from tests.support.user import Lexicon, ScriptedMicrophone, TimedSound
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.engines import Engines
+from voiceloop.errors import first_cause
+from voiceloop.replay.recorded import in_order
+from voiceloop.replay.timeline import ReplayResult
 from voiceloop.session import Session
-from voiceloop.trace.record import Lane
 from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import Event, TurnTrace
 
 WALL_CLOCK = datetime(2026, 1, 5, 14, 5)
-"""Date and time of day in the replay."""
-_LANES = list(Lane)
-
-logger = logging.getLogger(__name__)
+"""Date and time of day in a scenario."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayResult:
-    """The result of a replay, or of a recorded conversation. Times are seconds since it began."""
+class PlayedScenario(ReplayResult):
+    """The result of a scenario. Times are seconds since it began."""
 
     said: tuple[tuple[float, TimedSound], ...]
     """The user's sounds, each with the time at which it began."""
-    shown: tuple[tuple[float, Event], ...]
-    """The events that the session showed, each with its time, in order."""
     problem: str = ""
     """Why the conversation did not come to its end; empty if it did."""
-
-    @property
-    def traces(self) -> list[TurnTrace]:
-        """Records of the turns, in order of their numbers."""
-        traces = [event for _, event in self.shown if isinstance(event, TurnTrace)]
-        return sorted(traces, key=lambda trace: trace.turn)
 
 
 def scripted_engines(scenario: Scenario, lexicon: Lexicon, clock: VirtualClock) -> Engines:
@@ -106,7 +96,7 @@ def play(
     *,
     seed: int = 0,
     engines: Callable[[Scenario, Lexicon, VirtualClock], Engines] = scripted_engines,
-) -> ReplayResult:
+) -> PlayedScenario:
     """Play `scenario` to its end. `seed` shuffles the tasks that are ready at the same moment; the
     result should not depend on it."""
     clock, lexicon = VirtualClock(seed), Lexicon()
@@ -136,28 +126,14 @@ def play(
             wall_clock=lambda: WALL_CLOCK,
         )
         with anyio.move_on_after(scenario.limit_s) as limit:
-            try:
-                await session.run()
-            except Exception as error:
-                # The replay is to show what led to the error, so it returns what it has.
-                logger.exception("the session broke at %.3f s", anyio.current_time())
-                return f"the session broke: {first_cause(error)!r}"
+            await session.run()
         if limit.cancelled_caught:
             return f"the conversation is not over after limit_s, {scenario.limit_s:g} s"
         return microphone.problem
 
     with quietly():
         problem = clock.run(converse)
-    return ReplayResult(tuple(microphone.begun), tuple(shown), problem)
-
-
-def in_order(trace: TurnTrace) -> TurnTrace:
-    """Sort the spans and counters of `trace`, since simultaneous stages have no fixed order."""
-    spans = sorted(
-        trace.spans, key=lambda span: (span.start, _LANES.index(Lane(span.lane)), span.end)
-    )
-    counters = dict(sorted(trace.counters.items()))
-    return replace(trace, spans=tuple(spans), counters=counters)
+    return PlayedScenario(tuple(shown), tuple(microphone.begun), problem)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Scenarios: who speaks when, what each stage gives and costs, and what result is expected.
 
-The fields are the keys of a scenario file, which docs/replay.md describes. This module reads no
-file and runs nothing.
+The fields are the keys of a scenario file in TOML, and sections such as `[turns]` hold settings.
+`tests/data/scenarios` has examples. This module reads no file and runs nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from tests.support.expected import Expect
+from tests.support.scripted import NO_IDEA, bursts
+from tests.support.user import After, Piece, TimedSound
 from voiceloop.asr.agreement import normalise
 from voiceloop.config import Config, LlmConfig
-from voiceloop.replay.scripted import NO_IDEA, bursts
-from voiceloop.replay.user import After, Piece, TimedSound
 from voiceloop.schema import Count, Fraction, Object, Positive, Texts
-from voiceloop.types import Outcome, ToolCall
+from voiceloop.types import ToolCall
 
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 WordSeconds = Annotated[float, Meta(ge=0.02, le=60)]
@@ -59,7 +60,8 @@ class Stages(Object, frozen=True):
 
 
 class UserSound(Object, frozen=True):
-    """Words of the user, or a sound without words."""
+    """Words of the user, or a sound without words. It never begins before the end of the sound that
+    is in front of it in the file."""
 
     text: str = ""
     """Words, and between them silences in seconds: `Tell me (0.4) about the sky`."""
@@ -121,33 +123,8 @@ class Failure(Object, frozen=True):
     """The stage fails on texts that contain this; empty: on all texts."""
 
 
-class ExpectedTurn(Object, frozen=True):
-    """Expected values of a turn. A value that is not given may be anything."""
-
-    transcript: str | None = None
-    """The user's words as they were recognised."""
-    reply: str | None = None
-    """The written reply, heard or not."""
-    heard: str | None = None
-    """The part of the reply that was heard."""
-    outcome: Outcome | None = None
-    max_voice_to_voice_ms: Seconds | None = None
-    max_endpoint_to_sound_ms: Seconds | None = None
-    counters: Mapping[str, int | float] = {}
-    """Values of the turn's counters. A counter that the turn does not have is 0."""
-
-
-class Expect(Object, frozen=True):
-    """Expected result of a scenario. A value that is not given may be anything."""
-
-    turn: tuple[ExpectedTurn, ...] = ()
-    """All turns in order; empty: any turns."""
-    notices: Texts | None = None
-    """All notices in order; None: any notices."""
-
-
 class Scenario(Object, frozen=True):
-    """A conversation that can be replayed.
+    """A conversation that can be played.
 
     Its fields are the keys of its file.
     """
@@ -161,8 +138,8 @@ class Scenario(Object, frozen=True):
     silence_s: Seconds = 0.5
     """Seconds of silence between the user's last sound and the end of the microphone's stream."""
     patience_s: Seconds = 30.0
-    """The replay fails if a sound waits for the event that it follows, and nothing happens for this
-    many seconds."""
+    """The scenario fails if a sound waits for the event that it follows, and nothing happens for
+    this many seconds."""
     limit_s: Seconds = 3600.0
     """Maximum length of the conversation in seconds. A longer one has failed."""
     stages: Stages = Stages()

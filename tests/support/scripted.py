@@ -15,13 +15,13 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from tests.support.user import Lexicon
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import AsrRequest, Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import LANGUAGES
-from voiceloop.replay.user import Lexicon
 from voiceloop.runner import Timed
 from voiceloop.types import (
     Begun,
