@@ -108,8 +108,10 @@ def test_what_was_read_ahead_is_in_its_cache_when_the_reply_is_asked_for(url: st
         if ahead:
             all_of(conversation.prefill("", 1))
             all_of(conversation.prefill(asked, 1))
+        before = conversation.tokens_read
+        assert (before > 0) == ahead
         assert spoken(all_of(conversation.reply(f"{asked}?", 1)))
-        read.append(conversation.tokens_read)
+        read.append(conversation.tokens_read - before)
         conversation.close()
     alone, ahead = read
     assert 0 < ahead < alone / 3, read
