@@ -367,14 +367,15 @@ def test_a_reply_is_interrupted(card: VirtualCard, options: list[str]) -> None:
         until(lambda: sounded(card, -RATE // 5))
         time.sleep(0.5)
         say(card, "What is the capital of France?")
-        first, second = talk.turn(), talk.turn()
+        first = talk.turn()
+        # The starter may make no words of what comes through a loudspeaker's echo.
+        second = talk.turn() if options else None
     finally:
         status = talk.interrupt()
     assert first["outcome"] == "interrupted"
     assert first["reply"].startswith(first["heard"])
     assert 0 < len(first["heard"]) < len(first["reply"])
-    # The words over a loudspeaker are for better ears than the starter's.
-    assert second["outcome"] == "done" or not options
+    assert second is None or second["outcome"] == "done"
     assert status == 0
 
 
