@@ -42,3 +42,12 @@ def test_marks_that_take_several_tokens_begin_with_none_that_counts() -> None:
     first = tokenizer.encode("。")[0]
     assert len(tokenizer.encode("。")) > 1
     assert first not in ChatTemplate(tokenizer, "a model").ends
+
+
+def test_a_mark_and_the_line_breaks_after_it_may_be_one_token() -> None:
+    words = build_tokenizer()
+    plain = set(ChatTemplate(words, "a model").ends)
+    words.add_tokens(["?\n", ".\n\n", "?!"])
+    more = set(ChatTemplate(words, "a model").ends) - plain
+    found = {str(words.decode([token])) for token in more}
+    assert found == {"?\n", ".\n\n"}

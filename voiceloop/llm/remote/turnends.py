@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from voiceloop.llm.remote.chatstream import usage_of
-from voiceloop.llm.text.template import MARKS
+from voiceloop.llm.text.template import BREAKS, MARKS
 
 RENDERED = ("tools", "chat_template_kwargs", "reasoning_effort")
 """What of a request, beside the messages, a chat template may use."""
@@ -27,6 +27,8 @@ GOES_ON = {
 """What makes a request for chat completions tell what may come after its last message."""
 STEERS = re.compile(r"<\|.+\|>|</?[\w ]+>|\[/?[A-Z_]+\]")
 """How servers write tokens that steer the model, if they write them."""
+ENDS = frozenset(f"{mark}{rest}" for mark in MARKS for rest in ("", *BREAKS))
+"""Tokens that end a sentence."""
 Answer = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Sends a request and returns the answer's JSON."""
 PLACE = "\ue000\ue001"
@@ -77,7 +79,7 @@ def ends(likely: list[Mapping[str, Any]]) -> float:
     for one in likely:
         token, logprob = str(one["token"]), float(one["logprob"])
         steers = STEERS.fullmatch(token) or (not token and not one.get("bytes"))
-        if steers or (token[:1] in (*MARKS,) and not token.strip(f"{MARKS} \n")):
+        if steers or token in ENDS:
             total += math.exp(min(logprob, 0.0))
     if not 0 <= total <= 1.01:  # also not a number
         raise ValueError("these are no probabilities")

@@ -25,6 +25,8 @@ from voiceloop.types import Past, Tool, ToolCall, spaced
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
 """Punctuation that ends a sentence, in any script."""
+BREAKS = "\n", "\n\n"
+"""Line breaks that may share a token with a mark before them, as in Qwen's vocabulary."""
 LONGEST_REASON = 200
 """Maximum number of characters quoted from an error of a template."""
 _CALL_FORMAT = r"{\"name\": <function-name>, \"arguments\": <args-json-object>}"
@@ -260,8 +262,8 @@ class ChatTemplate:
         the tokens that end the turn.
 
         Most models were trained only on turns that end with punctuation, so they expect it first. A
-        mark and the text after it may be one token. So each mark is tokenised together with the
-        text around it.
+        mark and the text or the line breaks after it may be one token. So each mark is tokenised
+        together with the text around it.
         """
         before = self.encode(f"{between}yes")
         special = set(special_tokens(self._tokenizer))
@@ -269,7 +271,7 @@ class ChatTemplate:
         # A line break may stand before the token that closes the turn.
         ends.update([one for one in self.user_to_reply if one in special][:1])
         for mark in ("", *MARKS):
-            for rest in ("", after):
+            for rest in ("", after, *(BREAKS if mark else ())):
                 ids = self.encode(f"{between}yes{mark}{rest}")
                 first = ids[len(before) : len(before) + 1]
                 # A token with only some of a mark's bytes may begin other characters.
