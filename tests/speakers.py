@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -81,13 +81,8 @@ async def running(
 ) -> AsyncGenerator[TaskGroup]:
     """The player at work, with a group for what goes on beside it; all ends with the block."""
 
-    async def run() -> None:
-        async with aclosing(player.run()) as clauses:
-            async for clause in clauses:
-                note(clause)
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
+        tasks.start_soon(player.run, note)
         yield tasks
         tasks.cancel_scope.cancel()
 

@@ -37,7 +37,9 @@ def resources(llm: ScriptedLlm, conversation: ScriptedConversation) -> Resources
     run, hearing = InlineRunner, ScriptedAsr(Script((), 1.0))
     engines = Engines(ScriptedVad(), hearing, run(), llm, run(), ScriptedTts(), run())
     observer, player = Observer(conversation), Player(NullSpeaker(RATE))
-    return Resources(engines, conversation, observer, player, lambda event: None)
+    return Resources(
+        engines, conversation, observer, player, lambda report: None, lambda event: None
+    )
 
 
 def begun(recorder: Recorder) -> float:

@@ -25,6 +25,10 @@ from voiceloop.turn.speech import Voiced
 pytestmark = pytest.mark.virtual
 
 
+def ignore(event: object) -> None:
+    """Do nothing with a report, an event or a clause."""
+
+
 @pytest.mark.parametrize("rounds", range(6))
 async def test_a_guess_that_is_dropped_at_any_moment_ends_without_an_error(rounds: int) -> None:
     llm = ScriptedLlm({"hello": ("Hello ", "there. ")})
@@ -33,7 +37,7 @@ async def test_a_guess_that_is_dropped_at_any_moment_ends_without_an_error(round
     player, gate = Player(NullSpeaker(RATE)), Gate(urgent=True)
     conversation = llm.conversation()
     observer = Observer(conversation)
-    resources = Resources(engines, conversation, observer, player, lambda event: None)
+    resources = Resources(engines, conversation, observer, player, ignore, ignore)
     reply = Reply(StartReply(1, "hello", Options()), Recorder(1), resources, gate)
     reply.begin()
 
@@ -47,9 +51,7 @@ async def test_a_guess_that_is_dropped_at_any_moment_ends_without_an_error(round
             tasks.start_soon(drop)
         else:
             gate.drop()
-        async with reply.run(Voiced()) as thought:
-            async for _ in thought:
-                pass
+        await reply.run(Voiced())
     assert gate.scope.cancelled_caught
 
 
@@ -66,22 +68,16 @@ async def test_the_voice_has_a_head_start(cost: float, lead: bool, idle: float) 
     player, gate, recorder = Player(NullSpeaker(RATE)), Gate(urgent=True), Recorder(1)
     conversation = llm.conversation()
     observer = Observer(conversation)
-    resources = Resources(engines, conversation, observer, player, lambda event: None)
+    resources = Resources(engines, conversation, observer, player, ignore, ignore)
     if lead:
         resources.pace.observe(1.0, 2.0)
     reply = Reply(StartReply(1, "hello", Options()), recorder, resources, gate)
     reply.begin()
     reply.commit()
 
-    async def sound() -> None:
-        async for _ in player.run():
-            pass
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(sound)
-        async with reply.run(Voiced()) as thought:
-            async for _ in thought:
-                pass
+        tasks.start_soon(player.run, ignore)
+        await reply.run(Voiced())
         tasks.cancel_scope.cancel()
     trace = recorder.trace("done")
     cut = trace.marks[Mark.FIRST_CLAUSE]

@@ -18,7 +18,7 @@ import math
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from voiceloop.engines import FIRST, IDLE, URGENT, Priority, Steps
+from voiceloop.engines import FIRST, IDLE, URGENT, Priority, Runner, Steps
 from voiceloop.errors import VoiceloopError
 from voiceloop.threads import at_work
 
@@ -250,6 +250,13 @@ class ModelThread(Generic[M]):
 def _settle(done: asyncio.Future[Any], deliver: Callable[[Any], None], outcome: object) -> None:
     if not done.cancelled():
         deliver(outcome)
+
+
+async def run_through(runner: Runner, steps: Steps[Any], *, priority: Priority) -> None:
+    """Run `steps` to their end on `runner`."""
+    async with aclosing(runner.stream(steps, priority=priority)) as results:
+        async for _ in results:
+            pass
 
 
 async def in_background(job: Callable[[], T], unwanted: Callable[[T], None]) -> T:

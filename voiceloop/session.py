@@ -1,7 +1,8 @@
 """Session: carries out the actions of the dialogue core, and passes it the reports of all stages.
 
-Every stage yields reports. They go to the core (`dialogue.core`), which answers with actions:
-decode, read, reply, pause, stop, cut the history, show. The session carries them out in order. It
+Every stage reports by calling the session's `_send`, which it is given. The report goes to the core
+(`dialogue.core`), which answers with actions: decode, read, reply, pause, stop, cut the history,
+show. The session carries them out in order, and only then does the stage go on. The session
 decides nothing, and no frame, word or token passes through it. The work of each turn runs in one
 task with one cancel scope.
 
@@ -14,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -29,7 +29,6 @@ from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.core import receive
-from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import DialogueSettings, Options, ReplyProgress, Returned
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError, first_cause
@@ -106,7 +105,10 @@ class Session:
         unfit = unusable(conversation, config, toolbox)
         usable = NO_TOOLS if unfit else toolbox
         self._resources = Resources(
-            engines, conversation, observer, player, show, skills, usable, overlap
+            *(engines, conversation, observer, player, self._send, show),
+            skills=skills,
+            toolbox=usable,
+            overlap=overlap,
         )
         if self._own and unfit:
             show(Notice(unfit))
@@ -158,13 +160,13 @@ class Session:
             await resources.engines.llm_runner.call(resources.conversation.close)
 
     async def _converse(self, tasks: TaskGroup, task_status: TaskStatus[None]) -> None:
-        tasks.start_soon(self._report, play(self._resources))
-        tasks.start_soon(self._report, self._resources.skills.ringing())
+        tasks.start_soon(play, self._resources)
+        tasks.start_soon(self._resources.skills.ring, self._send)
         if self._greeting:  # first, so that the model reads the history while it sounds
             self.announce(self._greeting)
         self._send(inputs.Settled())
         task_status.started()
-        await self._report(self._listener.run())
+        await self._listener.run()
         while self._work:
             await next(reversed(self._work.values())).changed.wait()
         if timers := len(self._resources.skills.timers):
@@ -354,7 +356,7 @@ class Session:
                 return self._listener.end_turn()
             case actions.JudgeSound():
                 work = self._work[action.turn]
-                self._do(work, self._listener.judge(work, action.since))
+                work.begin(self._listener.judge(work, action.since))
             case actions.CallTool():
                 self._call_tool(action, self._reply_of(action.turn))
             case actions.Stop():
@@ -371,14 +373,14 @@ class Session:
         """Carry out an action for the language model."""
         match action:
             case actions.ReadOpening():
-                self._start(self._report, self._history.read(action))
+                self._start(self._history.read, action)
             case actions.LeaveOpening():
                 self._history.leave()
             case actions.ReadWords():
                 work = self._work[action.turn]
-                self._do(work, read(work, self._resources, action))
+                work.begin(partial(read, work, self._resources, action))
             case actions.RewriteHistory():
-                self._do(self._work[action.turn], self._history.rewrite(action))
+                self._work[action.turn].begin(partial(self._history.rewrite, action))
             case actions.StartReply():
                 self._start_reply(action, self._work[action.turn])
 
@@ -407,7 +409,7 @@ class Session:
             work.write(anyio.current_time())
         else:
             self._listener.begin(work, action.started)
-            self._do(work, recognise(work, self._resources))
+            work.begin(partial(recognise, work, self._resources))
         self._start(self._run, work)
 
     def _finish(self, action: actions.Finish) -> None:
@@ -451,9 +453,9 @@ class Session:
             reply.returned(call, refused)
         elif own and resources.toolbox.outlives(call.name):
             assert self._lasting is not None, "the session runs"
-            self._lasting.start_soon(self._report, call_tool(resources, action))
+            self._lasting.start_soon(call_tool, resources, action)
         elif own:
-            self._do(self._work[action.turn], call_tool(resources, action))
+            self._work[action.turn].begin(partial(call_tool, resources, action))
         else:
             result = resources.skills.call(call, self._wall_clock(), reply.asked.language)
             reply.returned(call, result)
@@ -501,18 +503,8 @@ class Session:
         assert self._tasks is not None, "the session runs"
         self._tasks.start_soon(job, argument)
 
-    def _do(self, work: TurnTasks, job: Reports) -> None:
-        work.begin(partial(self._report, job))
-
-    async def _report(self, job: Reports) -> None:
-        """Run a job and pass its reports to the core."""
-        async with aclosing(job) as found:
-            async for report in found:
-                self._send(report)
-
     async def _reply(self, work: TurnTasks, reply: Reply) -> None:
-        async with reply.run(work.voiced) as thought:
-            await self._report(thought)
+        await reply.run(work.voiced)
         self._send(inputs.Replied(work.turn, dropped=reply.gate.scope.cancelled_caught))
 
 

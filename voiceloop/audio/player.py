@@ -7,7 +7,7 @@ conversation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import Callable
 
 import anyio
 
@@ -55,9 +55,9 @@ class Player:
         """When everything handed to the speaker has been played."""
         self._gaps_expected = False
 
-    async def run(self) -> AsyncGenerator[Clause, None]:
-        """Move audio to the speaker until closed. Yields each clause as it is handed over, at most
-        `AHEAD_S` before it sounds."""
+    async def run(self, sounds: Callable[[Clause], None]) -> None:
+        """Move audio to the speaker until cancelled. Call `sounds` with each clause as it is handed
+        over, at most `AHEAD_S` before it sounds."""
         size = samples(BLOCK_MS, self._speaker.rate)
         while True:
             await self._speaker.room()
@@ -67,7 +67,7 @@ class Player:
                 await changed.wait()
                 continue
             for clause in block.clauses:
-                yield clause
+                sounds(clause)
             self._hand_over(block)
             self._wake()
 

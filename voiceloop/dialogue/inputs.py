@@ -5,7 +5,7 @@ They are plain data, so that they can be recorded, and given to the core once mo
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from voiceloop.asr.turns import TurnEvent
@@ -228,6 +228,3 @@ FromClient = (
     Write | BringResults | Rang | Announce | Respond | Cancel | Rewrite | Forget | SettingsChanged
 )
 Input = FromUser | FromModel | FromReply | FromClient | ReplyProgress | Settled
-Reports = AsyncGenerator[Input, None]
-"""The reports of a stage or a job. After each report, the stage or job goes on only when the core
-has taken it and all resulting actions are done."""

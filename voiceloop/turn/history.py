@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import aclosing
 from itertools import count
 from typing import Any
 
 import anyio
 
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import Returned
 from voiceloop.engines import IDLE, LATER, Priority
 from voiceloop.errors import VoiceloopError
+from voiceloop.runner import run_through
 from voiceloop.turn.reply import Reply
 from voiceloop.turn.resources import Resources
 from voiceloop.types import Outcome, ToolCall
@@ -29,7 +28,7 @@ class History:
     def __init__(self, resources: Resources) -> None:
         self._next = Priority(LATER)
         """Priority of the next turn, and of the reading before that turn begins."""
-        self._runner = resources.engines.llm_runner
+        self._runner, self._report = resources.engines.llm_runner, resources.report
         self._conversation, self._observer = resources.conversation, resources.observer
         self._player = resources.player
         self._scope = anyio.CancelScope()
@@ -51,18 +50,18 @@ class History:
         self._rewrites[number] = rewritten
         return inputs.Rewrite(number)
 
-    async def rewrite(self, request: actions.RewriteHistory) -> Reports:
+    async def rewrite(self, request: actions.RewriteHistory) -> None:
         """Put the requested history in place, and report it."""
         await self._runner.call(self._rewrites[request.rewrite])
         self._discard(request.rewrite)
-        yield inputs.Rewritten(request.rewrite)
+        self._report(inputs.Rewritten(request.rewrite))
 
     def _discard(self, number: int) -> None:
         """Discard the functions for history `number`, which is in place, and for all earlier
         histories."""
         self._rewrites = {other: one for other, one in self._rewrites.items() if other > number}
 
-    async def read(self, request: actions.ReadOpening) -> Reports:
+    async def read(self, request: actions.ReadOpening) -> None:
         """Have the language model read the history before the next turn, until `leave` is called.
         The reading has idle priority until the next turn begins. A failure is only logged, because
         the next turn will report it."""
@@ -72,9 +71,7 @@ class History:
                 if request.rewrite is not None:
                     await self._runner.call(self._rewrites[request.rewrite], priority=self._next)
                 steps = self._observer.steps(self._conversation.prefill("", request.number))
-                async with aclosing(self._runner.stream(steps, priority=self._next)) as chunks:
-                    async for _ in chunks:
-                        pass
+                await run_through(self._runner, steps, priority=self._next)
                 if request.rewrite is not None:
                     self._discard(request.rewrite)
                 seen = request.rewrite
@@ -82,7 +79,7 @@ class History:
             logger.warning("turn %d is not prepared: %s", request.number, error.message)
         except Exception:
             logger.exception("turn %d is not prepared", request.number)
-        yield inputs.OpeningRead(seen)
+        self._report(inputs.OpeningRead(seen))
 
     def leave(self) -> None:
         """Stop reading, because the history has been replaced."""

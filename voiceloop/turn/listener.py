@@ -6,7 +6,6 @@ Nothing here waits, except for the next frame and for a slow voice activity dete
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import aclosing
 from functools import partial
 
@@ -26,12 +25,11 @@ from voiceloop.audio.devices import Microphone
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import inputs
-from voiceloop.dialogue.inputs import Reports
 from voiceloop.engines import AsrTurn
 from voiceloop.trace.record import Mark
 from voiceloop.turn.jobs import judge_sound
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.work import TurnTasks
+from voiceloop.turn.work import Job, TurnTasks
 from voiceloop.types import AudioFrame
 
 
@@ -61,18 +59,13 @@ class Listener:
             turn_model.window_s if turn_model else 0.0,
         )
 
-    async def run(self) -> Reports:
+    async def run(self) -> None:
         """Report what the user does, until the microphone has finished or `end` was called, and no
-        turn is being heard.
-
-        Each report must be handled before the next is requested, because the next may depend on it.
-        """
+        turn is being heard."""
         async with aclosing(self.microphone.frames()) as frames:
             async for frame in frames:
                 arrived = anyio.current_time()
-                judged = await self._judged(frame)
-                for found in self._hear(judged, arrived):
-                    yield found
+                self._hear(await self._judged(frame), arrived)
                 if (self.microphone.finished or self._ended) and self.work is None:
                     break
 
@@ -93,15 +86,16 @@ class Listener:
         """End the turn that is being heard, in the present silence, and return the report."""
         return self.note(self._hearing.end(), anyio.current_time())
 
-    def judge(self, work: TurnTasks, since: int) -> Reports:
-        """Have the turn model judge the sound before the silence that began at sample `since`."""
+    def judge(self, work: TurnTasks, since: int) -> Job:
+        """Return the job that has the turn model judge the sound before the silence that began at
+        sample `since`."""
         model, recent = self._resources.engines.turn, self._hearing.recent
         assert model is not None and work.transcriber is not None, (
             "there is a turn model, and a voice"
         )
         start = max(work.transcriber.start, recent.end - samples(1000 * model.window_s))
         pcm = recent.read(max(start, recent.start), recent.end)
-        return judge_sound(work, self._resources, since, pcm)
+        return partial(judge_sound, work, self._resources, since, pcm)
 
     def listen(self, detector: Detector, policy: TurnConfig) -> None:
         """Use another detector and other settings from now on. A turn that is being heard is
@@ -137,13 +131,13 @@ class Listener:
             return self._hearing.judge(frame)
         return await runner.call(partial(self._hearing.judge, frame))
 
-    def _hear(self, judged: JudgedFrame, arrived: float) -> Iterator[inputs.Input]:
-        now, frame = anyio.current_time(), judged.frame
+    def _hear(self, judged: JudgedFrame, arrived: float) -> None:
+        now, frame, report = anyio.current_time(), judged.frame, self._resources.report
         if self.work is not None and self.work.transcriber is not None:
             self.work.transcriber.feed(frame)
         for event in self._hearing.feed(judged, arrived):
-            yield self.note(event, now)
+            report(self.note(event, now))
         if self.work is not None:
-            yield inputs.Frame(frame.end)
+            report(inputs.Frame(frame.end))
         if self.work is not None:
             self.work.wake()

@@ -2,9 +2,8 @@
 
     think (turn/thinking) | cut (tts/stream) | speak (turn/speech) | play (audio/player)
 
-Each stage takes its input from the stage before it, through a bounded stream if both work at the
-same time. No stage knows which one comes after it. Reports to the core leave after the cut, and the
-core handles each before thinking goes on.
+Thinking calls the cut with each burst of tokens. Bounded streams lead from the cut to synthesis and
+from there to the player, which all work at the same time. No stage knows which one comes after it.
 
 A reply may begin on the guess that the user has finished. Before its gate opens, nothing is shown
 or played, tools wait, and thinking pauses after the first clause. Others decide whether the guess
@@ -13,8 +12,6 @@ was right.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
 import anyio
@@ -23,19 +20,17 @@ from anyio.abc import ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.inputs import Reports
 from voiceloop.dialogue.state import Options
-from voiceloop.engines import T
 from voiceloop.skills.known import Answer
 from voiceloop.trace.record import DROPPED_REPLY, REPLY, Lane, Mark, Recorder
+from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.pace import Tempo
-from voiceloop.tts.stream import clauses
 from voiceloop.turn.ahead import catch_up, look_ahead
 from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources, Voiced
 from voiceloop.turn.speech import Speech
-from voiceloop.turn.thinking import Thinking
+from voiceloop.turn.thinking import Thinking, Thought
 from voiceloop.types import LOADS, Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 
 HEAD_START_S = 0.2
@@ -116,12 +111,9 @@ class Reply:
         for event in withheld:
             self._resources.show(event)
 
-    @asynccontextmanager
-    async def run(self, voiced: Voiced) -> AsyncGenerator[Reports, None]:
-        """Yield the generator of the reply's reports. The reply advances as they are consumed.
-
-        Leaving the context waits until the whole reply has sounded, or until the guess is dropped.
-        A drop cancels `gate.scope`.
+    async def run(self, voiced: Voiced) -> None:
+        """Reply, and return when the whole reply has sounded or the guess was dropped. A drop
+        cancels `gate.scope`.
 
         `voiced` is audio of earlier attempts at the turn. Clauses in it are reused, and new ones
         are added. A reply that was not committed leaves nothing behind in the player. If the
@@ -140,8 +132,7 @@ class Reply:
                 async with anyio.create_task_group() as stages:
                     stages.start_soon(speech.run, cut, to_play)
                     stages.start_soon(self._play, spoken)
-                    # No wait before the yield: a reply may be cancelled before its first step.
-                    yield self._think(to_speak, speech.begun)
+                    await self._think(to_speak, speech)
                 await self.gate.opened()  # a written or empty reply may be complete before it opens
                 recorder, options = self._recorder, self.asked.options
                 async with anyio.create_task_group() as meanwhile:
@@ -159,76 +150,55 @@ class Reply:
             await catch_up(self._resources, recorder)
         await look_ahead(self._resources, recorder, "", recorder.turn + 1, options)
 
-    async def _think(self, to_speak: ObjectSendStream[Clause], begun: anyio.Event) -> Reports:
-        """Yield reports while thinking and cutting. An uncommitted reply stops after its first
-        clause until the gate opens. Thinking also waits after each clause, for `_head_start_s` at
-        most, until the speech has `begun`."""
-        thinking, count = self.thinking, 0
-        async with (
-            to_speak,
-            aclosing(self._thoughts()) as thoughts,
-            aclosing(clauses(thoughts, thinking.language, self._tempo)) as cut,
-        ):
+    async def _think(self, to_speak: ObjectSendStream[Clause], speech: Speech) -> None:
+        """Think and cut. An uncommitted reply stops after its first clause until the gate opens."""
+        thinking = self.thinking
+        cutter = ClauseCutter(self._recorder.turn, thinking.language, self._tempo)
+        cut = _Cut(cutter, speech, to_speak, self._head_start_s)
+        since, has_read = anyio.current_time(), False
+
+        async def take(thought: Thought) -> None:
+            nonlocal has_read
+            if not has_read:
+                has_read = True
+                self._report_read(since)
+            await self._take(thought, cut)
+
+        async with to_speak:
             await anyio.lowlevel.checkpoint()  # lets the other stages start first
-            async for found in cut:
-                if not isinstance(found, Clause):
-                    yield found
-                    continue
-                count += 1
-                self._recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
-                if not self._resources.overlap.held_audio:
-                    await self.gate.opened()
-                await to_speak.send(replace(found, index=count - 1))
-                await self.gate.opened()
-                # Thinking takes cores and Python's lock from the voice, and its result is not
-                # needed before this clause has sounded.
-                with anyio.move_on_after(self._head_start_s):
-                    await begun.wait()
-            if text := (self.asked.options.spoken and thinking.question) or thinking.instead:
-                # This text is normalised alone. Otherwise open markup in the reply would hide it.
-                said = normalize(text, thinking.language)
-                own, before = thinking.question_tokens, thinking.tokens - thinking.question_tokens
-                spans = tuple(
-                    Span(word.start, word.end, own and before + own * at // len(said.words))
-                    for at, word in enumerate(said.words, 1)
-                )
-                last = Clause(self._recorder.turn, count, text, said.text, spans, last=True)
-                await to_speak.send(last)
+            await thinking.run(take)
+            if not has_read and thinking.answer is not None:
+                self._report_read(since)
+            if thinking.instead:
+                text = f" {thinking.instead}" if thinking.said else thinking.instead
+                self._show(TokenBurst(self._recorder.turn, (), text))
+            await cut.finish()
+            if clause := self._last(cut.count):
+                await to_speak.send(clause)
 
     def _tempo(self) -> Tempo:
         """Return how fast the reply is written and spoken. What rules say is there at once."""
         return Tempo() if self.thinking.answer is not None else self._resources.pace.tempo
 
-    async def _thoughts(self) -> AsyncGenerator[TokenBurst | Clause | inputs.Input, None]:
-        """Yield the text to be spoken and the reports to the core. Events are shown on the way."""
-        request, thinking = self.asked, self.thinking
-        begun, first, later = anyio.current_time(), True, list[TokenBurst]()
-        async with aclosing(thinking.run()) as thoughts:
-            async for thought in thoughts:
-                if first:
-                    first = False
-                    yield self._read(begun)
-                if isinstance(thought, inputs.ToolsCalled):
-                    self._resources.player.expect_gaps()
-                    yield thought
-                elif isinstance(thought, ToolCall):
-                    self._show(thought)
-                elif thought and (waits := self._waits(thought)):
-                    yield waits
-                elif thought:
-                    self._show(thought)
-                    spoken = request.options.spoken and not thinking.question
-                    if spoken and self._resources.overlap.stages:
-                        yield thought
-                    elif spoken:
-                        later.append(thought)
-        if first and thinking.answer is not None:
-            yield self._read(begun)
-        if thinking.instead:
-            text = f" {thinking.instead}" if thinking.said else thinking.instead
-            self._show(TokenBurst(self._recorder.turn, (), text))
-        for burst in later:
-            yield burst
+    async def _take(self, thought: Thought, cut: _Cut) -> None:
+        """Show what the model has thought, and cut what is to be spoken of it."""
+        thinking = self.thinking
+        match thought:
+            case inputs.ToolsCalled():
+                self._resources.player.expect_gaps()
+                await cut.cut_off()
+                self._resources.report(thought)
+            case ToolCall():
+                self._show(thought)
+            case TokenBurst() if waits := self._waits(thought):
+                await cut.cut_off()
+                await cut.send(waits)
+            case TokenBurst():
+                self._show(thought)
+                if self.asked.options.spoken and not thinking.question:
+                    await cut.feed(thought)
+            case None:
+                pass
 
     def _waits(self, burst: TokenBurst) -> Clause | None:
         """If `burst` says that the model is being loaded, show a sentence that says so, and return
@@ -244,18 +214,36 @@ class Reply:
         spans = tuple(Span(word.start, word.end, thinking.tokens) for word in said.words)
         return Clause(burst.turn, 0, text, said.text, spans)
 
-    def _read(self, begun: float) -> inputs.Read:
-        """Return the report for the core that the language model has read the user's words."""
-        found, request = self._resources.observer.standing, self.asked
-        return inputs.Read(
-            request.turn, request.text, found.end_probability, begun, found.exchanges
+    def _last(self, index: int) -> Clause | None:
+        """Return the clause with which the reply ends because a tool needs consent or the reply
+        says nothing; None if there is neither."""
+        thinking = self.thinking
+        text = (self.asked.options.spoken and thinking.question) or thinking.instead
+        if not text:
+            return None
+        # This text is normalised alone. Otherwise open markup in the reply would hide it.
+        said = normalize(text, thinking.language)
+        own, before = thinking.question_tokens, thinking.tokens - thinking.question_tokens
+        spans = tuple(
+            Span(word.start, word.end, own and before + own * at // len(said.words))
+            for at, word in enumerate(said.words, 1)
+        )
+        return Clause(self._recorder.turn, index, text, said.text, spans, last=True)
+
+    def _report_read(self, begun: float) -> None:
+        """Report to the core that the language model has read the user's words."""
+        found, asked = self._resources.observer.standing, self.asked
+        self._resources.report(
+            inputs.Read(asked.turn, asked.text, found.end_probability, begun, found.exchanges)
         )
 
     async def _play(self, spoken: MemoryObjectReceiveStream[SpeechChunk]) -> None:
-        at_once = self._resources.overlap.stages
+        player, at_once = self._resources.player, self._resources.overlap.stages
         async with spoken:
-            async for chunk in spoken if at_once else _whole(spoken):
-                await self._resources.player.play(chunk)
+            for chunk in [] if at_once else [chunk async for chunk in spoken]:
+                await player.play(chunk)
+            async for chunk in spoken:
+                await player.play(chunk)
 
     def _show(self, event: Event) -> None:
         """Show an event, or withhold it while the reply is only a guess."""
@@ -292,7 +280,59 @@ class Reply:
         )
 
 
-async def _whole(source: MemoryObjectReceiveStream[T]) -> AsyncGenerator[T, None]:
-    """Yield the items of a stream once it has ended."""
-    for item in [item async for item in source]:
-        yield item
+class _Cut:
+    """Cuts the text of one reply into clauses, and sends these to the synthesis."""
+
+    def __init__(
+        self,
+        cutter: ClauseCutter,
+        speech: Speech,
+        to_speak: ObjectSendStream[Clause],
+        head_start_s: float,
+    ) -> None:
+        """Send to `speech` by `to_speak`. After each clause, wait until it makes its first sound,
+        for `head_start_s` seconds at most."""
+        self.count = 0
+        """Number of clauses so far."""
+        self._cutter, self._speech, self._to_speak = cutter, speech, to_speak
+        self._head_start_s = head_start_s
+        self._later = list[TokenBurst]()
+        """The bursts so far, if the reply is cut only once it is written."""
+        self._begun = False
+
+    async def feed(self, burst: TokenBurst) -> None:
+        """Add the reply's next tokens, and send the clauses that they complete."""
+        if not self._speech.resources.overlap.stages:
+            self._later.append(burst)
+            return
+        self._begun = True
+        for clause in self._cutter.feed(burst):
+            await self.send(clause)
+
+    async def cut_off(self) -> None:
+        """Send the text so far as a clause, because the next text may take long to come."""
+        for clause in self._cutter.cut_off():
+            await self.send(clause)
+
+    async def finish(self) -> None:
+        """Send the rest of the text."""
+        clauses = [clause for burst in self._later for clause in self._cutter.feed(burst)]
+        for clause in clauses:
+            await self.send(clause)
+        if self._begun or self._later:
+            for clause in self._cutter.flush():
+                await self.send(clause)
+
+    async def send(self, clause: Clause) -> None:
+        """Send a clause. Return when thinking may go on."""
+        speech = self._speech
+        speech.recorder.mark(Mark.FIRST_CLAUSE, anyio.current_time())
+        if not speech.resources.overlap.held_audio:
+            await speech.gate.opened()
+        await self._to_speak.send(replace(clause, index=self.count))
+        self.count += 1
+        await speech.gate.opened()
+        # Thinking takes cores and Python's lock from the voice, and its result is not needed before
+        # this clause has sounded.
+        with anyio.move_on_after(self._head_start_s):
+            await speech.begun.wait()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from voiceloop.audio.player import Player
+from voiceloop.dialogue import inputs
 from voiceloop.engines import Conversation, Engines
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.tts.pace import Pace
@@ -27,6 +28,8 @@ class Resources:
     observer: Observer
     """Observer of `conversation`."""
     player: Player
+    report: Callable[[inputs.Input], None]
+    """Function that passes a report to the core, and carries out the core's actions."""
     show: Callable[[Event], None]
     """Function that shows an event to the user or client."""
     skills: Skills = field(default_factory=Skills)

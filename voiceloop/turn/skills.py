@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from random import Random
@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from voiceloop.config import Config
 from voiceloop.dialogue import actions, inputs
-from voiceloop.dialogue.inputs import Reports
 from voiceloop.engines import Conversation, Llm
 from voiceloop.llm.text.wording import SPOKEN, told
 from voiceloop.skills.abilities import limits
@@ -243,8 +242,8 @@ class Skills:
         self._changed.set()
         self._changed = anyio.Event()
 
-    async def ringing(self) -> Reports:
-        """Report each timer when it is over, until closed."""
+    async def ring(self, report: Callable[[inputs.Input], None]) -> None:
+        """Report each timer when it is over, until cancelled."""
         while True:
             changed, now = self._changed, anyio.current_time()
             paused = [one for one in self._timers if one[1].paused_s is not None]
@@ -254,7 +253,7 @@ class Skills:
             for due, timer in over:
                 self._just_rung, self._subject, self._since_timers = timer, timer.number, 0
                 self._go_on(timer, due, now)
-                yield inputs.Rang(timer.rings if now - due < LATE_S else self._late(timer))
+                report(inputs.Rang(timer.rings if now - due < LATE_S else self._late(timer)))
             going = (due for due, timer in self._timers if timer.paused_s is None)
             next_s = min(going, default=float("inf")) - now
             with anyio.move_on_after(next_s):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -37,37 +36,31 @@ class Speech:
     ) -> None:
         """Synthesise the clauses from `cut`, and send their audio to `to_play`. Closes both streams
         at the end."""
-        async with to_play, cut, aclosing(self._joined(cut)) as clauses:
-            async for clause in clauses:
-                async with aclosing(self._say(clause)) as chunks:
-                    async for chunk in chunks:
-                        self.begun.set()
-                        await to_play.send(chunk)
+        async with to_play, cut:
+            async for clause in cut:
+                await self._say(self._joined(clause, cut), to_play)
                 self.begun.set()
             if self.options.spoken:
                 self.recorder.mark(Mark.SYNTHESIS_END, anyio.current_time())
 
-    async def _joined(self, cut: MemoryObjectReceiveStream[Clause]) -> AsyncGenerator[Clause, None]:
-        """Yield the clauses. While much audio is queued, clauses that are ready are joined into
-        one."""
-        async for clause in cut:
-            whole = clause
-            while self.resources.player.ahead_s >= AMPLE_S and len(whole.text) < LONG_CHARS:
-                try:
-                    whole = joined(whole, cut.receive_nowait())
-                except (anyio.WouldBlock, anyio.EndOfStream):
-                    break
-            yield whole
+    def _joined(self, clause: Clause, cut: MemoryObjectReceiveStream[Clause]) -> Clause:
+        """Return `clause`, joined with clauses that are ready while much audio is queued."""
+        while self.resources.player.ahead_s >= AMPLE_S and len(clause.text) < LONG_CHARS:
+            try:
+                clause = joined(clause, cut.receive_nowait())
+            except (anyio.WouldBlock, anyio.EndOfStream):
+                break
+        return clause
 
-    async def _say(self, clause: Clause) -> AsyncGenerator[SpeechChunk, None]:
-        """Yield a clause's audio: from an earlier attempt, prefetched, or synthesised now."""
+    async def _say(self, clause: Clause, to_play: ObjectSendStream[SpeechChunk]) -> None:
+        """Send a clause's audio: from an earlier attempt, prefetched, or synthesised now."""
         place = self.options.voice, self.speed, clause
         kept = self.voiced.get(place)
         if known := kept or self.resources.prefetched.get(place):
             self.recorder.count("clauses_kept" if kept else "clauses_foreseen")
             self.recorder.mark(Mark.FIRST_SYNTHESIS, anyio.current_time())
             for chunk in known:
-                yield chunk
+                await self._send(chunk, to_play)
             return
         engines = self.resources.engines
         name = f"clause {clause.index + 1}"
@@ -83,7 +76,7 @@ class Speech:
                 self.recorder.mark(Mark.FIRST_SYNTHESIS, now)
                 self.recorder.span(Lane.TTS, name, begun, now, text=clause.text)
                 voiced.append(chunk)
-                yield chunk
+                await self._send(chunk, to_play)
                 await self.gate.flowing()
                 begun = anyio.current_time()
                 self.gate.has_audio(self.resources.player.ahead_s)
@@ -92,3 +85,7 @@ class Speech:
         self.resources.pace.spoke(len(clause.text), audio_s, start_s)
         if not self.gate.committed:
             self.voiced[place] = voiced
+
+    async def _send(self, chunk: SpeechChunk, to_play: ObjectSendStream[SpeechChunk]) -> None:
+        self.begun.set()
+        await to_play.send(chunk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -34,6 +34,8 @@ beginning, and again after each set of tool calls. A model that wants more repea
 
 Thought = TokenBurst | ToolCall | inputs.ToolsCalled | None
 """What the model has thought; None if it was read, but waits for more or cannot be run."""
+Take = Callable[[Thought], Awaitable[None]]
+"""A function that takes the thoughts of a reply. The model goes on when it has returned."""
 
 
 class Thinking:
@@ -119,18 +121,17 @@ class Thinking:
             about = {"call": call.call_id, "arguments": arguments}
             self._recorder.span(Lane.REPLY, f"{TOOL} {call.name}", self._called_at, now, **about)
 
-    async def run(self) -> AsyncGenerator[Thought, None]:
-        """Yield the model's text and tool calls. After tool calls, yield `ToolsCalled`; the model
-        goes on once `returned` was called with the result of each tool that voiceloop runs.
+    async def run(self, take: Take) -> None:
+        """Have `take` get the model's text and tool calls, and `ToolsCalled` after tool calls. Then
+        the model goes on once `returned` was called with the result of each tool that voiceloop
+        runs.
 
         If the model fails, the last burst is an apology, which is no part of the conversation. For
         a guess, the apology waits until the guess is committed.
         """
         try:
             try:
-                async with aclosing(self._think()) as thoughts:
-                    async for thought in thoughts:
-                        yield thought
+                await self._think(take)
             finally:
                 self.until = anyio.current_time()
             if not (self.question or self._says_something()):
@@ -140,7 +141,8 @@ class Thinking:
             self.failure = error
             if self._request.options.spoken and (apology := self.language.apology):
                 self.apology = apology
-                yield TokenBurst(self._recorder.turn, (), f"\n{apology}" if self.said else apology)
+                text = f"\n{apology}" if self.said else apology
+                await take(TokenBurst(self._recorder.turn, (), text))
 
     @property
     def limited(self) -> bool:
@@ -148,26 +150,19 @@ class Thinking:
         limit."""
         return self.too_long or self._limited
 
-    async def _think(self) -> AsyncGenerator[Thought, None]:
+    async def _think(self, take: Take) -> None:
         conversation, steps = self._resources.conversation, self._first_steps()
         for _ in range(TOOL_ROUNDS):
-            calls: list[ToolCall] = []
-            async with aclosing(self._items(steps)) as items:
-                async for item in items:
-                    if isinstance(item, ToolCall):
-                        calls.append(item)
-                    yield None if isinstance(item, ToolCall) and item.problem else item
+            calls = await self._generate(steps, take)
             if self._guard.claimed and not calls:
-                async with aclosing(self._told(*self._replacement())) as words:
-                    async for word in words:
-                        yield word
+                await self._tell(*self._replacement(), take)
                 break
             if not calls or self.too_long:
                 break
             await self._gate.opened()
             self.called = [(call, None) for call in calls]
             self._called_at = anyio.current_time()
-            yield inputs.ToolsCalled(self._request.turn, calls)
+            await take(inputs.ToolsCalled(self._request.turn, calls))
             while any(result is None and not call.client for call, result in self.called):
                 await self._returned.wait()
             await self._gate.flowing()
@@ -177,11 +172,7 @@ class Thinking:
             say = self.question and f"{' ' * bool(self.said[-1:].strip())}{self.question}"
             steps = conversation.tool_results(returned, self._recorder.turn, say)
             if say:
-                async with aclosing(self._told(steps, say)) as words:
-                    async for word in words:
-                        self.question_tokens += len(word.ids)
-                        self.counts["tokens"] += len(word.ids)
-                        yield word
+                await self._tell(steps, say, take)
                 break
         self._limited = self._resources.observer.standing.limited
         self._recorder.mark(Mark.REPLY_END, anyio.current_time())
@@ -200,15 +191,17 @@ class Thinking:
         conversation, turn = self._resources.conversation, self._recorder.turn
         return conversation.recite(self._request.text, turn, whole), added
 
-    async def _told(
-        self, steps: Steps[TokenBurst | ToolCall], text: str
-    ) -> AsyncGenerator[TokenBurst, None]:
-        """Yield `text`, which rules found and the steps put into the history."""
+    async def _tell(self, steps: Steps[TokenBurst | ToolCall], text: str, take: Take) -> None:
+        """Have `take` get `text`, which rules found and the steps put into the history."""
         runner = self._resources.engines.llm_runner
         async with aclosing(runner.stream(steps, priority=self._gate.priority)) as bursts:
             async for burst in bursts:
                 assert isinstance(burst, TokenBurst), "the model adds nothing"
-                yield self._taken(_end_of(burst, text))
+                said = self._added(_end_of(burst, text))
+                if self.question:
+                    self.question_tokens += len(said.ids)
+                    self.counts["tokens"] += len(said.ids)
+                await take(said)
 
     def _first_steps(self) -> Steps[TokenBurst | ToolCall]:
         conversation, turn = self._resources.conversation, self._recorder.turn
@@ -229,13 +222,13 @@ class Thinking:
         if answer.text:
             yield from conversation.recite(self._request.text, turn, answer.text, self.effect)
 
-    async def _items(
-        self, steps: Steps[TokenBurst | ToolCall]
-    ) -> AsyncGenerator[TokenBurst | ToolCall | None, None]:
-        """Yield the model's output as fast as the gate allows, up to the requested number of
-        tokens."""
+    async def _generate(
+        self, steps: Steps[TokenBurst | ToolCall], take: Take
+    ) -> Sequence[ToolCall]:
+        """Have `take` get the model's output as fast as the gate allows, up to the requested number
+        of tokens. Return the model's tool calls."""
         most, begun = self._request.options.most_tokens, anyio.current_time()
-        has_read = False
+        has_read, calls = False, list[ToolCall]()
         runner = self._resources.engines.llm_runner
         observed = self._resources.observer.steps(steps)
         async with aclosing(runner.stream(observed, priority=self._gate.priority)) as items:
@@ -245,17 +238,17 @@ class Thinking:
                 has_read = True  # the time of the first item was spent with reading
                 self._note(item, begun)
                 if isinstance(item, ToolCall):
-                    for burst in self._guard.release():
-                        yield self._taken(burst)
+                    await self._release(take)
                     if not self._has_done(item):
-                        yield self._owned(item)
+                        calls.append(self._owned(item))
+                        await take(None if item.problem else calls[-1])
                         if not self._request.options.parallel_calls:
-                            return
+                            return calls
                 else:
                     for burst in self._guard.push(item) or [None]:
-                        yield burst and self._taken(burst)
+                        await take(burst and self._added(burst))
                 if self._guard.claimed and not self._resources.toolbox:
-                    return
+                    return calls
                 if most is not None and self.tokens >= most:
                     self.too_long = True
                     break
@@ -265,10 +258,15 @@ class Thinking:
                 begun = anyio.current_time()
         self._guard.finish()
         if not self._guard.claimed:
-            for burst in self._guard.release():
-                yield self._taken(burst)
+            await self._release(take)
+        return calls
 
-    def _taken(self, burst: TokenBurst) -> TokenBurst:
+    async def _release(self, take: Take) -> None:
+        """Have `take` get what the guard held back."""
+        for burst in self._guard.release():
+            await take(self._added(burst))
+
+    def _added(self, burst: TokenBurst) -> TokenBurst:
         """Add the text of a burst to the reply, and return the burst. If the burst gives no ends of
         its tokens, each token counts as an equal part of the text."""
         before, count = len(self.said), len(burst.ids)
