@@ -15,8 +15,8 @@ from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.pushtotalk import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.filters import FilteredMicrophone, Mute
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.audio.switched import SwitchedMicrophone
 from voiceloop.commands.controls import Controls
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.engines import Engines
@@ -64,9 +64,10 @@ async def talk(
 ) -> Talked:
     """Talk as scripted, and press keys at their times."""
     talked, script = Talked(), Script(utterances, total_s)
-    microphone = SwitchedMicrophone(ScriptMicrophone(script), muted=push_to_talk)
+    mute = Mute(muted=push_to_talk)
+    microphone = FilteredMicrophone(ScriptMicrophone(script), mute)
     detector = PushToTalk(CONFIG.turns) if push_to_talk else None
-    controls = Controls(cast(Keyboard, object()), microphone, detector, figures=True)
+    controls = Controls(cast(Keyboard, object()), mute, detector, figures=True)
     inline = InlineRunner
     llm, tts = ScriptedLlm(REPLIES), ScriptedTts()
     engines = Engines(ScriptedVad(), ScriptedAsr(script), inline(), llm, inline(), tts, inline())

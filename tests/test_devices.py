@@ -28,13 +28,12 @@ from tests.speakers import (
 )
 from voiceloop.audio.devices import (
     AHEAD_S,
-    SILENT_S,
-    Centred,
     FileMicrophone,
     Microphone,
     NullSpeaker,
 )
 from voiceloop.audio.files import AudioFile
+from voiceloop.audio.filters import SILENT_S, DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import FRAME_MS, HighPass, samples
 from voiceloop.audio.player import Player
 from voiceloop.audio.recorded import WavSpeaker
@@ -284,7 +283,7 @@ async def test_a_microphone_with_an_offset_is_heard_without_it(tmp_path: Path):
     for name, offset in (("with", 0.2), ("without", 0.0)):
         soundfile.write(tmp_path / f"{name}.wav", sound + offset, 16_000, subtype="FLOAT")
         with FileMicrophone(tmp_path / f"{name}.wav", pace="max") as file:
-            heard = await collect(Centred(file), 50)
+            heard = await collect(FilteredMicrophone(file, DcBlocker()), 50)
         assert [frame.start for _, frame in heard] == list(range(0, 8000, 160))
         found.append(np.concatenate([frame.pcm for _, frame in heard]))
     assert np.abs(found[0] - found[1]).max() < 1e-6
@@ -293,7 +292,7 @@ async def test_a_microphone_with_an_offset_is_heard_without_it(tmp_path: Path):
 
 async def test_it_is_held_as_the_other_is(tmp_path: Path):
     with FileMicrophone(recording(tmp_path / "in.wav", 1)) as file:
-        microphone, begun = Centred(file), anyio.current_time()
+        microphone, begun = FilteredMicrophone(file, DcBlocker()), anyio.current_time()
         microphone.hold()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(release_after, 5, microphone)
@@ -302,7 +301,7 @@ async def test_it_is_held_as_the_other_is(tmp_path: Path):
         assert anyio.current_time() - begun == pytest.approx(5.01)
 
 
-async def release_after(seconds: float, microphone: Centred) -> None:
+async def release_after(seconds: float, microphone: Microphone) -> None:
     await anyio.sleep(seconds)
     microphone.release()
 
@@ -323,7 +322,9 @@ async def test_a_microphone_that_is_muted_is_told_once_within_five_seconds(
     soundfile.write(path, SILENCES[kind], 16_000, subtype="FLOAT")
     with FileMicrophone(path) as file:
         begun = anyio.current_time()
-        muted = Centred(file, lambda: told.append(anyio.current_time() - begun))
+        muted = FilteredMicrophone(
+            file, DcBlocker(lambda: told.append(anyio.current_time() - begun))
+        )
         await collect(muted, 1500)
     assert told == [pytest.approx(SILENT_S)] and told[0] <= 5
 
@@ -337,5 +338,5 @@ async def test_one_that_hears_anything_is_not(tmp_path: Path, at: float, level: 
     path, told = tmp_path / "in.wav", list[bool]()
     soundfile.write(path, pcm, 16_000, subtype="FLOAT")
     with FileMicrophone(path) as file:
-        await collect(Centred(file, lambda: told.append(True)), 1500)
+        await collect(FilteredMicrophone(file, DcBlocker(lambda: told.append(True))), 1500)
     assert not told, "people are silent for long"

@@ -25,8 +25,8 @@ from tests.support.reading import load_scenario
 from tests.support.scenario import Scenario, ScriptedAnswer, UserSound
 from voiceloop.audio.devices import FileMicrophone
 from voiceloop.audio.files import AudioFile
+from voiceloop.audio.filters import FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.audio.recorded import RecordedMicrophone
 from voiceloop.cli import main
 from voiceloop.config import Config, LlmConfig, ServerConfig, assembled, given_in, toml
 from voiceloop.dialogue import inputs
@@ -272,7 +272,7 @@ def test_the_sound_is_the_microphones_to_the_bit(tmp_path: Path) -> None:
     frames: list[AudioFrame] = []
 
     def around(inner: Surroundings) -> Surroundings:
-        return inner._replace(microphone=RecordedMicrophone(inner.microphone, frames.append))
+        return inner._replace(microphone=FilteredMicrophone(inner.microphone, Tap(frames.append)))
 
     made = record(tmp_path, SKY, around=around)
     heard = np.concatenate([frame.pcm for frame in frames])

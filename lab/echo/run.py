@@ -30,8 +30,8 @@ from models.train.voices import Voice
 from tests.support.clock import VirtualClock
 from tests.support.scripted import ScriptedLlm
 from voiceloop.asr.windowed import WindowedAsr
-from voiceloop.audio.devices import Centred
-from voiceloop.audio.echo.microphone import EchoFreeMicrophone
+from voiceloop.audio.echo.filter import EchoFilter
+from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.audio.lasting import Soundcard
 from voiceloop.bench.recordings import SPEECH, read_folder
@@ -236,8 +236,9 @@ def play(
         talk = Talk(scene, card, clips)
         with Soundcard(None, None, opener=card.open) as devices:
             microphone, speaker = devices.microphone, devices.speaker
-            heard = EchoFreeMicrophone(Centred(microphone), microphone, speaker)
-            cancel, spent = heard.canceller.cancel, [0.0, 0]
+            echo_filter = EchoFilter(microphone, speaker)
+            heard = FilteredMicrophone(microphone, DcBlocker(), echo_filter)
+            cancel, spent = echo_filter.canceller.cancel, [0.0, 0]
 
             def timed(recorded: Pcm) -> Pcm:
                 begun = process_time()
@@ -246,15 +247,15 @@ def play(
                 spent[1] += len(recorded)
                 return clean
 
-            heard.canceller.cancel = timed  # type: ignore[method-assign]
+            echo_filter.canceller.cancel = timed  # type: ignore[method-assign]
             session = Session(engines, heard, speaker, config, talk.show, full_duplex=True)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(card.run)
                 tasks.start_soon(session.run)
                 await talk.hold(replies, seed=len(scene.name))
                 tasks.cancel_scope.cancel()
-            talk.found.duplex = heard.canceller.duplex.name.lower()
-            talk.found.delay_ms = heard.canceller.alignment.delay_ms
+            talk.found.duplex = echo_filter.canceller.duplex.name.lower()
+            talk.found.delay_ms = echo_filter.canceller.alignment.delay_ms
             talk.found.cancelling_share = spent[0] / (spent[1] / SPEECH_RATE)
         return talk
 

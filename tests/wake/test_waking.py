@@ -16,9 +16,8 @@ from tests.support.clock import VirtualClock
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.pushtotalk import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.filters import FilteredMicrophone, Mute, Tap
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.audio.recorded import RecordedMicrophone
-from voiceloop.audio.switched import SwitchedMicrophone
 from voiceloop.commands.controls import Controls
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.engines import Engines
@@ -88,16 +87,17 @@ async def talk(
     )
     phrase = Phrase(PHRASE)
     word = SpokenPhrase(phrase, ScriptedVad(), engines, config.turns)
-    switched = SwitchedMicrophone(ScriptMicrophone(script), muted=muted)
+    mute = Mute(muted=muted)
+    switched = FilteredMicrophone(ScriptMicrophone(script), mute)
 
     def changed(awake: bool) -> None:
         talked.changes.append((anyio.current_time(), awake))
 
     wake = WakeMicrophone(switched, word, OPEN_S, changed)
-    controls = Controls(None, switched, None, wake)
+    controls = Controls(None, mute, None, wake)
     session = Session(
         replace(engines, asr=AddressedAsr(asr, phrase, lambda: word.said_until)),
-        RecordedMicrophone(wake, talked.frames.append),
+        FilteredMicrophone(wake, Tap(talked.frames.append)),
         *(NullSpeaker(RATE), config, talked.events.append),
         full_duplex=True,
     )
@@ -215,8 +215,7 @@ async def test_while_muted_it_does_not_wake() -> None:
 
 
 def test_push_to_talk_says_what_to_press() -> None:
-    switched = SwitchedMicrophone(ScriptMicrophone(Script((), 1.0)), muted=True)
-    controls = Controls(None, switched, PushToTalk(CONFIG.turns))
+    controls = Controls(None, Mute(muted=True), PushToTalk(CONFIG.turns))
     assert controls.status(0.0).idle == "press space to talk"
 
 

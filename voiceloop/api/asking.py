@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from voiceloop.api.events import TalkEvent
 from voiceloop.asr.turns import Commitment, TurnEvent
-from voiceloop.audio.devices import Centred, FileMicrophone, Pace, PacedMicrophone
+from voiceloop.audio.devices import FileMicrophone, Pace, PacedMicrophone
 from voiceloop.audio.files import LOUDEST
+from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler, check_rate, silence
 from voiceloop.audio.recorded import PlayedAudio
 from voiceloop.config import TurnConfig
@@ -76,7 +77,7 @@ class RecordedQuestion:
                 f"the recording has {seconds:.0f} s, and a turn has {config.max_turn_s:g} at most",
                 "cut it, or raise turns.max_turn_s",
             )
-        self.microphone = Centred(microphone)
+        self.microphone = FilteredMicrophone(microphone, DcBlocker())
         self.detector = WholeRecording(config, round(seconds * SPEECH_RATE))
         self.speaker = PlayedAudio(rate, self._take, pace=pace)
         self._recorded = microphone

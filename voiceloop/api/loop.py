@@ -16,8 +16,8 @@ from voiceloop.api.places import MicrophoneChoice, Places, SpeakerChoice, opened
 from voiceloop.api.talk import Talk
 from voiceloop.asr.turns import Detector
 from voiceloop.audio.devices import Pace
+from voiceloop.audio.filters import FilteredMicrophone, Mute
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.audio.switched import SwitchedMicrophone
 from voiceloop.calibration.idle import calibrate_in_idle_time
 from voiceloop.calibration.keeping import cache_folder
 from voiceloop.config import Config
@@ -186,7 +186,8 @@ class Loop:
         """
         engines = of_conversation(self._engines, self.config)
         config, toolbox = self.config, self._toolbox
-        microphone = SwitchedMicrophone(places.microphone)
+        mute = Mute()
+        microphone = FilteredMicrophone(places.microphone, mute)
         goes_on, options = None, dict[str, Any]()
         if known is not None:
             goes_on = Continuing(known, engines, config, events.note, toolbox)
@@ -204,7 +205,7 @@ class Loop:
             ends=True,
             **options,
         )
-        talk = Talk(session, microphone, events)
+        talk = Talk(session, mute, events)
         try:
             async with own_tasks() as tasks:
                 if places.beside is not None:

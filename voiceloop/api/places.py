@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import anyio
 import anyio.to_thread
 
-from voiceloop.audio.beside import microphone_beside
-from voiceloop.audio.devices import Centred, FileMicrophone, Microphone, NullSpeaker, Speaker
+from voiceloop.audio.devices import FileMicrophone, Microphone, NullSpeaker, Speaker
+from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.lasting import Soundcard
 from voiceloop.audio.recorded import WavSpeaker
 from voiceloop.errors import ConfigError
@@ -66,7 +66,7 @@ async def opened_places(
             open_card = partial(_started, microphone, speaker, note)
             card = await anyio.to_thread.run_sync(open_card)
             try:
-                heard = microphone_beside(card, note, headphones=headphones)
+                heard = card.heard(headphones=headphones)
                 yield Places(heard, card.speaker, True, card.keep)
             finally:
                 with anyio.CancelScope(shield=True):
@@ -83,7 +83,8 @@ async def opened_places(
             speaker = stack.enter_context(WavSpeaker(speaker, rate))
         if isinstance(microphone, Path):
             file = stack.enter_context(FileMicrophone(microphone))
-            yield Places(Centred(file), speaker, full_duplex=False)
+            heard = FilteredMicrophone(file, DcBlocker())
+            yield Places(heard, speaker, full_duplex=False)
         else:
             yield Places(microphone, speaker, full_duplex=True)
 

@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from voiceloop.api.events import TalkEvent, TalkEvents
-from voiceloop.audio.switched import SwitchedMicrophone
+from voiceloop.audio.filters import Mute
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.session import Session
 from voiceloop.types import Transcript, Word
@@ -22,13 +22,11 @@ class Talk(AsyncIterator[TalkEvent]):
     `write`, `cancel`, `mute` and `unmute` raise VoiceloopError.
     """
 
-    def __init__(
-        self, session: Session, microphone: SwitchedMicrophone, events: TalkEvents
-    ) -> None:
+    def __init__(self, session: Session, mute: Mute, events: TalkEvents) -> None:
         self.over = anyio.Event()
         """An event that is set once the conversation is over and its work has ended."""
         self._session = session
-        self._microphone = microphone
+        self._mute = mute
         self._events = events
         self._scope = anyio.CancelScope()
 
@@ -59,12 +57,12 @@ class Talk(AsyncIterator[TalkEvent]):
         A turn that the user has begun ends as usual.
         """
         self._going()
-        self._microphone.muted = True
+        self._mute.muted = True
 
     def unmute(self) -> None:
         """Hear the microphone again after `mute`."""
         self._going()
-        self._microphone.muted = False
+        self._mute.muted = False
 
     def end(self) -> None:
         """End the conversation at once, even during a reply."""

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import anyio
 import numpy as np
 
-from voiceloop.audio.devices import OFF, Centred
+from voiceloop.audio.devices import OFF
 from voiceloop.audio.echo.canceller import EchoCanceller
-from voiceloop.audio.echo.microphone import EchoFreeMicrophone
+from voiceloop.audio.echo.filter import EchoFilter
 from voiceloop.audio.echo.trial import Duplex
+from voiceloop.audio.filters import DcBlocker, FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, fade_in, fade_out, samples
 from voiceloop.audio.lasting import Soundcard
-from voiceloop.audio.recorded import RecordedMicrophone
 from voiceloop.types import AudioFrame, Pcm
 
 QUIET_S, SWEEP_S, SPEAK_S = 1.5, 3.0, 4.0
@@ -127,9 +127,9 @@ async def examine(
         heard.append(frame.pcm)
         meter(dbfs(frame.pcm))
 
-    microphone = RecordedMicrophone(Centred(card.microphone), take)
-    free = EchoFreeMicrophone(microphone, card.microphone, card.speaker)
-    canceller: EchoCanceller = free.canceller
+    echo_filter = EchoFilter(card.microphone, card.speaker)
+    canceller: EchoCanceller = echo_filter.canceller
+    free = FilteredMicrophone(card.microphone, DcBlocker(), Tap(take), echo_filter)
     async with anyio.create_task_group() as tasks, aclosing(free.frames()) as frames:
 
         async def listen(seconds: float) -> Pcm:

@@ -7,18 +7,15 @@ a microsecond. This module knows nothing of replies.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import aclosing
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
 import anyio
 import anyio.lowlevel
-import numpy as np
 
 from voiceloop.audio.files import AudioFile, AudioInfo
-from voiceloop.audio.frames import Framer, HighPass, silence
+from voiceloop.audio.frames import Framer, silence
 from voiceloop.types import AudioFrame, Pcm
 
 Pace = Literal["realtime", "max"]
@@ -27,8 +24,6 @@ Pace = Literal["realtime", "max"]
 AHEAD_S = 0.06
 """Seconds of audio that are written to a speaker ahead of the sound. `cut` discards them, so an
 interrupted reply stops at once."""
-SILENT_S = 4.0
-"""If the microphone gives only silence in its first `SILENT_S` seconds, `Centred` reports it."""
 OFF = 4 / 32768
 """Maximum amplitude of a microphone that is off."""
 
@@ -82,42 +77,6 @@ class Microphone(Protocol):
     def release(self) -> None:
         """Hear again."""
         ...
-
-
-class Centred:
-    """A microphone that passes on the frames of another one without their constant offset."""
-
-    def __init__(self, microphone: Microphone, silent: Callable[[], None] = lambda: None) -> None:
-        """Wrap `microphone`. Call `silent` if its first `SILENT_S` seconds are nothing but
-        silence."""
-        self._microphone = microphone
-        self._silent = silent
-        self._high_pass = HighPass()
-
-    @property
-    def finished(self) -> bool:
-        """Whether the wrapped microphone has finished."""
-        return self._microphone.finished
-
-    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Yield the frames of the wrapped microphone, without their offset."""
-        awaited = True  # no sound has come yet, and `silent` has not been called
-        async with aclosing(self._microphone.frames()) as frames:
-            async for frame in frames:
-                pcm = self._high_pass.feed(frame.pcm)
-                awaited = awaited and float(np.abs(pcm).max()) <= OFF
-                if awaited and frame.end >= SILENT_S * frame.rate:
-                    self._silent()
-                    awaited = False
-                yield replace(frame, pcm=pcm)
-
-    def hold(self) -> None:
-        """Hold the wrapped microphone."""
-        self._microphone.hold()
-
-    def release(self) -> None:
-        """Release the wrapped microphone."""
-        self._microphone.release()
 
 
 class PacedSpeaker:

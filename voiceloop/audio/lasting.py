@@ -11,18 +11,25 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
 import anyio
 import anyio.to_thread
 import numpy as np
 
+from voiceloop.audio.echo.filter import EchoFilter
+from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, fade_out, samples, silence
 from voiceloop.audio.portaudio import Opener, begin_anew, open_stream
 from voiceloop.audio.soundcard import SoundcardMicrophone, SoundcardSpeaker
 from voiceloop.errors import DeviceError
 from voiceloop.types import AudioFrame, Pcm
 
+NOT_CANCELLED = (
+    "the loudspeaker's echo cannot be removed, so nothing is heard during replies: "
+    "turn it down, or use headphones"
+)
 RETRY_S = 1.0
 """Seconds between two attempts to open the devices again."""
 FRAME = samples(FRAME_MS)
@@ -219,6 +226,16 @@ class Soundcard:
         for device in (self.microphone, self.speaker):
             assert device.card is not None, "it has just been opened"
             device.card.start()
+
+    def heard(self, *, headphones: bool) -> FilteredMicrophone:
+        """Return the microphone without its constant offset and, unless the user wears
+        `headphones`, without the echo of the speaker. `note` is called with problems."""
+        silent = f"hearing only silence from '{self.name}': is it muted?"
+        heard = FilteredMicrophone(self.microphone, DcBlocker(partial(self.note, silent)))
+        if headphones:
+            return heard
+        deaf = partial(self.note, NOT_CANCELLED)
+        return FilteredMicrophone(heard, EchoFilter(self.microphone, self.speaker, deaf))
 
     def flaws(self) -> tuple[float, int]:
         """Return two totals. The first is the seconds of recorded audio that were lost because the

@@ -1,19 +1,18 @@
-"""Speakers and a microphone that record what a conversation plays and hears, while it goes on."""
+"""Speakers that record what a conversation plays, while it goes on."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 
-from voiceloop.audio.devices import Microphone, Pace, PacedSpeaker, Speaker, unplayed
+from voiceloop.audio.devices import Pace, PacedSpeaker, Speaker, unplayed
 from voiceloop.audio.files import WavWriter
 from voiceloop.audio.frames import fade_out, silence
-from voiceloop.types import AudioFrame, Pcm
+from voiceloop.types import Pcm
 
 
 class PlayedAudio(PacedSpeaker):
@@ -137,31 +136,3 @@ class RecordedSpeaker:
     async def room(self) -> None:
         """Wait until the speaker has room for more audio."""
         await self._speaker.room()
-
-
-class RecordedMicrophone:
-    """A microphone whose frames are also recorded."""
-
-    def __init__(self, microphone: Microphone, take: Callable[[AudioFrame], None]) -> None:
-        """Call `take` with each frame, before the frame is yielded."""
-        self._microphone, self._take = microphone, take
-
-    @property
-    def finished(self) -> bool:
-        """Whether the recorded microphone has finished."""
-        return self._microphone.finished
-
-    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Yield the frames of the recorded microphone."""
-        async with aclosing(self._microphone.frames()) as frames:
-            async for frame in frames:
-                self._take(frame)
-                yield frame
-
-    def hold(self) -> None:
-        """Hold the recorded microphone."""
-        self._microphone.hold()
-
-    def release(self) -> None:
-        """Release the recorded microphone."""
-        self._microphone.release()

@@ -58,7 +58,8 @@ class Ask(Command, frozen=True, kw_only=True):
 
 def ask(command: Ask) -> int:
     """Run `voiceloop ask` and return the exit status."""
-    from voiceloop.audio.devices import Centred, FileMicrophone, NullSpeaker
+    from voiceloop.audio.devices import FileMicrophone, NullSpeaker
+    from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
     from voiceloop.audio.recorded import RecordedSpeaker, WavSpeaker
     from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL
 
@@ -81,7 +82,7 @@ def ask(command: Ask) -> int:
         overlap = SEQUENTIAL if command.sequential else EVERYTHING
         try:
             terminal.run(
-                *(Centred(microphone), speaker),
+                *(FilteredMicrophone(microphone, DcBlocker()), speaker),
                 full_duplex=command.full_duplex,
                 overlap=overlap,
                 kept=going_on,

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from voiceloop.asr.pushtotalk import PushToTalk
-from voiceloop.audio.switched import SwitchedMicrophone
+from voiceloop.audio.filters import Mute
 from voiceloop.terminal import printable
 from voiceloop.types import Event, Transcript, Word
 from voiceloop.view.activity import LISTENING, MUTED
@@ -31,14 +31,14 @@ class Controls:
     def __init__(
         self,
         keyboard: Keyboard | None,
-        microphone: SwitchedMicrophone,
+        mute: Mute,
         push_to_talk: PushToTalk | None = None,
         wake: WakeMicrophone | None = None,
         *,
         figures: bool = False,
     ) -> None:
         self.keyboard = keyboard
-        self._microphone = microphone
+        self._mute = mute
         self._push_to_talk = push_to_talk
         self._wake = wake
         self._figures = figures
@@ -48,7 +48,7 @@ class Controls:
 
     def status(self, elapsed_s: float) -> Status:
         """Return the status for the view: the microphone's level and state, and the keys."""
-        muted, pushed = self._microphone.muted, self._push_to_talk is not None
+        muted, pushed = self._mute.muted, self._push_to_talk is not None
         idle = LISTENING
         if self._wake is not None and not self._wake.awake:
             idle = f'waiting for "{printable(self._wake.word.name)}"'
@@ -58,12 +58,12 @@ class Controls:
         keys = "   ".join(f"{key} {word}" for key, (word, _) in found.items() if key not in "rf")
         if self._all_keys:
             keys = "\n".join(f"{key:<6} {does}" for key, (_, does) in found.items())
-        level = self._microphone.level()
+        level = self._mute.level()
         return Status(elapsed_s, level, idle, keys, self._typed, self._figures)
 
     def _keys(self) -> Mapping[str, tuple[str, str]]:
         """Return for each key what it does: in a word, and in a sentence."""
-        muted, stop = self._microphone.muted, ("stop", "stops the reply")
+        muted, stop = self._mute.muted, ("stop", "stops the reply")
         send = "talk" if muted else "send", "begins what you say, and sends it"
         mute = "unmute" if muted else "mute", "mutes the microphone, or unmutes it"
         pushed = self._push_to_talk is not None
@@ -101,7 +101,7 @@ class Controls:
             case " " | "\x1b":
                 session.cancel()
             case "m" if self._push_to_talk is None:
-                self._microphone.muted = not self._microphone.muted
+                self._mute.muted = not self._mute.muted
             case "r" if session.idle:
                 session.repeat()
             case "t" if self._show:
@@ -137,7 +137,7 @@ class Controls:
 
     def _switch(self, detector: PushToTalk, session: Session) -> None:
         """If the microphone is muted, begin a turn. Otherwise mute it and end the turn at once."""
-        detector.talking = self._microphone.muted
-        self._microphone.muted = not detector.talking
+        detector.talking = self._mute.muted
+        self._mute.muted = not detector.talking
         if not detector.talking:
             session.end_turn(detector.end())

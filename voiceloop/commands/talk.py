@@ -48,9 +48,8 @@ class TalkCommand(Choosing, frozen=True, kw_only=True):
 def talk(command: TalkCommand) -> int:
     """Run `voiceloop talk` and return the exit status."""
     from voiceloop.asr.pushtotalk import PushToTalk
-    from voiceloop.audio.beside import microphone_beside
+    from voiceloop.audio.filters import FilteredMicrophone, Mute
     from voiceloop.audio.lasting import Soundcard
-    from voiceloop.audio.switched import SwitchedMicrophone
     from voiceloop.commands.controls import Controls
     from voiceloop.commands.waking import configured_word, wake_microphone
     from voiceloop.recording.folder import prepare
@@ -92,13 +91,11 @@ def talk(command: TalkCommand) -> int:
         card.start()
         example = examples(command.settings)[0]
         terminal.note(f"listening to '{card.name}', Ctrl-C ends. Ask for example: {example}")
-        heard = microphone_beside(card, terminal.note, headphones=command.headphones)
-        heard = switched = SwitchedMicrophone(heard, muted=command.push_to_talk)
+        mute = Mute(muted=command.push_to_talk)
+        heard = FilteredMicrophone(card.heard(headphones=command.headphones), mute)
         waking = None
         if word is not None:
-            heard = waking = wake_microphone(
-                word, switched, card.speaker, terminal, command.settings
-            )
+            heard = waking = wake_microphone(word, heard, card.speaker, terminal, command.settings)
         detector = PushToTalk(command.settings.turns) if command.push_to_talk else None
         began = perf_counter()
         with suppress(KeyboardInterrupt):
@@ -106,7 +103,7 @@ def talk(command: TalkCommand) -> int:
                 *(heard, card.speaker),
                 full_duplex=True,
                 lasts=True,
-                controls=Controls(keyboard, switched, detector, waking, figures=command.figures),
+                controls=Controls(keyboard, mute, detector, waking, figures=command.figures),
                 record=command.record,
                 beside=card.keep,
                 detector=detector,

@@ -18,8 +18,9 @@ import anyio.to_thread
 
 import voiceloop
 from voiceloop.audio.devices import Microphone, Speaker
+from voiceloop.audio.filters import FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.audio.recorded import PlayedAudio, RecordedMicrophone, RecordedSpeaker
+from voiceloop.audio.recorded import PlayedAudio, RecordedSpeaker
 from voiceloop.config import Config, flatten
 from voiceloop.dialogue.actions import Action
 from voiceloop.dialogue.conversationstate import ConversationState
@@ -82,7 +83,7 @@ class Recording:
         speaker, since = inner.speaker, anyio.current_time()
         self._played = PlayedAudio(speaker.rate, partial(self._play, speaker.rate), since=since)
         return Surroundings(
-            RecordedMicrophone(inner.microphone, self._hear),
+            FilteredMicrophone(inner.microphone, Tap(self._hear)),
             RecordedSpeaker(speaker, self._played),
             partial(self._show, inner.show),
             partial(self._core, inner.core),

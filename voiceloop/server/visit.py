@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from msgspec import UnsetType
 
-from voiceloop.audio.devices import Centred
+from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
@@ -109,7 +109,7 @@ class ClientSession:
         self._speaking = Speaking(dialogue.new_id, dialogue.ledger, dialogue.id, out)
         self.microphone = SocketMicrophone(self._note_silence, lambda: self._buffer.lacks)
         around = Surroundings(
-            Centred(self.microphone, self._note_muted),
+            FilteredMicrophone(self.microphone, DcBlocker(self._note_muted)),
             self._speaking.speaker,
             TurnLog(self.show, partial(_tell, dialogue, report)).show,
         )

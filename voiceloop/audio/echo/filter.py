@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from voiceloop.audio.devices import Microphone
 from voiceloop.audio.echo.canceller import EchoCanceller
 from voiceloop.audio.echo.trial import Duplex
 from voiceloop.audio.frames import SPEECH_RATE, LiveResampler, SampleBuffer
@@ -52,45 +50,38 @@ class PlayingDevice(Protocol):
         ...
 
 
-class EchoFreeMicrophone:
-    """A microphone whose frames are free of what a speaker plays."""
+class EchoFilter:
+    """Removes from the frames of a microphone what a speaker beside it plays."""
 
     def __init__(
         self,
-        microphone: Microphone,
         recorder: RecordingDevice,
         speaker: PlayingDevice,
         deaf: Callable[[], None] = lambda: None,
     ) -> None:
-        """Wrap `microphone`. `recorder` is the device that records its frames, and `speaker` is the
-        device that plays beside it. Call `deaf` once if the echo cannot be removed, so that nothing
-        is heard during replies."""
-        self._microphone, self._recorder, self._speaker = microphone, recorder, speaker
-        self._deaf = deaf
+        """`recorder` is the device that records the frames, and `speaker` is the device that plays
+        beside it. Call `deaf` once if the echo cannot be removed, so that nothing is heard during
+        replies."""
+        self._recorder, self._speaker, self._deaf = recorder, speaker, deaf
         self._played = SampleBuffer()
         self.canceller = EchoCanceller(self._played)
+        self._resampler = LiveResampler(speaker.rate, SPEECH_RATE)
+        self._aligned = (0, 0), (0, 0)
+        self._told = False
 
-    @property
-    def finished(self) -> bool:
-        """Whether the wrapped microphone has finished."""
-        return self._microphone.finished
-
-    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
-        """Yield the frames of the microphone without echo."""
+    def process(self, frame: AudioFrame) -> AudioFrame:
+        """Return `frame` without echo."""
         speaker, canceller = self._speaker, self.canceller
-        resampler = LiveResampler(speaker.rate, SPEECH_RATE)
-        aligned, told = ((0, 0), (0, 0)), False
-        async with aclosing(self._microphone.frames()) as frames:
-            async for frame in frames:
-                self._played.append(resampler.feed(speaker.taken()))
-                stretches = self._recorder.stretch, speaker.stretch
-                if stretches != aligned and (ahead := self._ahead(frame.start)) is not None:
-                    canceller.begin(ahead)
-                    aligned = stretches
-                yield replace(frame, pcm=canceller.cancel(frame.pcm))
-                if canceller.duplex is Duplex.HALF and not told:
-                    told = True
-                    self._deaf()
+        self._played.append(self._resampler.feed(speaker.taken()))
+        stretches = self._recorder.stretch, speaker.stretch
+        if stretches != self._aligned and (ahead := self._ahead(frame.start)) is not None:
+            canceller.begin(ahead)
+            self._aligned = stretches
+        pcm = canceller.cancel(frame.pcm)
+        if canceller.duplex is Duplex.HALF and not self._told:
+            self._told = True
+            self._deaf()
+        return replace(frame, pcm=pcm)
 
     def _ahead(self, index: int) -> int | None:
         """Return the offset for `EchoCanceller.begin` by the devices' times: the played sample that
@@ -100,11 +91,3 @@ class EchoFreeMicrophone:
         if sounding is None:
             return None
         return round(sounding * SPEECH_RATE / self._speaker.rate) - index
-
-    def hold(self) -> None:
-        """Hold the microphone."""
-        self._microphone.hold()
-
-    def release(self) -> None:
-        """Release the microphone."""
-        self._microphone.release()
