@@ -448,7 +448,7 @@ def test_the_session_sees_no_frame_word_or_token() -> None:
 
 
 @of_each(file for file in FILES if file.startswith(("turn/", "dialogue/")))
-def test_whatever_runs_for_a_turn_is_given_no_function_but_those_that_report_and_show(file: str) -> None:
+def test_whatever_runs_for_a_turn_is_given_few_functions(file: str) -> None:
     allowed = {
         "turn/resources.py": ["report", "show"],
         "turn/skills.py": ["report"],

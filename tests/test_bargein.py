@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.asr.agreement import normalise
-from voiceloop.dialogue.bargein import DECIDE_MS, WORDLESS_MS, Verdict, judge
-from voiceloop.languages import language
+from voiceloop.dialogue.bargein import (
+    DECIDE_MS,
+    INTERRUPTION_RULES,
+    WORDLESS_MS,
+    Interjection,
+    Verdict,
+)
+from voiceloop.languages import Language, language
 from voiceloop.languages.en import ENGLISH
 
 pytestmark = pytest.mark.pure
@@ -17,6 +26,11 @@ REPLY = ("It", "is", "half", "past", "four", "in", "Paris.")
 polite = st.lists(st.sampled_from(sorted(ENGLISH.backchannels)), max_size=4)
 meant = st.lists(st.sampled_from(["stop", "no", "wait", "Paris?", "what"]), min_size=1, max_size=4)
 waits = st.floats(0, 2000)
+
+
+def judge(words: Sequence[str], language: Language, **known: Any) -> Verdict:
+    sound = Interjection(words=words, language=language, **known)
+    return INTERRUPTION_RULES["words"].judge(sound)
 
 
 def verdict(words: list[str], *, speaking: bool, waited_ms: float = 100.0) -> Verdict:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from voiceloop.calibration.probability import FINAL, bare, odds
 from voiceloop.config import TurnConfig
-from voiceloop.dialogue.endpoint import EVIDENT, goes_on, hangover_ms, with_eagerness
+from voiceloop.dialogue import endpoint
+from voiceloop.dialogue.endpoint import EVIDENT, TurnSoFar, goes_on, with_eagerness
 from voiceloop.languages import LANGUAGES, Language, language
 from voiceloop.languages.en import ENGLISH
 from voiceloop.types import Calibration
@@ -20,6 +21,17 @@ CONFIG = TurnConfig()
 COMPLETE = ("What time is it?", "Tell me a joke.", "How far away is the moon", "stop")
 INCOMPLETE = ("", "...", "What is the", "Tell me about", "I want to know, and", "Set a timer for,")
 chances = st.none() | st.floats(0, 1)
+
+
+def hangover_ms(
+    text: str,
+    probability: float | None,
+    config: TurnConfig,
+    spoken: Language,
+    calibration: Calibration | None = None,
+    sound: float | None = None,
+) -> int:
+    return endpoint.hangover_ms(TurnSoFar(text, probability, config, spoken, calibration, sound))
 
 
 @pytest.mark.parametrize("text", COMPLETE)

@@ -35,7 +35,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which the page's package is installed."""
     source, target = tmp_path_factory.mktemp("birds"), tmp_path_factory.mktemp("site")
     files = dict(BLOCK.findall(PAGE))
-    assert files.keys() == {"pyproject.toml", "beeper.py", "parrot.py"}
+    assert files.keys() == {"pyproject.toml", "beeper.py", "manners.py", "parrot.py"}
     for name, text in files.items():
         (source / name).write_text(text, encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
@@ -71,6 +71,33 @@ def test_it_is_listed_and_answers(installed: dict[str, str], tmp_path: Path) -> 
     asked = run(installed, "ask", demo, "--pace", "max", "--json", *BEEPER)
     assert asked.returncode == 0, asked.stderr
     assert '"outcome": "done"' in asked.stdout
+
+
+def test_rules_of_turn_taking_are_found(installed: dict[str, str]) -> None:
+    asked = ("ask", str(ROOT / "models/starter/demo.wav"), "--pace", "max", "--json")
+    chosen = ("--turns.endpoint", "another-question", "--turns.interruption", "only-stop")
+    assert '"outcome": "done"' in run(installed, *asked, *chosen).stdout
+    code = """
+from voiceloop.config import TurnConfig
+from voiceloop.dialogue.bargein import INTERRUPTION_RULES
+from voiceloop.dialogue.endpoint import TurnSoFar, hangover_ms
+from voiceloop.languages import language
+from voiceloop.turn.rules import load_rules
+turns = TurnConfig(endpoint="another-question", interruption="only-stop")
+load_rules(turns)
+print(*(hangover_ms(TurnSoFar(text, None, turns, language("en"))) for text in ("Go.", "Go?")))
+print(type(INTERRUPTION_RULES["only-stop"]).__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=installed, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["500", "1000", "OnlyStop"], done.stderr
+    wrong = run(installed, *asked, "--turns.endpoint", "another-qestion")
+    assert wrong.returncode == 2
+    assert wrong.stderr.splitlines()[-2:] == [
+        "voiceloop: turns.endpoint: there is no rule 'another-qestion'",
+        "hint: did you mean 'another-question'?",
+    ]
 
 
 def test_a_language_model_of_forty_lines_replies(installed: dict[str, str], tmp_path: Path) -> None:

@@ -245,10 +245,14 @@ class TurnConfig(Object, frozen=True):
     """Speech probability below which a frame begins a pause if it is no louder than the background.
     The VAD notices the end of speech late, and a guess costs little. With 0 only `turns.release`
     decides where a pause begins."""
-    endpoint: Literal["auto", "p-eot", "trailing-words", "fixed"] = "auto"
+    endpoint: str = "auto"
     """How the end of a turn is judged: `p-eot`, the language model's end probability;
     `trailing-words`, the last word; `fixed`, silence alone. `auto` is `p-eot` once the model is
-    calibrated and judges better than the last word; until then `trailing-words`."""
+    calibrated and judges better than the last word; until then `trailing-words`. A package may
+    bring another rule."""
+    interruption: str = "words"
+    """How it is judged whether a sound of the user interrupts the reply: `words`, by what was said
+    and for how long. A package may bring another rule."""
     sound: str = "none"
     """A model that judges by the sound of the voice whether a turn is over, or `none`. Its
     judgement counts wherever that of the language model does. `smart-turn-v3.2` has to be pulled.
@@ -467,6 +471,8 @@ CHOOSING = frozenset(
         "llm.scorer",
         "tts.model",
         "tts.voice",
+        "turns.endpoint",
+        "turns.interruption",
         "turns.sound",
     }
 )

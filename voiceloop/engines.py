@@ -649,6 +649,18 @@ def load(kind: Kind, name: str, config: object) -> object:
     return _built(_imported(kind, name), config, options)
 
 
+def load_rule(kind: Literal["endpoint", "interruption"], name: str, known: Collection[str]) -> Any:
+    """Build the rule of turn-taking that a package registers as `name` in group `voiceloop.<kind>`.
+    Raises ConfigError if there is none; `known` are the names of rules that need no package."""
+    found = {entry.name: entry for entry in entry_points(group=f"voiceloop.{kind}")}
+    if name not in found:
+        raise ConfigError(
+            f"turns.{kind}: there is no rule '{name}'", suggestion(name, [*known, *found])
+        )
+    with _importing:
+        return found[name].load()()
+
+
 def name_of(make: Callable[..., object]) -> str:
     """Return the name of an engine that a program brings."""
     return getattr(make, "__name__", type(make).__name__)

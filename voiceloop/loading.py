@@ -44,6 +44,7 @@ from voiceloop.skills.clock import zone
 from voiceloop.skills.understand import grammar
 from voiceloop.threads import small_work
 from voiceloop.tts.known import check_voice
+from voiceloop.turn.rules import load_rules
 from voiceloop.types import Clause, Pcm, Span
 
 WARM_STEPS = 8
@@ -114,6 +115,7 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
     zone(config.timezone)
     grammar(config.asr.language)
     prepare(config)
+    load_rules(config.turns)
     check_voice(config.tts)
     check_recogniser(config.asr)
     new = dict[Kind, Callable[[], Any]]()

@@ -26,7 +26,7 @@ from voiceloop.bench.record import share
 from voiceloop.bench.takes import Take
 from voiceloop.calibration.probability import odds
 from voiceloop.config import TurnConfig
-from voiceloop.dialogue.endpoint import hangover_ms
+from voiceloop.dialogue.endpoint import TurnSoFar, hangover_ms
 from voiceloop.languages.en import ENGLISH
 from voiceloop.trace.record import Lane
 from voiceloop.types import Calibration
@@ -190,7 +190,8 @@ def wait_ms(one: Silence, config: TurnConfig, calibration: Calibration | None) -
     This holds if no endpoint came in a pause just before. Policies other than `fixed` do not decide
     before the judgement is known.
     """
-    wait = hangover_ms(one.text, one.probability, config, ENGLISH, calibration, one.sound)
+    known = TurnSoFar(one.text, one.probability, config, ENGLISH, calibration, one.sound)
+    wait = hangover_ms(known)
     return wait if config.endpoint == "fixed" else max(wait, one.judged_ms or 0.0)
 
 

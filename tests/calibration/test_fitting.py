@@ -28,7 +28,7 @@ from voiceloop.calibration.fitting import (
 from voiceloop.calibration.probability import comparable
 from voiceloop.calibration.requests import Kind
 from voiceloop.config import TurnConfig
-from voiceloop.dialogue.endpoint import hangover_ms
+from voiceloop.dialogue.endpoint import TurnSoFar, hangover_ms
 from voiceloop.languages.en import ENGLISH
 from voiceloop.types import Calibration
 
@@ -83,12 +83,12 @@ def test_what_a_calibration_costs_is_what_the_endpoint_waits(
 
     def wait(one: JudgedSilence) -> int:
         probability = comparable(one.probability, calibration, one.exchanges)
-        return hangover_ms(one.words, probability, asked, ENGLISH, calibration)
+        return hangover_ms(TurnSoFar(one.words, probability, asked, ENGLISH, calibration))
 
     assert probability_ms(found, calibration, CONFIG) == [*map(wait, found)]
     told = structs.replace(CONFIG, endpoint="trailing-words")
     assert words_ms(found, CONFIG.hangover_ms, CONFIG.incomplete_ms) == [
-        hangover_ms(silence.words, None, told, ENGLISH) for silence in found
+        hangover_ms(TurnSoFar(silence.words, None, told, ENGLISH)) for silence in found
     ]
 
 

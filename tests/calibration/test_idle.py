@@ -58,7 +58,7 @@ def engines(llm: ScriptedLlm, *said: Utterance, total_s: float = 1.0) -> tuple[E
 
 async def test_it_finds_what_the_list_says_and_keeps_it(tmp_path: Path) -> None:
     llm = model()
-    await calibrate_in_idle_time(engines(llm)[0], tmp_path)
+    await calibrate_in_idle_time(engines(llm)[0], TurnConfig(), tmp_path)
     found = llm.calibrations["en"]
     judged = [step for step in judgements(llm, ASKED["en"]) if not isinstance(step, Timed | None)]
     assert len(judged) == sum(len(one.cuts) for one in ASKED["en"].asked)
@@ -71,7 +71,7 @@ async def test_it_finds_what_the_list_says_and_keeps_it(tmp_path: Path) -> None:
 async def test_what_is_known_is_not_found_again(tmp_path: Path) -> None:
     llm = model()
     llm.calibrations.update(dict.fromkeys(ASKED, Calibration(0.5, 0.1, 88)))
-    await calibrate_in_idle_time(engines(llm)[0], tmp_path)
+    await calibrate_in_idle_time(engines(llm)[0], TurnConfig(), tmp_path)
     assert not llm.log and not recall("abc", tmp_path)
 
 
@@ -80,7 +80,7 @@ async def test_what_is_borrowed_is_found_anew_and_never_kept_as_its_own(tmp_path
     lent = Calibration(0.5, 0.1, 88)
     llm.calibrations.update(en=lent, de=lent, es=None)
     llm.borrowed.update({"en", "de"})
-    await calibrate_in_idle_time(engines(llm)[0], tmp_path)
+    await calibrate_in_idle_time(engines(llm)[0], TurnConfig(), tmp_path)
     assert llm.calibrations["en"] != lent and llm.calibrations["de"] is None
     assert recall("abc", tmp_path) == llm.calibrations and not llm.borrowed
 
@@ -89,14 +89,14 @@ async def test_what_is_borrowed_is_found_anew_and_never_kept_as_its_own(tmp_path
     interrupted.borrowed.update({"en", "de", "es"})
     first = next(iter(ASKED))
     interrupted.end_of_turn = dict.fromkeys((cut.words for cut in cuts_of(first)), 0.5)
-    await calibrate_in_idle_time(engines(interrupted)[0], tmp_path / "other")
+    await calibrate_in_idle_time(engines(interrupted)[0], TurnConfig(), tmp_path / "other")
     assert set(recall("abc", tmp_path / "other")) == {first}
     assert interrupted.borrowed == set(ASKED) - {first}
 
 
 async def test_an_engine_that_tells_no_probability_is_asked_no_further(tmp_path: Path) -> None:
     llm = replace(model(), end_of_turn={})
-    await calibrate_in_idle_time(engines(llm)[0], tmp_path)
+    await calibrate_in_idle_time(engines(llm)[0], TurnConfig(), tmp_path)
     assert not llm.calibrations and not recall("abc", tmp_path)
 
 
@@ -104,7 +104,7 @@ async def test_it_goes_on_where_it_was_interrupted_by_a_language(tmp_path: Path)
     keep("abc", "scripted", {"en": None}, tmp_path)
     llm = model()
     llm.calibrations.update(recall("abc", tmp_path))
-    await calibrate_in_idle_time(engines(llm)[0], tmp_path)
+    await calibrate_in_idle_time(engines(llm)[0], TurnConfig(), tmp_path)
     assert llm.calibrations == {"en": None, "de": None, "es": None}
     assert ("prefill", ASKED["en"].asked[0].cuts[0].words) not in llm.log
 
@@ -126,7 +126,7 @@ async def test_no_turn_is_later_for_it(start: float, tmp_path: Path) -> None:
         begun = anyio.current_time()
         async with anyio.create_task_group() as tasks:
             if calibrating:
-                tasks.start_soon(calibrate_in_idle_time, there, tmp_path)
+                tasks.start_soon(calibrate_in_idle_time, there, TurnConfig(), tmp_path)
             await session.run()
             tasks.cancel_scope.cancel()
         traces = [event for event in shown if isinstance(event, TurnTrace)]
@@ -191,7 +191,7 @@ async def test_it_begins_when_it_has_been_quiet_and_stops_for_whoever_wants_some
             await anyio.sleep(QUIET_S / 2)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(calibrate_in_idle_time, there, tmp_path)
+        tasks.start_soon(calibrate_in_idle_time, there, TurnConfig(), tmp_path)
         await anyio.sleep(1)
         assert llm.log, "nobody has wanted anything yet"
         await wanted()
@@ -208,5 +208,7 @@ async def test_a_failure_ends_the_calibration_alone(
             raise RuntimeError("broken")
 
     with caplog.at_level(logging.ERROR):
-        await calibrate_in_idle_time(engines(Broken({}, calibrations={}))[0], tmp_path)
+        await calibrate_in_idle_time(
+            engines(Broken({}, calibrations={}))[0], TurnConfig(), tmp_path
+        )
     assert "could not be calibrated" in caplog.text and "broken" in caplog.text

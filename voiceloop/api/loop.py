@@ -240,7 +240,7 @@ async def running(
     """Yield a loop with these engines. When the context ends, all conversations end."""
     async with own_tasks() as tasks:
         loop = Loop(engines, config, tasks, toolbox)
-        tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
+        tasks.start_soon(calibrate_in_idle_time, engines, config.turns, cache_folder())
         try:
             yield loop
         finally:

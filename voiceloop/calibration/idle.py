@@ -53,21 +53,22 @@ def judgements(llm: Llm, requests: Requests) -> Steps[JudgedSilence]:
         conversation.close()
 
 
-async def calibrate_in_idle_time(engines: Engines, folder: Path) -> None:
-    """Calibrate the language model's end probabilities, and keep the calibrations in `folder`.
+async def calibrate_in_idle_time(engines: Engines, turns: TurnConfig, folder: Path) -> None:
+    """Calibrate the language model's end probabilities for the silences of `turns`, and keep the
+    calibrations in `folder`.
 
     Languages that have a calibration are left out, unless it is borrowed (`Llm.borrowed`). An error
     is logged and ends only the calibration.
     """
     try:
-        await _calibrate(engines, folder)
+        await _calibrate(engines, turns, folder)
     except Exception as error:
         # Only the calibration ends. Conversations go on, and the last word still decides.
         cause = first_cause(error)
         logger.error("the end of turn could not be calibrated", exc_info=cause)
 
 
-async def _calibrate(engines: Engines, folder: Path) -> None:
+async def _calibrate(engines: Engines, turns: TurnConfig, folder: Path) -> None:
     llm = engines.llm
     for language, requests in bundled_requests().items():
         if language in llm.calibrations and language not in llm.borrowed:
@@ -75,7 +76,7 @@ async def _calibrate(engines: Engines, folder: Path) -> None:
         judged = await _judged(engines, requests)
         if not judged:
             return  # the engine gives no probabilities
-        llm.calibrations[language] = calibrate(judged, TurnConfig())
+        llm.calibrations[language] = calibrate(judged, turns)
         llm.borrowed.discard(language)
         own = {
             code: llm.calibrations[code] for code in llm.calibrations if code not in llm.borrowed

@@ -124,7 +124,8 @@ class TerminalConversation:
             ):
                 self._end = tasks.cancel_scope.cancel
                 if lasts:
-                    tasks.start_soon(calibrate_in_idle_time, self.engines, cache_folder())
+                    turns = self._settings.turns
+                    tasks.start_soon(calibrate_in_idle_time, self.engines, turns, cache_folder())
                 for work in filter(None, (beside, goes_on and partial(goes_on.keep, session))):
                     tasks.start_soon(work)
                 if live:

@@ -2,12 +2,14 @@
 
 The reply pauses at once, and this rule decides what becomes of it. After a cough, a "yes, yes" or
 an echo of the reply itself, the reply goes on. Words, or a voice that goes on longer than any
-backchannel, end the reply. The rule has no state, audio or clock.
+backchannel, end the reply. The rule has no state, audio or clock. A package may bring a rule of its
+own (`voiceloop.interruption` entry points).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum, auto
 
@@ -48,36 +50,49 @@ class Verdict(Enum):
     INTERRUPT = auto()
 
 
-def judge(
-    words: Sequence[str],
-    language: Language,
-    *,
-    speaking: bool,
-    final: bool,
-    waited_ms: float,
-    spoken: Sequence[str],
-    likely: bool = True,
-) -> Verdict:
-    """Judge by the user's `words` in `language` whether a sound interrupts the reply, which paused
-    `waited_ms` ago.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interjection:
+    """A sound of the user during a reply, which is paused since."""
 
-    `speaking` says whether the user's voice goes on, and `final` whether no more words come.
-    `spoken` are the words of the reply that sounded before it paused. `likely` says whether the
-    recogniser is sure of `words`; of others, more may be known when the voice has ended.
-    """
-    said = _normal(words)
-    meant = [word for word in said if not language.is_backchannel(word)]
-    if _echo(said, _normal(spoken), ECHO):
-        meant = []
-    if len(meant) >= CLEAR and (likely or not speaking):
-        return Verdict.INTERRUPT
-    if speaking:
-        if waited_ms < (DECIDE_MS if said and likely else WORDLESS_MS):
+    words: Sequence[str]
+    language: Language
+    speaking: bool
+    """Whether the user's voice goes on."""
+    final: bool
+    """Whether no more words come."""
+    waited_ms: float
+    """Milliseconds since the reply was paused."""
+    spoken: Sequence[str]
+    """The words of the reply that sounded before it paused."""
+    likely: bool = True
+    """Whether the recogniser is sure of `words`. Of others, more may be known when the voice has
+    ended."""
+
+
+class InterruptionRule:
+    """A rule for what becomes of a paused reply. This one is `words`."""
+
+    def judge(self, sound: Interjection) -> Verdict:
+        """Judge whether `sound` interrupts the reply. This is asked whenever more is known."""
+        said = _normal(sound.words)
+        meant = [word for word in said if not sound.language.is_backchannel(word)]
+        if _echo(said, _normal(sound.spoken), ECHO):
+            meant = []
+        if len(meant) >= CLEAR and (sound.likely or not sound.speaking):
+            return Verdict.INTERRUPT
+        if sound.speaking:
+            if sound.waited_ms < (DECIDE_MS if said and sound.likely else WORDLESS_MS):
+                return Verdict.WAIT
+            return Verdict.RESUME if said and not meant else Verdict.INTERRUPT
+        if not sound.final:
             return Verdict.WAIT
-        return Verdict.RESUME if said and not meant else Verdict.INTERRUPT
-    if not final:
-        return Verdict.WAIT
-    return Verdict.RESUME if language.articles.issuperset(meant) else Verdict.INTERRUPT
+        articles = sound.language.articles
+        return Verdict.RESUME if articles.issuperset(meant) else Verdict.INTERRUPT
+
+
+INTERRUPTION_RULES = {"words": InterruptionRule()}
+"""The rules by their names in `turns.interruption`. `loading` adds the configured one of a
+package."""
 
 
 def comes_back(words: Sequence[str], spoken: Sequence[str]) -> bool:

@@ -2,12 +2,13 @@
 
 The rules have no state: `turnend` applies them to a turn. This module knows neither audio nor
 models. The probability that a turn ends here comes from the caller, and the words that ask for more
-come from `languages`.
+come from `languages`. A package may bring a rule of its own (`voiceloop.endpoint` entry points).
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 from msgspec.structs import replace
@@ -26,61 +27,85 @@ people, both at their ends and at pauses that had been put into them.
 """
 
 
-def asks_model(config: TurnConfig, calibration: Calibration | None) -> bool:
-    """Return whether `hangover_ms` uses the language model's probability, provided that the model
-    reads the words."""
-    known = calibration is not None
-    return config.endpoint == "p-eot" or (config.endpoint == "auto" and known)
+@dataclass(frozen=True, slots=True)
+class TurnSoFar:
+    """What is known of a turn in whose silence a rule is asked."""
+
+    text: str
+    """What was said so far."""
+    probability: float | None
+    """The language model's probability that a turn ends after `text` without its final punctuation,
+    converted by `comparable`; None while it is not known."""
+    config: TurnConfig
+    language: Language
+    calibration: Calibration | None = None
+    """What the probability means; if it is None, the probability is not used."""
+    sound: float | None = None
+    """The turn model's probability that the turn is over; None if it has not judged that."""
 
 
-def needs_words(config: TurnConfig) -> bool:
-    """Return whether `hangover_ms` depends on what was said."""
-    return config.endpoint != "fixed"
+class EndpointRule:
+    """A rule for the silence that ends a turn. This one is `fixed`: it asks nobody."""
+
+    needs_words = False
+    """Whether the silence depends on what was said."""
+
+    def asks_model(self, *, calibrated: bool) -> bool:
+        """Return whether the rule uses the language model's probability, provided that the model
+        reads the words. `calibrated` says whether it is known what the probability means."""
+        return False
+
+    def silence_ms(self, said: TurnSoFar) -> int:
+        """Return the milliseconds of silence that end the turn."""
+        return said.config.hangover_ms
 
 
-def hangover_ms(
-    text: str,
-    probability: float | None,
-    config: TurnConfig,
-    language: Language,
-    calibration: Calibration | None = None,
-    sound: float | None = None,
-) -> int:
-    """Return the milliseconds of silence that end a turn in which `text` was said so far, in
-    `language`.
+class _TrailingWords(EndpointRule):
+    # Words that ask for more show that a turn goes on, but other words show little. So only a
+    # probability may lead to the shortest silence.
+    needs_words = True
 
-    `probability` is the language model's probability that a turn ends after `text` without its
-    final punctuation, converted by `comparable`; None while it is not known. `calibration` says
-    what the probability means; if it is None, the probability is not used. `sound` is the turn
-    model's probability that the turn is over; None if the turn model has not judged that. With
-    `sound`, the odds of both probabilities are multiplied.
-    """
-    match config.endpoint:
-        case "fixed":
-            return config.hangover_ms
-        case "trailing-words":
-            return _by_words(text, config, language)
-        case "p-eot":
-            if probability is None or calibration is None:
-                return config.hangover_ms
-            return _by_probability(probability, config, calibration, sound)
-        case "auto":
-            if probability is None or calibration is None:
-                return _by_words(text, config, language)
-            return _by_probability(probability, config, calibration, sound)
+    def silence_ms(self, said: TurnSoFar) -> int:
+        more = said.language.asks_for_more(said.text)
+        return said.config.incomplete_ms if more else said.config.hangover_ms
+
+
+class _Probable(EndpointRule):
+    needs_words = True
+
+    def asks_model(self, *, calibrated: bool) -> bool:
+        return True
+
+    def silence_ms(self, said: TurnSoFar) -> int:
+        if said.probability is None or said.calibration is None:
+            return super().silence_ms(said)
+        return _by_probability(said.probability, said.config, said.calibration, said.sound)
+
+
+class _Auto(_Probable, _TrailingWords):
+    def asks_model(self, *, calibrated: bool) -> bool:
+        return calibrated
+
+
+ENDPOINT_RULES: dict[str, EndpointRule] = {
+    "auto": _Auto(),
+    "p-eot": _Probable(),
+    "trailing-words": _TrailingWords(),
+    "fixed": EndpointRule(),
+}
+"""The rules by their names in `turns.endpoint`. `loading` adds the configured one of a package."""
+
+
+def hangover_ms(said: TurnSoFar) -> int:
+    """Return the milliseconds of silence that end the turn by the configured rule."""
+    return ENDPOINT_RULES[said.config.endpoint].silence_ms(said)
 
 
 def goes_on(probability: float, calibration: Calibration, sound: float | None = None) -> bool:
-    """Return whether the user has evidently not finished, by the criteria of `hangover_ms`."""
+    """Return whether the user has evidently not finished, by the criteria of `p-eot`."""
     if sound is None:
         return probability < calibration.incomplete_below
     return _favour(probability, calibration.incomplete_below, sound) < 1
-
-
-def _by_words(text: str, config: TurnConfig, language: Language) -> int:
-    # Words that ask for more show that a turn goes on, but other words show little. So only a
-    # probability may lead to the shortest silence.
-    return config.incomplete_ms if language.asks_for_more(text) else config.hangover_ms
 
 
 def _by_probability(

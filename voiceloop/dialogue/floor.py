@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from voiceloop.dialogue import actions
-from voiceloop.dialogue.bargein import DECIDE_MS, LIKELY, Verdict, comes_back, judge
+from voiceloop.dialogue.bargein import (
+    DECIDE_MS,
+    INTERRUPTION_RULES,
+    LIKELY,
+    Interjection,
+    Verdict,
+    comes_back,
+)
 from voiceloop.dialogue.consent import note_end
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.state import Contest, Phase, ReplyProgress, Standing, Turn
@@ -51,7 +58,7 @@ def weigh(state: ConversationState, turn_id: int | None) -> None:
     if turn is None or turn.contest is None or turn.contest.over:
         return
     contested, rival = turn.contest, state.turn(turn.contest.rival)
-    found = _verdict(turn, contested, state.played, state.now)
+    found = _verdict(turn, contested, state)
     if rival is not None and rival.phase is not Phase.STOPPING:
         _decide(state, turn, contested, rival, found)
     elif contested.undecided:  # the reply is over, so nothing can be interrupted
@@ -73,21 +80,22 @@ def drop_echo(state: ConversationState, turn_id: int | None) -> None:
         stop(state, turn, "abandoned")
 
 
-def _verdict(turn: Turn, contested: Contest, played: ReplyProgress, now: float) -> Verdict:
-    """Judge whether a turn interrupts the reply during which it began. `played` says how much of
-    that reply was heard."""
-    known = turn.words.whole or turn.words.newest
+def _verdict(turn: Turn, contested: Contest, state: ConversationState) -> Verdict:
+    """Judge whether a turn interrupts the reply during which it began."""
+    now, known = state.now, turn.words.whole or turn.words.newest
     speaking = turn.silence is None and not turn.ended
     waited_ms = (now - contested.since) * 1000
     words = known.committed + known.tentative if known else ()
-    found = judge(
-        [word.text for word in words],
-        turn.language,
-        speaking=speaking,
-        final=turn.words.whole is not None,
-        waited_ms=waited_ms,
-        spoken=played.words,
-        likely=sum(word.probability for word in words) >= LIKELY * len(words),
+    found = INTERRUPTION_RULES[state.settings.policy.interruption].judge(
+        Interjection(
+            words=[word.text for word in words],
+            language=turn.language,
+            speaking=speaking,
+            final=turn.words.whole is not None,
+            waited_ms=waited_ms,
+            spoken=state.played.words,
+            likely=sum(word.probability for word in words) >= LIKELY * len(words),
+        )
     )
     silent_s = 0.0 if turn.silence is None else now - turn.silence.at
     # Of a word with a short silence in its middle, only the first half may have been decoded.

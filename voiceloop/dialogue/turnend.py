@@ -14,7 +14,7 @@ from voiceloop.calibration.probability import bare, comparable
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
-from voiceloop.dialogue.endpoint import asks_model, goes_on, hangover_ms, needs_words
+from voiceloop.dialogue.endpoint import ENDPOINT_RULES, TurnSoFar, goes_on, hangover_ms
 from voiceloop.dialogue.state import EndProbability, SoundJudgement, Turn
 from voiceloop.types import Calibration
 
@@ -35,7 +35,8 @@ class EndpointPolicy:
     @property
     def asks_model(self) -> bool:
         """Whether the language model's probability is used."""
-        return self.reads and asks_model(self.config, self.calibration)
+        rule = ENDPOINT_RULES[self.config.endpoint]
+        return self.reads and rule.asks_model(calibrated=self.calibration is not None)
 
     def silence_ms(self, turn: Turn) -> int | None:
         """Return the milliseconds of silence that end the turn. None while its words are not known
@@ -44,17 +45,12 @@ class EndpointPolicy:
         if turn.words.whole is None or turn.ended:
             return None
         if not words or not self.asks_model:
-            return hangover_ms(turn.text, None, self.config, turn.language)
+            return hangover_ms(TurnSoFar(turn.text, None, self.config, turn.language))
         if self.unread(turn, words) or self.unheard(turn):
             return None
-        found = hangover_ms(
-            turn.text,
-            turn.end_probability.probability if turn.end_probability else None,
-            self.config,
-            turn.language,
-            self.calibration,
-            _sound_of(turn),
-        )
+        probability = turn.end_probability.probability if turn.end_probability else None
+        about = self.config, turn.language, self.calibration, _sound_of(turn)
+        found = hangover_ms(TurnSoFar(turn.text, probability, *about))
         return max(found, self.config.hangover_ms) if turn.resumes else found
 
     def unread(self, turn: Turn, words: str) -> bool:
@@ -122,7 +118,12 @@ def _hangover_ms(state: ConversationState) -> int:
     config, turn = state.settings.policy, state.turn(state.listening)
     if turn and turn.hangover_ms is not None:
         return turn.hangover_ms
-    waits = turn and not turn.dismissed and needs_words(config) and state.abilities.recognises
+    waits = (
+        turn
+        and not turn.dismissed
+        and ENDPOINT_RULES[config.endpoint].needs_words
+        and state.abilities.recognises
+    )
     return max(config.hangover_ms, config.incomplete_ms) if waits else config.hangover_ms
 
 

@@ -20,6 +20,7 @@ from voiceloop.recording.format import CoreCall, CoreStart, Raised, plain, state
 from voiceloop.recording.recording import Core
 from voiceloop.replay.recorded import reports
 from voiceloop.replay.timeline import NOBODY, Difference
+from voiceloop.turn.rules import load_rules
 
 MOST = 5
 """Maximum number of differences that are reported. After the first one, others follow from it."""
@@ -41,6 +42,7 @@ def compared(
     """Yield the first difference of each call at which `core` chooses other actions than the
     recorded ones. Stop when `core` raises an exception."""
     state = state_of(start)
+    load_rules(state.settings.policy)
     begun: float | None = None
     numbers: dict[int, int] = {}
     """The numbers of the turns that the user sees, by the turns' ids."""

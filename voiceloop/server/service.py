@@ -199,7 +199,8 @@ class Service:
             tasks.start_soon(self._registry.expire)
             tasks.start_soon(self._registry.tell_places)
             if self._calibrates:
-                tasks.start_soon(calibrate_in_idle_time, engines, cache_folder())
+                turns = self._config.turns
+                tasks.start_soon(calibrate_in_idle_time, engines, turns, cache_folder())
 
     async def drain(self) -> None:
         """End each conversation after its turn. After `server.drain_s` seconds, end all that are
