@@ -28,7 +28,6 @@ from voiceloop.commands.talk import TalkCommand, talk
 from voiceloop.commands.transcribe import Transcribe, transcribe
 from voiceloop.commands.voices import Voices, voices
 from voiceloop.doctor.command import Doctor, doctor
-from voiceloop.drafting.command import TrainDraft, train_draft
 from voiceloop.errors import OutOfMemory, VoiceloopError, first_cause, tells_of_no_memory
 from voiceloop.flags import Commands, Help, parse
 from voiceloop.replay.command import Replay, replay
@@ -68,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # so a failed write raises here and not at interpreter exit
         return status
     except Exception as raised:
-        return _failed(raised)
+        return failed(raised)
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -94,7 +93,7 @@ def _run(argv: Sequence[str]) -> int:
     return dict(COMMANDS.values())[type(command)](command)
 
 
-def _failed(raised: Exception) -> int:
+def failed(raised: Exception) -> int:
     """Print the error `raised` if the user can act on it, and return the exit status.
 
     Otherwise raise it again.
@@ -130,7 +129,6 @@ def _close_output() -> None:
 COMMANDS: Commands = {
     "talk": (TalkCommand, talk),
     "serve": (Serve, serve),
-    "train-draft": (TrainDraft, train_draft),
     "ask": (Ask, ask),
     "transcribe": (Transcribe, transcribe),
     "say": (Say, say),
@@ -152,7 +150,7 @@ GROUPS: manual.Groups = {
         "conversations": "List, show, export and delete kept conversations",
     },
     "files and texts": {"ask": "", "transcribe": "", "say": "", "voices": ""},
-    "models": {"models": "List, fetch, verify and remove models", "train-draft": ""},
+    "models": {"models": "List, fetch, verify and remove models"},
     "this machine": {
         "devices": "",
         "doctor": "",

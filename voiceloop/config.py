@@ -110,9 +110,10 @@ class LlmConfig(Object, frozen=True):
     `openai`: the model's name on the server."""
     draft: str = "auto"
     """What drafts tokens: a smaller model, given as for `llm.target`; the folder of a draft that
-    was trained for the target (`voiceloop train-draft`); `ngram`, which repeats earlier text and
-    needs no second model; or `none`. `auto` takes the draft that ships for the target, else
-    `ngram`. Drafts ship for the starter and, in the packages, for SmolLM2-135M-Instruct."""
+    was trained for the target (`python -m models.train.draft`, in a checkout); `ngram`, which
+    repeats earlier text and needs no second model; or `none`. `auto` takes the draft that ships for
+    the target, else `ngram`. Drafts ship for the starter and, in the packages, for
+    SmolLM2-135M-Instruct."""
     draft_tokenizer: str = ""
     """Where the draft's tokenizer is, if not in the draft's folder: another folder, or the name of
     a model."""

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
+from models.train.draft.layer import rounded
 from tests.llm.replies import GREEDY, MODE_NAMES, MODES, prompts, run, say, speculator
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.draft.featuredraft import (
@@ -25,7 +26,6 @@ from voiceloop.llm.draft.featuredraft import (
     check_head,
     is_head,
     load_head,
-    rounded,
     shipped_head,
     unrounded,
 )
@@ -166,4 +166,4 @@ def test_a_draft_of_another_target_is_refused(workshop, tmp_path):
     for other, vocab in ((head, 8), (same, 7)):
         with pytest.raises(EngineError, match="was trained for some-model") as caught:
             check_head(other, target, vocab)
-        assert "train-draft" in caught.value.hint
+        assert "models.train.draft" in caught.value.hint

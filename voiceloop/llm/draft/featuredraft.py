@@ -1,7 +1,7 @@
 """A draft that was trained for one target. It is one layer over the target's features.
 
 A feature is the input of the target's head. The draft's folder holds a card and the layer's
-weights, both written by `voiceloop train-draft`. The embedding and the head are the target's. For
+weights, both written by `models.train.draft`. The embedding and the head are the target's. For
 each token the layer takes the token's embedding and the feature before the token, and computes the
 feature after the token (EAGLE: Li et al. 2024, arXiv 2401.15077). While the layer drafts, it uses
 its own features at positions where the target has not computed any yet. Rows that depend on its own
@@ -140,25 +140,8 @@ def load_head(name: str, folder: Path, device: torch.device) -> LoadedHead:
     return LoadedHead(name, card, weights, tokens)
 
 
-def rounded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Round matrices to int8 and other weights to 16 bits. A matrix is w ≈ q · scale, with one
-    scale for each row.
-
-    The scales are stored under the matrix's name and `SCALE`. This halves the size of the files and
-    does not lower the acceptance of draft tokens.
-    """
-    found = dict[str, Tensor]()
-    for name, weight in weights.items():
-        found[name] = weight.half()
-        if weight.dim() == 2:
-            scale = (weight.float().abs().amax(1, keepdim=True) / 127).clamp_min(1e-9)
-            found[name] = (weight.float() / scale).round().to(torch.int8)
-            found[name + SCALE] = scale
-    return found
-
-
 def unrounded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights that `rounded` stored, with int8 matrices turned back into q · scale.
+    """Turn int8 matrices back into q · scale, with one scale for each row, and keep other weights.
     Raises KeyError for a matrix without scales."""
     return {
         name: weight * stored[name + SCALE] if weight.dtype == torch.int8 else weight
@@ -182,7 +165,7 @@ def check_head(head: LoadedHead, target: LoadedModel, vocab: int) -> None:
         raise EngineError(
             f"the draft '{head.name}' was trained for {head.card.target}, "
             f"which is another model than '{target.name}'",
-            "train one with voiceloop train-draft, or set llm.draft to auto",
+            "train one with python -m models.train.draft, or set llm.draft to auto",
         )
 
 

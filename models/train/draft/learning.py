@@ -7,21 +7,27 @@ was stopped continues as if it had not been stopped.
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import random
 import time
+import timeit
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from voiceloop.drafting.feature import STEPS, Batch, FeatureLayer, acceptance, losses
-from voiceloop.drafting.precision import halves
-from voiceloop.drafting.replies import Generator, Replies
-from voiceloop.drafting.store import TrainingState, TrainingStore
+from models.train.draft.layer import STEPS, Batch, FeatureLayer, acceptance, losses
+from models.train.draft.replies import Generator, Replies, load_replies
+from voiceloop.errors import ConfigError
 from voiceloop.llm.draft.featuredraft import DraftShape
 from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.gguf.matrix import StoredMatrix
@@ -36,6 +42,111 @@ WARM_UP_S = 20.0
 """Seconds of training in which the learning rate rises."""
 KEEP_S = 60.0
 """The layer is saved and its acceptance measured once in this number of seconds."""
+GAIN = 0.7
+"""16 bits are used if they take less than this share of the time of 32 bits."""
+HELD_OUT_FILE = "held-out.safetensors"
+
+
+@dataclass(slots=True)
+class TrainingState:
+    """The progress of a training."""
+
+    target: str
+    """The fingerprint of the target."""
+    asks: str
+    """A digest of the requests and of the settings with which the target replies."""
+    generating_s: float = 0.0
+    training_s: float = 0.0
+    steps: int = 0
+    curve: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
+    """The learning curve: minutes of training, with the loss and the acceptance at that time."""
+
+
+class TrainingStore:
+    """The folder of one training."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make `folder` if it does not exist. Raises ConfigError if it cannot be made."""
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{folder} cannot be made: {error.strerror}", "name another folder with --out"
+            ) from error
+        for part in folder.glob("*.part"):
+            part.unlink()
+
+    def state(self, fresh: TrainingState) -> TrainingState:
+        """Return the state in the folder, or `fresh` if the folder has none. Raises ConfigError if
+        the state is damaged or belongs to another training."""
+        path = self._folder / "state.json"
+        if not path.exists():
+            return fresh
+        try:
+            kept = TrainingState(**json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError, OSError) as error:
+            raise ConfigError(f"{path} is damaged", "remove the folder to begin anew") from error
+        if (kept.target, kept.asks) != (fresh.target, fresh.asks):
+            raise ConfigError(
+                f"{self._folder.parent} holds the training of another target, or of other prompts",
+                "name another folder with --out, or remove that one",
+            )
+        return kept
+
+    def keep(self, state: TrainingState) -> None:
+        """Write the state."""
+        self._write("state.json", json.dumps(asdict(state)).encode())
+
+    def keep_learned(self, learned: dict[str, Any]) -> None:
+        """Write `learned`, which comes from `Learner.learned`."""
+        part = self._folder / "learned.part"
+        torch.save(learned, part)
+        os.replace(part, self._folder / "learned.pt")
+
+    def learned(self) -> dict[str, Any] | None:
+        """Return what `keep_learned` wrote; None if it has not written yet."""
+        path = self._folder / "learned.pt"
+        return torch.load(path, weights_only=True) if path.exists() else None
+
+    def batches(self) -> Iterator[Replies]:
+        """Yield the replies for the training, one batch after another. Damaged files are left
+        out."""
+        for path in sorted(self._folder.glob("replies-*.safetensors")):
+            if found := load_replies(path):
+                yield found
+
+    def has(self, number: int) -> bool:
+        """Return whether the file of batch `number` is there and complete."""
+        try:
+            with safe_open(self._batch(number), framework="pt"):
+                return True
+        except (OSError, SafetensorError):
+            return False
+
+    def damaged(self, number: int) -> bool:
+        """Return whether the file of batch `number` is there but incomplete."""
+        return self._batch(number).exists() and not self.has(number)
+
+    def add(self, number: int, replies: Replies) -> None:
+        """Write batch `number`."""
+        replies.save(self._batch(number))
+
+    def held_out(self) -> Replies | None:
+        """Return the held-out replies, on which acceptance is measured; None if there are none."""
+        return load_replies(self._folder / HELD_OUT_FILE)
+
+    def hold_out(self, replies: Replies) -> None:
+        """Write the held-out replies."""
+        replies.save(self._folder / HELD_OUT_FILE)
+
+    def _batch(self, number: int) -> Path:
+        return self._folder / f"replies-{number:05}.safetensors"
+
+    def _write(self, name: str, content: bytes) -> None:
+        part = self._folder / f"{name}.part"
+        part.write_bytes(content)
+        os.replace(part, self._folder / name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +234,32 @@ def matrices_of(model: PreTrainedModel | GgufModel) -> Matrices:
     parts: Any = model
     embedding: Tensor = parts.get_input_embeddings().weight.detach()
     return Matrices(embedding, parts.get_output_embeddings().weight.detach(), model.device)
+
+
+@cache
+def halves(device: torch.device) -> bool:
+    """Return whether bfloat16 is much faster than float32 on `device`. On a CPU this is measured,
+    because some processors emulate products of bfloat16; on other devices it is assumed."""
+    if device.type != "cpu":
+        return True
+    return _attends() and _took(torch.bfloat16) < GAIN * _took(torch.float32)
+
+
+def _attends() -> bool:
+    """Return whether torch can compute attention in bfloat16 on this CPU. Torch 2.13 fails if
+    ATEN_CPU_CAPABILITY names an older instruction set than the processor's."""
+    rows = torch.ones(1, 1, 128, 64, dtype=torch.bfloat16)
+    try:
+        F.scaled_dot_product_attention(rows, rows, rows, is_causal=True)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _took(dtype: torch.dtype) -> float:
+    """Time a matrix product of a layer's size 20 times. Return the shortest time, in seconds."""
+    x, weights = torch.ones(128, 768, dtype=dtype), torch.ones(768, 768, dtype=dtype)
+    return min(timeit.repeat(lambda: x @ weights, number=1, repeat=20))
 
 
 class Learner:
@@ -234,7 +371,7 @@ class Learner:
             return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True).to(self._device)
 
         ids = filled([piece[0] for piece in group])
-        counts = torch.nn.functional.pad(filled([piece[2] for piece in group]), (0, 1))[:, 1:]
+        counts = F.pad(filled([piece[2] for piece in group]), (0, 1))[:, 1:]
         features = filled([piece[1] for piece in group]).float()
         embedded = self._embedding[ids].float()
         return Batch(embedded, features, counts, self._places[ids])

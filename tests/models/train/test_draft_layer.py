@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from models.train.draft.layer import STEPS, Batch, FeatureLayer, acceptance, losses
 from tests.llm.conftest import CONTEXT, build_model
-from voiceloop.drafting.feature import STEPS, Batch, FeatureLayer, acceptance, losses
 from voiceloop.llm.draft.featuredraft import DraftCard, DraftShape, FeatureModel, LoadedHead
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache

@@ -4,7 +4,7 @@ token is stored with its feature.
 A batch is one growing block of tokens with a row for each dialogue. Rows of shorter dialogues have
 holes. The KV cache stays between turns, so a second turn computes only its own tokens. The passes
 that choose tokens also give the features. Each finished batch is one file. It is written completely
-or not at all.
+or not at all. The replies of a GGUF file are computed by llama.cpp, one dialogue after the other.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import Cache, DynamicLayer, PreTrainedModel
 
+from voiceloop.llm.gguf.file import ROWS, GgufModel
+from voiceloop.llm.model.attention import FEATURES
+from voiceloop.llm.model.cache import KvCache
+from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.rules.sampling import Sampling, warp
 from voiceloop.llm.text.template import ChatTemplate
 
@@ -62,24 +66,26 @@ def load_replies(path: Path) -> Replies | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class ReplySettings:
+    """How the target is asked, and how it replies."""
+
+    template: ChatTemplate
+    eos: frozenset[int]
+    """The tokens that end a reply."""
+    system: str
+    sampling: Sampling
+    """Of the penalties only the repetition penalty is applied."""
+    vocab: int
+    """The number of tokens in the vocabulary."""
+
+
 class Generator(ABC):
     """Generates the target's replies to dialogues."""
 
-    def __init__(
-        self,
-        template: ChatTemplate,
-        eos: frozenset[int],
-        system: str,
-        sampling: Sampling,
-        vocab: int,
-        device: torch.device,
-    ) -> None:
-        """`eos` are the tokens that end a reply. `vocab` is the number of tokens in the vocabulary.
-        The repetition penalty in `sampling` is applied; the other penalties are not."""
-        self._device = device
-        self._template, self._eos, self._vocab = template, eos, vocab
-        self._opening = template.opening(system)
-        self._sampling = sampling
+    def __init__(self, settings: ReplySettings, device: torch.device) -> None:
+        self._settings, self._device = settings, device
+        self._opening = settings.template.opening(settings.system)
 
     @abstractmethod
     def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
@@ -90,19 +96,20 @@ class Generator(ABC):
         """Return the tokens between the previous reply and the next one, with the user's `text`. If
         `ended`, the model ended the previous reply itself, and the token that ends it is left
         out."""
-        template = self._template
+        template = self._settings.template
         before = template.reply_to_user if turn else []
         return [*before[ended:], *template.content(text), *template.user_to_reply]
 
     def _choose(self, logits: Tensor, said: Tensor, noise: torch.Generator) -> Tensor:
         """Choose the next token of each row. `said` [rows, tokens] holds the tokens of the replies
         so far. In a row whose reply has ended, the later tokens are meaningless."""
-        penalty = self._sampling.repetition_penalty
+        sampling = self._settings.sampling
+        penalty = sampling.repetition_penalty
         if penalty != 1:
             found = logits.gather(1, said)
             logits.scatter_(1, said, torch.where(found > 0, found / penalty, found * penalty))
-        scores = warp(logits, self._sampling)
-        if self._sampling.temperature == 0:
+        scores = warp(logits, sampling)
+        if sampling.temperature == 0:
             return scores.argmax(-1)
         uniform = torch.rand(scores.shape, generator=noise, device=self._device)
         return (scores - (-uniform.clamp_min(1e-20).log()).log()).argmax(-1)
@@ -111,17 +118,8 @@ class Generator(ABC):
 class BlockGenerator(Generator):
     """Generates the replies of a model of transformers, to many dialogues at once."""
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        template: ChatTemplate,
-        eos: frozenset[int],
-        system: str,
-        sampling: Sampling,
-        vocab: int,
-    ) -> None:
-        """Take what `Generator` takes, and the model."""
-        super().__init__(template, eos, system, sampling, vocab, model.device)
+    def __init__(self, model: PreTrainedModel, settings: ReplySettings) -> None:
+        super().__init__(settings, model.device)
         self._model, self._head = (
             cast(Any, model).base_model,
             cast(Any, model.get_output_embeddings()),
@@ -149,9 +147,9 @@ class BlockGenerator(Generator):
         model ended the reply itself."""
         begun = going = torch.tensor(prompted, device=self._device)
         start = block.ids.shape[1]
-        ends = torch.tensor(sorted(self._eos), device=self._device)
+        ends = torch.tensor(sorted(self._settings.eos), device=self._device)
         for _ in range(LONGEST):
-            logits = self._head(features)[:, : self._vocab].float()
+            logits = self._head(features)[:, : self._settings.vocab].float()
             chosen = self._choose(logits, block.ids[:, start:], noise)
             features = block.add(chosen, going)
             going = going & ~torch.isin(chosen, ends)
@@ -260,4 +258,61 @@ class _Block:
             features=torch.cat(self._features, 1)[there],
             chosen=torch.cat(self._chosen, 1).cpu()[there],
             lengths=there.sum(1),
+        )
+
+
+class GgufGenerator(Generator):
+    """Generates the replies of a GGUF file."""
+
+    def __init__(self, model: GgufModel, settings: ReplySettings) -> None:
+        """Prepare the model. The system prompt is read at once."""
+        super().__init__(settings, torch.device("cpu"))
+        self._decoder = LlamaDecoder(model, settings.vocab, features=True)
+        self._opened = KvCache(max(1, len(self._opening)))
+        self._read(self._opened, self._opening)
+
+    @torch.inference_mode()
+    def replies(self, said: Sequence[Sequence[str]], seed: int) -> Replies:
+        noise = torch.Generator().manual_seed(seed)
+        every = [self._dialogue(turns, noise) for turns in said]
+        return Replies(
+            ids=torch.cat([one.ids for one in every]),
+            features=torch.cat([one.features for one in every]),
+            chosen=torch.cat([one.chosen for one in every]),
+            lengths=torch.cat([one.lengths for one in every]),
+        )
+
+    def _read(self, cache: KvCache, ids: Sequence[int]) -> Tensor:
+        """Compute the rows of `ids` that `cache` lacks. Return the logits after the last one."""
+        logits = torch.empty(0)
+        for begin in range(cache.length, len(ids), ROWS):
+            piece = torch.tensor(ids[begin : begin + ROWS])
+            logits = self._decoder.forward(piece, cache, 1)
+        return logits
+
+    def _dialogue(self, turns: Sequence[str], noise: torch.Generator) -> Replies:
+        """Return the only dialogue whose user's turns are `turns`."""
+        ids = list(self._opening)
+        asked = [len(self._between(text, turn, False)) for turn, text in enumerate(turns)]
+        cache = KvCache(len(ids) + sum(asked) + LONGEST * len(turns))
+        cache.fork(self._opened, len(ids))
+        chosen, ended = [False] * len(ids), False
+        for turn, text in enumerate(turns):
+            prompt = self._between(text, turn, ended)
+            ids += prompt
+            chosen += [False] * len(prompt)
+            logits = self._read(cache, ids)
+            ended, begin = False, len(ids)
+            while not ended and len(ids) - begin < LONGEST:
+                said = torch.tensor([ids[begin:]], dtype=torch.long)
+                token = self._choose(logits, said, noise)
+                logits = self._decoder.forward(token, cache, 1)
+                ids.append(int(token))
+                chosen.append(True)
+                ended = ids[-1] in self._settings.eos
+        return Replies(
+            ids=torch.tensor(ids),
+            features=cache.written(FEATURES)[0][: len(ids), 0].half(),
+            chosen=torch.tensor(chosen),
+            lengths=torch.tensor([len(ids)]),
         )

@@ -1,4 +1,4 @@
-"""`voiceloop train-draft` from a model's folder to a draft that replies are made with."""
+"""`models.train.draft` from a model's folder to a draft that replies are made with."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 import torch
 from msgspec.structs import replace
 
+from models.train.draft.__main__ import main
+from models.train.draft.replies import load_replies
+from models.train.draft.requests import HELD_OUT, dialogues
 from tests.ggufkinds import write_kind
 from tests.llm.conftest import build_model, build_tokenizer
-from voiceloop.cli import main
+from voiceloop import cli
 from voiceloop.config import LlmConfig
-from voiceloop.drafting.replies import load_replies
-from voiceloop.drafting.requests import HELD_OUT, dialogues
 from voiceloop.llm.draft.drafters import LayerDrafter
 from voiceloop.llm.draft.featuredraft import CARD, WEIGHTS, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
@@ -55,7 +56,7 @@ def test_a_draft_is_trained_goes_on_after_a_stop_and_changes_no_reply(
     folder: Path, prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "draft"
-    argv = ["train-draft", "--target", str(folder), "--out", str(out), "--prompts", str(prompts)]
+    argv = ["--target", str(folder), "--out", str(out), "--prompts", str(prompts)]
     assert main([*argv, *TINY, "--minutes", "0.1"]) == 0
     told = capsys.readouterr()
     assert f"--llm.draft {out}" in told.out
@@ -97,7 +98,7 @@ def test_a_draft_for_a_gguf_file_is_trained_and_used(
 ) -> None:
     file, out = tmp_path / "model.gguf", tmp_path / "draft"
     write_kind(file, "llama")
-    argv = ["train-draft", "--target", str(file), "--out", str(out), "--prompts", str(prompts)]
+    argv = ["--target", str(file), "--out", str(out), "--prompts", str(prompts)]
     assert main([*argv, *TINY, "--minutes", "0.1"]) == 0
     assert f"--llm.target {file} --llm.draft {out}" in capsys.readouterr().out
     state = json.loads((out / "training" / "state.json").read_text())
@@ -135,7 +136,7 @@ def test_bad_input_is_told_in_one_line(
         ([*target, "--out", str(out), "--minutes", "0"], "minutes"),
         (["--target", str(tmp_path / "absent"), "--out", str(out)], "there is no folder"),
     ):
-        assert main(["train-draft", *argv]) == 2, argv
+        assert main(argv) == 2, argv
         err = capsys.readouterr().err
         assert words in err and "hint: " in err and "Traceback" not in err, err
 
@@ -155,7 +156,7 @@ def test_a_draft_for_another_target_is_refused_where_it_is_named(
         "--llm.draft",
         str(draft),
     ]
-    assert main([*argv, "--pace", "max"]) == 2
+    assert cli.main([*argv, "--pace", "max"]) == 2
     assert "was trained for some-model, which is another model" in capsys.readouterr().err
 
 
