@@ -109,7 +109,7 @@ packages:
 
 .venv/test: .venv/base
 	@echo "installing the tools for tests into .venv"
-	@$(PIP) -c constraints.txt -e '.[convert,dev,train]'
+	@$(PIP) -c constraints.txt -e '.[convert,dev,train]' -e packs/parallel
 	@touch $@
 
 .cluster/installed: pyproject.toml constraints.txt tests/cluster/requirements.txt

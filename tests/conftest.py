@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -175,3 +176,10 @@ def mcp_package() -> None:
     """The official package for MCP servers."""
     if find_spec("mcp") is None:
         lacking("the package mcp is not installed (extra mcp)")
+
+
+@pytest.fixture(scope="session")
+def parallel_pack() -> None:
+    """The package of several replies, as it is found by its entry point."""
+    if not entry_points(group="voiceloop.hook"):
+        lacking("the package voiceloop-parallel is not installed")

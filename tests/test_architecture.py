@@ -57,7 +57,6 @@ LLM = (
     ("model", "chat"),
     ("draft", "remote"),
     ("decode",),
-    ("parallel",),
     ("conversation",),
     ("engine",),
     ("memory",),

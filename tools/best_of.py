@@ -23,12 +23,12 @@ from collections.abc import Mapping
 from statistics import fmean, median
 
 from msgspec.structs import replace
+from voiceloop_parallel.lines import ends_clause
 
 from models.train.domain import factual
 from voiceloop.config import LlmConfig
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, speculative
-from voiceloop.llm.parallel.utterance import ends_clause
 from voiceloop.startup import configure
 from voiceloop.threads import small_work
 from voiceloop.types import TokenBurst

@@ -127,7 +127,7 @@ class LlmConfig(Object, frozen=True):
     branches: Annotated[int, Meta(ge=0, le=16)] = 0
     """Largest number of replies that are begun ahead at once, in idle time, to what the user is
     likely to say next. If one of them begins like the real reply, the real reply comes sooner. 0
-    begins none."""
+    begins none. This needs the package voiceloop-parallel (docs/engines.md)."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where target and draft run; `auto` takes a CUDA GPU, else Apple's GPU, else the CPU."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
@@ -154,7 +154,8 @@ class LlmConfig(Object, frozen=True):
     """Seed of the sampling noise; `auto` draws one for each conversation, and traces show it."""
     best_of: Annotated[int, Meta(ge=1, le=16)] = 1
     """Candidate replies for each turn, of which the best is spoken. They have seeds of their own
-    and are computed together. More than one needs a temperature above 0."""
+    and are computed together. More than one needs a temperature above 0 and the package
+    voiceloop-parallel (docs/engines.md)."""
     best_of_for: Literal["clause", "reply"] = "clause"
     """What candidates are judged by. `clause`: their first clauses; then only the best one is
     continued. `reply`: whole replies; then the first word is spoken later."""

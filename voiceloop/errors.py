@@ -84,6 +84,15 @@ class MissingExtra(EngineError):
         super().__init__(f"{engine} is not installed", how)
 
 
+class MissingPack(EngineError):
+    """A setting whose package is not installed."""
+
+    def __init__(self, setting: str, pack: str) -> None:
+        """`pack` is the package's folder in `packs/` of a checkout."""
+        how = f"in the checkout: .venv/bin/pip install --no-deps ./packs/{pack}"
+        super().__init__(f"{setting} needs the package voiceloop-{pack}", how)
+
+
 class ModelNotFound(EngineError):
     """No model under that name or folder."""
 

@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 from msgspec.structs import replace
+from voiceloop_parallel.ahead import Ahead
 
 from lab.command import carry_out
 from lab.conversations.utterances import Utterance, speak
@@ -36,7 +37,6 @@ from voiceloop.bench.spoken import Line, draw_voice
 from voiceloop.errors import ConfigError
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
-from voiceloop.llm.parallel.ahead import Ahead
 from voiceloop.types import TokenBurst
 
 FOLLOW_UPS = Path(__file__).with_name("followups.txt")

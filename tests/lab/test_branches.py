@@ -32,7 +32,7 @@ def test_a_reply_has_to_be_begun_before_the_last_words_and_long_enough_before_th
     assert Talk("What?", ["yes"], [0.4]).parts == []
 
 
-def test_hits_and_what_they_take_are_told(tmp_path: Path) -> None:
+def test_hits_and_what_they_take_are_told(parallel_pack: None, tmp_path: Path) -> None:
     prompts = tmp_path / "talks.txt"
     prompts.write_text(TALKS)
     config = chosen(BenchLlm())

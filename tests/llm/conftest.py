@@ -37,7 +37,7 @@ from transformers import (
 
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import Captured
-from voiceloop.llm.decode.hook import ReplyHook
+from voiceloop.llm.decode.hook import MakeHook
 from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafts import ChainDraft, ModelDraft
@@ -52,8 +52,6 @@ from voiceloop.llm.draft.featuredraft import (
 from voiceloop.llm.model.attention import Branches, SlotPosition
 from voiceloop.llm.model.cache import CachePool, KvCache
 from voiceloop.llm.model.decoder import CHUNK, Decoder, TargetDecoder, decoder
-from voiceloop.llm.parallel.ahead import Ahead
-from voiceloop.llm.parallel.candidates import BestOf, Candidates
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.tree import Tree
@@ -401,8 +399,7 @@ class Workshop:
         opening: SharedOpening | None = None,
         stop: tuple[str, ...] = (),
         captured: Captured | None = None,
-        best_of: BestOf | None = None,
-        branches: int = 0,
+        hook: MakeHook | None = None,
     ) -> SpeculativeConversation:
         sampling = sampling or Sampling()
         eos = frozenset([self.tokenizer.eos_token_id]) if eos is None else eos
@@ -422,12 +419,6 @@ class Workshop:
             ends=template.ends,
             opening=opening,
         )
-        hook: ReplyHook | None = None
-        if best_of is not None:
-            hook = Candidates(speculator, target, sampling, best_of, eos)
-        elif branches:
-            marks = template.user_to_reply
-            hook = Ahead(speculator, target, sampling, marks, eos, branches)
         return SpeculativeConversation(
             speculator,
             template,
@@ -438,7 +429,7 @@ class Workshop:
             system=system,
             max_new_tokens=max_new_tokens,
             stop=stop,
-            hook=hook,
+            hook=hook and hook(speculator, target, sampling, template, eos),
         )
 
 

@@ -29,8 +29,6 @@ from voiceloop.errors import EngineError, OutOfMemory
 from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.model.cache import CachePool, KvCache
-from voiceloop.llm.parallel.candidates import BestOf
-from voiceloop.llm.parallel.scorers import likelihood
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.rules.tree import ROOT, Tree, chain
 from voiceloop.llm.text.template import ChatTemplate, special_tokens
@@ -831,17 +829,14 @@ class Talk(RuleBasedStateMachine):
         ["What", "What is", "What is the capital?", "Wha", "Tell me a story. " * 6, "🌍?", "No."]
     )
 
-    @initialize(
-        draft=st.sampled_from(["same", "random", "unsteady", "layer"]),
-        length=st.sampled_from([None, 1, 5, "trees"]),
-        kept=st.integers(0, 3),
-        slots=st.integers(0, 3),
-        best_of=st.sampled_from([None, "clause", "reply"]),
-        branches=st.integers(0, 2),
-    )
-    def begin(self, draft, length, kept, slots, best_of=None, branches=0):
+    drafts = st.sampled_from(["same", "random", "unsteady", "layer"])
+    lengths = st.sampled_from([None, 1, 5, "trees"])
+    counts = st.integers(0, 3)
+
+    @initialize(draft=drafts, length=lengths, kept=counts, slots=counts)
+    def begin(self, draft, length, kept, slots, hook=None):
         """`kept` is how many idle conversations the budget is good for; where there are slots,
-        rounds are captured; `best_of` is what replies are chosen by among three, if they are."""
+        rounds are captured; `hook` makes the hook of each conversation."""
         workshop, self.turns = self.workshop, [0, 0, 0]
         if trained := draft == "layer":
             self.models = workshop.decoder(features=True), workshop.layer()
@@ -860,28 +855,15 @@ class Talk(RuleBasedStateMachine):
         self.budget = kept * self.group
         self.pool = pool = CachePool(self.budget)
         rounds = captured(*self.models, self.sampling, slots, 200) if slots else None
-        chosen = best_of and BestOf(3, likelihood, best_of == "clause")
         opening = SharedOpening()
         self.conversations = [
             workshop.conversation(
                 *self.models, self.sampling, length=length, policy=policy,
                 system="Be brief.", capacity=200, max_new_tokens=24, pool=pool, captured=rounds,
-                best_of=chosen, branches=0 if chosen else branches, opening=opening,
+                hook=hook, opening=opening,
             )
             for _ in self.turns
         ]  # fmt: skip
-        self.looks = [iter(()) for _ in self.turns]
-
-    @rule(which=which, text=texts, after=st.booleans())
-    def ahead(self, which, text, after):
-        """Something is begun ahead, which goes on beside all else."""
-        turn = self.turns[which] + after
-        self.looks[which] = self.conversations[which].ahead(text, turn) or iter(())
-
-    @rule(which=which, steps=st.integers(0, 40))
-    def look(self, which, steps):
-        for _ in itertools.islice(self.looks[which], steps):
-            pass
 
     @rule(which=which, text=texts, steps=st.integers(0, 4), same=st.booleans())
     def prefill(self, which, text, steps, same):

@@ -19,18 +19,19 @@ from tests.llm.ties import ties
 from voiceloop.catalog.fetch import Unreachable
 from voiceloop.config import LlmConfig
 from voiceloop.errors import (
-    ConfigError,
     EngineError,
+    MissingPack,
     ModelCorrupt,
     ModelNotFound,
     OutOfMemory,
     VoiceloopError,
 )
+from voiceloop.llm.decode import hook
 from voiceloop.llm.draft.drafters import ModelDrafter
 from voiceloop.llm.engine import SpeculativeLlm, load_pair, speculative, system_prompt
 from voiceloop.llm.model.decoder import LeanDecoder
 from voiceloop.llm.model.hf import TransformersDecoder
-from voiceloop.llm.rules.sampling import Sampling, seeds
+from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import TokenBurst
@@ -279,30 +280,12 @@ def test_a_tokenizer_that_nothing_would_use_is_refused(folders, draft):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "llm.best_of is 4, and at temperature 0 all replies are the same"),
-        ({"temperature": 0.8, "scorer": "likelyhood"}, "there is no scorer called 'likelyhood'"),
-    ],
-)
-def test_a_choice_among_replies_that_would_be_none_is_refused(folders, options, message):
-    with pytest.raises(ConfigError) as caught:
-        build(folders / "target", best_of=4, **options)
-    assert caught.value.message.startswith(message) and caught.value.hint
-
-
-@pytest.mark.parametrize("by", ["clause", "reply"])
-def test_the_best_of_several_replies_is_that_of_one_of_their_seeds(folders, by):
-    options = {"max_new_tokens": 20, "context": 200, "temperature": 0.7, "seed": 8}
-    llm = build(folders / "target", folders / "draft", best_of=4, best_of_for=by, **options)
-    assert build(folders / "target", best_of=1, temperature=0)._best_of is None
-    talk = llm.conversation()
-    first = next(i for i in talk.reply("What is it?", 1) if isinstance(i, TokenBurst))
-    assert first.facts["unchosen"] > 0
-    _, talk = said(llm)
-    single = build(folders / "target", **options)
-    assert talk.ids in [said(single, seed=seed)[1].ids for seed in seeds(8, 4)]
+@pytest.mark.parametrize("options", [{"best_of": 2, "temperature": 0.8}, {"branches": 1}])
+def test_without_its_package_several_replies_are_refused(folders, monkeypatch, options):
+    monkeypatch.setattr(hook, "entry_points", lambda group: [])
+    with pytest.raises(MissingPack, match=f"llm.{next(iter(options))} needs the package") as caught:
+        build(folders / "target", **options)
+    assert "./packs/parallel" in caught.value.hint
 
 
 def test_a_draft_larger_than_its_target_is_refused(workshop, folders, tmp_path):

@@ -18,11 +18,11 @@ from voiceloop.bundled import bundled
 from voiceloop.calibration.keeping import cache_folder, of_family, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig
-from voiceloop.errors import ConfigError, EngineError, ModelCorrupt
+from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, PlacedModel
 from voiceloop.llm.decode.graphs import Capture, CudaGraphs
-from voiceloop.llm.decode.hook import ReplyHook
+from voiceloop.llm.decode.hook import find_hook
 from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.decode.speculate import Speculator
 from voiceloop.llm.draft.drafters import (
@@ -50,9 +50,6 @@ from voiceloop.llm.model.footprint import slots_for
 from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead
 from voiceloop.llm.model.loading import LoadedModel, explained, load_model
 from voiceloop.llm.model.rowcosts import ROOM, row_costs
-from voiceloop.llm.parallel.ahead import Ahead
-from voiceloop.llm.parallel.candidates import BestOf, Candidates
-from voiceloop.llm.parallel.scorers import scorer
 from voiceloop.llm.rules.draftpolicy import ALIKE, EVERY, DraftPolicy, gain
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.text.speakable import unspeakable
@@ -92,11 +89,11 @@ class SpeculativeLlm:
         it.
 
         Raises EngineError for a draft that does not suit the target, ModelCorrupt for weights with
-        which a pass gives no finite numbers, OutOfMemory, and the errors of `best_of`.
+        which a pass gives no finite numbers, OutOfMemory, and the errors of `find_hook`.
         """
         self.name = config.target
         self._config = config
-        self._best_of = best_of(config)
+        self._hook = find_hook(config)
         self._tokenizer = target.tokenizer
         self._template = ChatTemplate(target.tokenizer, target.name)
         self._eos = target.eos | self._template.closing
@@ -254,22 +251,9 @@ class SpeculativeLlm:
             system=system,
             max_new_tokens=config.max_new_tokens,
             stop=config.stop,
-            hook=self._hook(sampling, speculator),
+            hook=self._hook
+            and self._hook(speculator, self._target, sampling, self._template, self._eos),
         )
-
-    def _hook(self, sampling: Sampling, speculator: Speculator) -> ReplyHook | None:
-        """Build the hook that the configuration asks for; None if it asks for none.
-
-        The best of several replies excludes replies begun ahead, because the reply that is chosen
-        may not be the one that was begun.
-        """
-        common = speculator, self._target, sampling
-        if self._best_of is not None:
-            return Candidates(*common, self._best_of, self._eos)
-        if self._config.branches:
-            marks = self._template.user_to_reply
-            return Ahead(*common, marks, self._eos, self._config.branches)
-        return None
 
     def _drafts(
         self,
@@ -302,22 +286,6 @@ def system_prompt(config: LlmConfig, template: ChatTemplate) -> str:
     if config.system != "auto":
         return config.system
     return SPOKEN if config.target != "starter" and template.takes_system else ""
-
-
-def best_of(config: LlmConfig) -> BestOf | None:
-    """Return how `config` chooses among several replies; None if there is only one reply.
-
-    Raises ConfigError for a scorer that is not registered. Raises it also for settings with which
-    all candidates would be the same, or would depend on more than their seeds.
-    """
-    if config.best_of == 1:
-        return None
-    if config.temperature == 0:
-        raise ConfigError(
-            f"llm.best_of is {config.best_of}, and at temperature 0 all replies are the same",
-            "set llm.temperature, to 0.8 for example, or llm.best_of to 1",
-        )
-    return BestOf(config.best_of, scorer(config.scorer), config.best_of_for == "clause")
 
 
 def with_head(target: LoadedModel, config: LlmConfig) -> GgufModel | None:

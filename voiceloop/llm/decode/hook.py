@@ -1,17 +1,26 @@
 """A hook that lets other code than the speculator decide parts of a reply.
 
-`llm/parallel` has two such hooks: the best of several replies, and replies that are begun ahead.
+The package voiceloop-parallel has two such hooks: the best of several replies, and replies that are
+begun ahead. It registers the function that chooses one as an entry point of the group `GROUP`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from importlib.metadata import entry_points
 
+from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
-from voiceloop.llm.decode.speculate import Prompt
+from voiceloop.errors import MissingPack
+from voiceloop.llm.decode.speculate import Prompt, Speculator
+from voiceloop.llm.model.decoder import Decoder
+from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.text.output import Output
+from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.types import Begun
+
+GROUP = "voiceloop.hook"
 
 
 class ReplyHook:
@@ -51,3 +60,22 @@ class ReplyHook:
         and the number of its first ids that are equal to those of the conversation. `output` makes
         an object that turns tokens into text. The steps are those of `Conversation.ahead`.
         """
+
+
+MakeHook = Callable[[Speculator, Decoder, Sampling, ChatTemplate, frozenset[int]], ReplyHook]
+"""The type of a function that makes the hook of a conversation. It takes the conversation's
+speculator, target, sampling and template, and the tokens that end a reply."""
+
+
+def find_hook(config: LlmConfig) -> MakeHook | None:
+    """Return the function that makes the hook for `config`; None if it asks for none.
+
+    Raises MissingPack if the package for it is not installed, and the package's errors.
+    """
+    wishes = {"llm.best_of": config.best_of > 1, "llm.branches": config.branches > 0}
+    asked = [wish for wish, is_asked in wishes.items() if is_asked]
+    if not asked:
+        return None
+    for entry in entry_points(group=GROUP):
+        return entry.load()(config)
+    raise MissingPack(asked[0], "parallel")

@@ -3,11 +3,12 @@
 The replies are lines through one tree of tokens after the rows of a cache. Each row attends only to
 its own line, and lines with the same beginning share its rows. Draft tokens may be added to the
 tree before they are verified. A line goes on through a draft token if it chooses the same token.
-This module does not know what tokens mean; the caller says when a line is over.
+A line does not know what its tokens mean; `CandidateUtterance` tells when it is over.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -21,6 +22,14 @@ from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.rules.sampling import Penalties, Sampling, exact, warp
 from voiceloop.llm.rules.tree import ROOT, Tree
 from voiceloop.llm.rules.verify import Verifier
+from voiceloop.llm.text.output import Output, SpeechOutput
+
+CLAUSE_WORDS = 3
+"""Minimum number of words after which a punctuation mark ends the first clause."""
+CLAUSE_MOST_WORDS = 8
+"""Maximum number of words of a first clause. More words count as a clause even without a
+punctuation mark."""
+_MARK = re.compile(r"[,;:.!?…。！？，][\"'”’»)\]]*$")  # noqa: RUF001
 
 
 @dataclass(slots=True)
@@ -148,3 +157,45 @@ class Chooser:
         if self._penalties.counting:
             follows = followed(nodes.tree, logits.device)[-len(logits) :, replied]
         return warp(self._penalties.apply(logits, x, follows=follows), self._sampling)
+
+
+class CandidateUtterance:
+    """Collects the text of one reply, token by token."""
+
+    def __init__(self, output: Output, eos: frozenset[int], *, clause: bool) -> None:
+        """`output` turns the tokens into text; it must not have been used before. `eos` are the
+        tokens that end a reply. With `clause`, the candidate is done after its first clause,
+        otherwise after the whole reply."""
+        self.text = ""
+        """The text that would be spoken, as far as it is certain."""
+        self.complete = False
+        """Whether the reply is over."""
+        self._output = output
+        self._eos = eos
+        self._clause = clause
+
+    def push(self, token: int) -> bool:
+        """Add `token`. Return whether the candidate is done: after the first clause or the whole
+        reply."""
+        if token in self._eos:
+            self._add(self._output.finish())
+            self.complete = True
+            return True
+        self._add(self._output.push([token]))
+        self.complete = self._output.stopped is not None
+        return self.complete or (self._clause and ends_clause(self.text))
+
+    def _add(self, items: Sequence[object]) -> None:
+        self.text += "".join(item.text for item in items if isinstance(item, SpeechOutput))
+
+
+def ends_clause(text: str) -> bool:
+    """Tell roughly whether `text`, the beginning of a reply, contains a whole clause.
+
+    Clauses for speech are cut by other code, with more care. Here it is enough that all candidates
+    are about equally long, so a mark that does not end a clause does no harm.
+    """
+    words = len(text.split())
+    if words > CLAUSE_MOST_WORDS:  # the last word may not be complete
+        return True
+    return words >= CLAUSE_WORDS and _MARK.search(text.rstrip()) is not None

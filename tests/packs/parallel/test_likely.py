@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 import torch
+from voiceloop_parallel.ahead import AT_ONCE, WIDTH, most_likely
 
-from voiceloop.llm.parallel.likely import AT_ONCE, WIDTH, most_likely
 from voiceloop.llm.rules.tree import ROOT
 
 pytestmark = pytest.mark.models

@@ -7,17 +7,25 @@ from dataclasses import replace
 
 import pytest
 import torch
+from voiceloop_parallel import hooks
+from voiceloop_parallel.ahead import ALIKE, TOKENS, TURN_ROWS
 
 from tests.llm.test_conversation import exhaust, spoken
+from voiceloop.config import LlmConfig
+from voiceloop.llm.decode.hook import MakeHook
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK
-from voiceloop.llm.parallel.ahead import ALIKE, TOKENS, TURN_ROWS
 from voiceloop.llm.rules.sampling import Sampling
 
 pytestmark = pytest.mark.models
 
 SAMPLINGS = [Sampling(), Sampling(0.9, seed=3), Sampling(0.7, seed=5, repetition_penalty=1.3)]
 ASKED = ("What is the capital?", "Tell me a story.", "And then?", "Thank you.")
+
+
+def begins(count: int) -> MakeHook:
+    """What lets a conversation begin that many replies ahead."""
+    return hooks(LlmConfig(branches=count))
 
 
 class Foretold:
@@ -86,7 +94,7 @@ def ids(items):
 def test_whatever_is_begun_ahead_replies_are_those_that_come_without(workshop, sampling, draft):
     models = workshop.decoder(), workshop.draft(draft)
     plain = workshop.conversation(*models, sampling)
-    ahead = workshop.conversation(*models, sampling, branches=3)
+    ahead = workshop.conversation(*models, sampling, hook=begins(3))
     for turn, text in enumerate(ASKED, 1):
         for part in ("", text[:4]):
             for _ in itertools.islice(ahead.ahead(part, turn), 60):
@@ -106,7 +114,7 @@ def passes(conversation, text, turn):
 
 @pytest.mark.parametrize("part", ["", "What", "Tell me"])
 def test_a_reply_that_was_foreseen_takes_two_passes_or_three(workshop, part):
-    conversation = workshop.conversation(Foretold(workshop, REPLIES), branches=4)
+    conversation = workshop.conversation(Foretold(workshop, REPLIES), hook=begins(4))
     said(conversation, "Is it nine?", 1)
     exhaust(conversation.prefill(part, 2) if part else ())
     exhaust(conversation.ahead(part, 2))
@@ -127,7 +135,7 @@ def test_a_reply_that_was_foreseen_takes_two_passes_or_three(workshop, part):
 
 def test_no_more_is_begun_than_was_asked_for(workshop):
     for most in (1, 2, 3):
-        conversation = workshop.conversation(Foretold(workshop, REPLIES), branches=most)
+        conversation = workshop.conversation(Foretold(workshop, REPLIES), hook=begins(most))
         exhaust(conversation.ahead("", 1))
         told_apart = (len(REPLIES) - most) * ALIKE
         assert conversation.hook.counters.tokens <= most * TOKENS + told_apart
@@ -137,7 +145,7 @@ def test_no_more_is_begun_than_was_asked_for(workshop):
 
 def test_words_that_nobody_foresaw_are_answered_by_what_was_begun_to_others(workshop):
     told = {"Tell me a story.": "Once upon a time.", "A story, please.": "Once upon a time."}
-    conversation = workshop.conversation(Foretold(workshop, told), branches=1)
+    conversation = workshop.conversation(Foretold(workshop, told), hook=begins(1))
     exhaust(conversation.ahead("Tell", 1))
     assert passes(conversation, "A story, please.", 1) == ("Once upon a time.", 2)
     plain = workshop.conversation(Foretold(workshop, told))
@@ -147,7 +155,7 @@ def test_words_that_nobody_foresaw_are_answered_by_what_was_begun_to_others(work
 def test_one_reply_to_several_texts_is_one_branch(workshop):
     same = {text: "Once upon a time." for text in ("Tell me.", "Tell me a story.")}
     conversation = workshop.conversation(
-        Foretold(workshop, same | {"What is it?": "It is the sea."}), branches=2
+        Foretold(workshop, same | {"What is it?": "It is the sea."}), hook=begins(2)
     )
     exhaust(conversation.ahead("", 1))
     for text in ("Tell me a story.", "What is it?"):
@@ -155,7 +163,7 @@ def test_one_reply_to_several_texts_is_one_branch(workshop):
 
 
 def test_what_was_begun_for_one_turn_is_not_offered_in_another(workshop):
-    conversation = workshop.conversation(Foretold(workshop, REPLIES), branches=4)
+    conversation = workshop.conversation(Foretold(workshop, REPLIES), hook=begins(4))
     exhaust(conversation.ahead("", 1))
     said(conversation, "Is it nine?", 1)
     before = conversation.hook.counters.hits
@@ -166,7 +174,7 @@ def test_what_was_begun_for_one_turn_is_not_offered_in_another(workshop):
 @pytest.mark.parametrize("steps", [0, 1, 5, 20])
 def test_whatever_else_is_asked_for_ends_it_within_a_step(workshop, steps):
     model = Foretold(workshop, REPLIES)
-    conversation = workshop.conversation(model, branches=4)
+    conversation = workshop.conversation(model, hook=begins(4))
     looking = conversation.ahead("", 1)
     for _ in itertools.islice(looking, steps):
         pass
@@ -178,7 +186,7 @@ def test_whatever_else_is_asked_for_ends_it_within_a_step(workshop, steps):
 
 @pytest.mark.parametrize("steps", range(1, 24, 3))
 def test_a_search_that_was_superseded_disturbs_no_other(workshop, steps):
-    conversation = workshop.conversation(Foretold(workshop, REPLIES), branches=4)
+    conversation = workshop.conversation(Foretold(workshop, REPLIES), hook=begins(4))
     old = conversation.ahead("", 1)
     for _ in itertools.islice(old, steps):
         pass
@@ -195,7 +203,7 @@ def test_a_search_that_was_superseded_disturbs_no_other(workshop, steps):
 
 def test_what_is_shared_is_copied_and_not_computed_again(workshop):
     model = Foretold(workshop, REPLIES)
-    conversation = workshop.conversation(model, branches=1)
+    conversation = workshop.conversation(model, hook=begins(1))
     for turn in range(1, 6):
         said(conversation, "Tell me a story.", turn)
     rows, known = model.rows, len(conversation.ids)
@@ -208,7 +216,7 @@ def test_what_is_shared_is_copied_and_not_computed_again(workshop):
 
 def test_nothing_is_begun_where_there_is_no_room_or_nobody_wants_it(workshop):
     model = Foretold(workshop, REPLIES)
-    narrow = workshop.conversation(model, branches=2, capacity=40)
+    narrow = workshop.conversation(model, hook=begins(2), capacity=40)
     assert exhaust(narrow.ahead("What", 1)) == []
     assert model.rows == 0
     assert workshop.conversation(model).ahead("What", 1) is None

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 import torch
+from voiceloop_parallel.candidates import BestOf, Candidate, Candidates, likelihood
+from voiceloop_parallel.lines import CandidateUtterance
 
 from tests.llm.replies import GREEDY, PENALISED, SAMPLED, prompts, run, say, speculator
 from tests.llm.test_speculate import caches_are_right
+from voiceloop.llm.decode.hook import MakeHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.draft.featuredraft import FeatureModel
-from voiceloop.llm.parallel.candidates import BestOf, Candidates
-from voiceloop.llm.parallel.scorers import Candidate, likelihood
-from voiceloop.llm.parallel.utterance import CandidateUtterance
 from voiceloop.llm.rules.sampling import Sampling, seeds
 from voiceloop.llm.rules.stats import Step
 from voiceloop.types import TokenBurst
@@ -49,6 +49,13 @@ class Judge:
     def __call__(self, candidate: Candidate) -> float:
         self.shown.append(candidate)
         return len(self.shown) == self._favourite + 1
+
+
+def choosing(how: BestOf) -> MakeHook:
+    """What lets a conversation choose among several replies."""
+    return lambda speculator, target, sampling, _, ends: Candidates(
+        speculator, target, sampling, how, ends
+    )
 
 
 def steps_of(
@@ -268,7 +275,7 @@ def test_a_conversation_says_what_the_best_of_several_conversations_would(worksh
     for favourite in range(N):
         how = BestOf(N, Judge(favourite), clause)
         model = workshop.draft(draft)
-        talk = workshop.conversation(target, model, sampling, best_of=how)
+        talk = workshop.conversation(target, model, sampling, hook=choosing(how))
         alone = workshop.conversation(target, model, replace(sampling, seed=own[favourite]))
         items = exhaust(talk.reply(text, 1))
         said = exhaust(alone.reply(text, 1))
@@ -285,7 +292,7 @@ def test_a_conversation_says_what_the_best_of_several_conversations_would(worksh
 def test_a_revised_reply_is_the_best_behind_the_new_words(workshop, clause):
     target, sampling, how = workshop.decoder(), Sampling(0.9, seed=3), BestOf(N, likelihood, clause)
     talk, fresh = (
-        workshop.conversation(target, workshop.draft("unsteady"), sampling, best_of=how)
+        workshop.conversation(target, workshop.draft("unsteady"), sampling, hook=choosing(how))
         for _ in range(2)
     )
     exhaust(talk.reply("What is", 1))
@@ -299,7 +306,7 @@ def test_a_revised_reply_is_the_best_behind_the_new_words(workshop, clause):
 
 def test_a_reply_that_ends_early_is_complete_without_what_would_follow(workshop):
     target, judge = workshop.scripted("One, two, three.", "Four."), Judge()
-    options: Any = {"best_of": BestOf(N, judge, clause=False), "stop": (" three",)}
+    options: Any = {"hook": choosing(BestOf(N, judge, clause=False)), "stop": (" three",)}
     talk = workshop.conversation(target, None, Sampling(0.01, seed=1), **options)
     assert "".join(item.text for item in exhaust(talk.reply("Count.", 1))) == "One, two,"
     assert [(one.text, one.complete) for one in judge.shown] == [("One, two,", True)] * N

@@ -7,11 +7,11 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
+from voiceloop_parallel import candidates
+from voiceloop_parallel.candidates import LONG_WORDS, Candidate, best, concise, likelihood, scorer
+from voiceloop_parallel.lines import CLAUSE_MOST_WORDS, ends_clause
 
 from voiceloop.errors import ConfigError
-from voiceloop.llm.parallel import scorers
-from voiceloop.llm.parallel.scorers import LONG_WORDS, Candidate, best, concise, likelihood, scorer
-from voiceloop.llm.parallel.utterance import CLAUSE_MOST_WORDS, ends_clause
 
 pytestmark = pytest.mark.pure
 
@@ -42,8 +42,10 @@ def longest(candidate: Candidate) -> float:
 
 
 def test_a_function_that_somebody_registered_is_found_by_its_name(monkeypatch: Any) -> None:
-    entry = EntryPoint("longest", f"{__name__}:longest", scorers.GROUP)
-    monkeypatch.setattr(scorers, "entry_points", lambda group: [entry] * (group == scorers.GROUP))
+    entry = EntryPoint("longest", f"{__name__}:longest", candidates.GROUP)
+    monkeypatch.setattr(
+        candidates, "entry_points", lambda group: [entry] * (group == candidates.GROUP)
+    )
     assert scorer("longest")(said("four")) == 4
     assert scorer("likelihood") is likelihood
     with pytest.raises(ConfigError, match="there is no scorer called 'longst'") as caught:

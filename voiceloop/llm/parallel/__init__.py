@@ -1,1 +1,0 @@
-"""Several replies at once: the best of several candidates, and replies begun ahead."""
