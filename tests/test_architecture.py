@@ -59,7 +59,6 @@ LLM = (
     ("decode",),
     ("conversation",),
     ("engine",),
-    ("memory",),
 )
 """The folders and modules of llm/ in order; again each imports only from the rows above."""
 LLM_RANK = {name: rank for rank, row in enumerate(LLM) for name in row}

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from voiceloop.errors import EngineError
-from voiceloop.placement import URGENT, USUAL, chosen_device, own_stream, torch_device
+from voiceloop.placement import (
+    URGENT,
+    USUAL,
+    available_memory,
+    chosen_device,
+    own_stream,
+    torch_device,
+)
 
 pytestmark = pytest.mark.pure
 
@@ -75,3 +83,22 @@ def test_who_only_asks_where_to_run_imports_no_torch() -> None:
     program = "import sys, voiceloop.runner, voiceloop.tts.piper; print('torch' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert told.stdout == "False\n", told.stderr
+
+
+def test_memory_within_a_control_group(tmp_path: Path) -> None:
+    def write(name: str, text: str) -> None:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    assert available_memory(tmp_path) is None
+    write("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:   1000 kB\n")
+    assert available_memory(tmp_path) == 1_024_000
+    write("proc/self/cgroup", "0::/a/b\n")
+    write("sys/fs/cgroup/a/memory.max", "500000\n")
+    write("sys/fs/cgroup/a/memory.current", "400000\n")
+    assert available_memory(tmp_path) == 100_000
+    write("sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 7000\n")
+    assert available_memory(tmp_path) == 107_000
+    write("sys/fs/cgroup/a/b/memory.max", "max\n")
+    assert available_memory(tmp_path) == 107_000

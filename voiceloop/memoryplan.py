@@ -1,8 +1,7 @@
-"""Adds up the memory that is needed on one device, and finds a smaller choice that fits."""
+"""Adds up the memory that is needed on one device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from voiceloop.catalog.cards import size
@@ -14,29 +13,13 @@ does not fit even after this share is subtracted."""
 
 @dataclass(frozen=True, slots=True)
 class MemoryPart:
-    """Something that takes memory, such as a model, once or several times."""
+    """Something that takes memory, such as a model."""
 
     name: str
     bytes: int
-    """Bytes that it takes once."""
-    count: int = 1
-
-    @property
-    def total(self) -> int:
-        """Return the bytes of all of them."""
-        return self.bytes * self.count
 
     def __str__(self) -> str:
-        times = f"{self.count} x " if self.count > 1 else ""
-        return f"{self.name} {times}{size(self.bytes)}"
-
-
-@dataclass(frozen=True, slots=True)
-class PlanChange:
-    """A hint to change settings, and the parts that would be needed after that change."""
-
-    hint: str
-    parts: tuple[MemoryPart, ...]
+        return f"{self.name} {size(self.bytes)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +36,7 @@ class MemoryPlan:
     @property
     def needed(self) -> int:
         """Return the estimated bytes of all parts."""
-        return total(self.parts)
+        return sum(part.bytes for part in self.parts)
 
     @property
     def fits(self) -> bool:
@@ -62,20 +45,5 @@ class MemoryPlan:
 
     def __str__(self) -> str:
         free = "" if self.free is None else f", {size(self.free)} free"
-        parts = ", ".join(str(part) for part in self.parts if part.total)
+        parts = ", ".join(str(part) for part in self.parts if part.bytes)
         return f"needs about {size(self.needed)} on {self.device}{free}: {parts}"
-
-    def instead(self, changes: Iterable[PlanChange]) -> str:
-        """Return the hint of the first change whose parts fit, without subtracting the margin.
-
-        Returns an empty text if none fits, and the first hint if `free` is unknown.
-        """
-        for change in changes:
-            if self.free is None or total(change.parts) - self.taken <= self.free:
-                return change.hint
-        return ""
-
-
-def total(parts: Iterable[MemoryPart]) -> int:
-    """Return the bytes of all parts."""
-    return sum(part.total for part in parts)

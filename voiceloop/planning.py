@@ -1,8 +1,8 @@
-"""Checks before loading that the models fit into memory, and proposes smaller ones if not.
+"""Checks before loading that the models fit into memory, and proposes a smaller one if not.
 
-The memory that the engines report is compared with the free memory; `memoryplan` does the
-arithmetic. Only models that run in this process are counted, and on a CPU also the process itself.
-Importing this module imports torch.
+The memory of a model is estimated by its engine, from the sizes of the model's files. The sum is
+compared with the free memory. Only models that run in this process are counted, and on a CPU also
+the process itself. Importing this module imports torch.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection, Iterator
 
 import torch
 
+from voiceloop.catalog.store import cards
 from voiceloop.config import Config
 from voiceloop.engines import Kind, configured, module_of
 from voiceloop.errors import OutOfMemory
-from voiceloop.llm.memory import Models
-from voiceloop.memoryplan import MemoryPart, MemoryPlan, PlanChange
+from voiceloop.llm.engine import placement
+from voiceloop.memoryplan import MemoryPart, MemoryPlan
 from voiceloop.placement import free_memory, resident_memory
 
 logger = logging.getLogger(__name__)
@@ -35,29 +36,40 @@ def check_memory(
 
     `free_on` returns the free bytes of a device. Engines of the kinds in `own` are not counted:
     the caller's own classes replace them. Raises OutOfMemory if the plan does not fit; the hint
-    names a smaller choice. Also raises the errors of `Models.of`.
+    names a smaller language model that does, if there is one. Also raises EngineError for a device
+    that does not exist, and the errors of `find` for a model that does not exist.
     """
-    models = Models.of(config.llm)
-    device = models.device
-    beside = tuple(_beside(config, device.type, own))
-    taken = 0
+    device, _ = placement(config.llm)
+    parts, taken = tuple(_parts(config, device.type, own)), 0
     if device.type == "cpu":
         taken = resident_memory() or 0
-        beside = (MemoryPart("program", max(PROGRAM, taken)), *beside)
-    plan = MemoryPlan(device.type, free_on(device), (*models.parts(), *beside), taken)
+        parts = (*parts, MemoryPart("program", max(PROGRAM, taken)))
+    plan = MemoryPlan(device.type, free_on(device), parts, taken)
     logger.info("%s", plan)
     if not plan.fits:
-        changes = (PlanChange(one.hint, (*one.parts, *beside)) for one in models.changes())
         raise OutOfMemory(
             f"this does not fit into memory: {plan}",
-            plan.instead(changes) or "choose smaller models, or close other programs",
+            _smaller(plan) or "choose smaller models, or close other programs",
         )
     return plan
 
 
-def _beside(config: Config, device: str, own: Collection[Kind]) -> Iterator[MemoryPart]:
+def _parts(config: Config, device: str, own: Collection[Kind]) -> Iterator[MemoryPart]:
     """Yield the memory that each configured engine takes on a device of type `device`."""
     for kind, name, settings in configured(config):
         footprint = None if kind in own else getattr(module_of(kind, name), "footprint", None)
         if footprint:
             yield from footprint(settings, device)
+
+
+def _smaller(plan: MemoryPlan) -> str:
+    """Return a hint that names the largest target of the catalogue with which `plan` fits; empty if
+    there is none. The draft becomes `auto`, because the present one may not suit another target."""
+    models = sum(part.bytes for part in plan.parts if part.name in ("target", "draft"))
+    room = (plan.free or 0) - (plan.needed - plan.taken - models)
+    copies = 2 if plan.device == "cpu" else 1
+    fitting = [card for card in cards() if card.kind == "llm" and copies * card.memory <= room]
+    if not fitting:
+        return ""
+    largest = max(fitting, key=lambda card: card.memory)
+    return f"choose a smaller model: --llm.target {largest.name} --llm.draft auto"

@@ -16,8 +16,7 @@ from voiceloop.asr import short_window
 from voiceloop.asr.encoding import QUIET, Encoding, Windows, whole_steps
 from voiceloop.asr.features import Features, LogMel
 from voiceloop.asr.short_window import Interpolation, ShortEncoder, covariance, pivots
-from voiceloop.asr.weights import read_weights
-from voiceloop.asr.whisper_encoder import States, WhisperEncoder, encoder_bytes, read_encoder
+from voiceloop.asr.whisper_encoder import States, WhisperEncoder, read_encoder
 from voiceloop.asr.whisper_model import open_model
 from voiceloop.bench.spoken import Line, by_flite
 from voiceloop.bundled import bundled
@@ -151,18 +150,6 @@ def test_states_of_speech_are_nearer_than_eight_bits_are(
         theirs = np.asarray(model.encode(log_mel(pcm, 3000)))[0, :heard]
         cut = encoder(log_mel(pcm, 2 * heard + 300))[:heard]
         assert apart(ours, full) < apart(theirs, full) < apart(cut, full)
-
-
-def test_memory_is_told_from_the_file(folder: Path, tmp_path: Path) -> None:
-    encoder = read_encoder(folder / "model.bin")
-    seen = ShortEncoder(encoder, QUIET)._keys_values
-    taken = [encoder_bytes(folder / "model.bin", silence=one) for one in (False, True)]
-    assert taken[1] - taken[0] == 4 * sum(values.numel() for values in seen)
-    weights = read_weights(folder / "model.bin", "encoder/").values()
-    assert taken[0] == 4 * sum(map(np.size, weights))
-    (tmp_path / "model.bin").write_bytes(b"no model")
-    for path in (tmp_path / "model.bin", tmp_path / "none"):
-        assert encoder_bytes(path, silence=True) == 0
 
 
 @given(st.integers(2, 60), st.integers(0, 2**32 - 1), st.data())

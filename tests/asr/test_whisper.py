@@ -26,7 +26,7 @@ from voiceloop.asr import short_window, whisper_encoder
 from voiceloop.asr.agreement import normalise
 from voiceloop.asr.encoding import Windows, read_windows
 from voiceloop.asr.weights import read_weights
-from voiceloop.asr.whisper import Whisper, footprint, whisper
+from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.asr.whisper_decoder import (
     CLOSING,
     UNLIKELY,
@@ -35,7 +35,7 @@ from voiceloop.asr.whisper_decoder import (
     WhisperDecoder,
     without_loop,
 )
-from voiceloop.asr.whisper_encoder import WhisperEncoder, encoder_bytes
+from voiceloop.asr.whisper_encoder import WhisperEncoder
 from voiceloop.asr.whisper_model import load, open_model
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
@@ -359,20 +359,6 @@ def test_large_numbers_and_laughter_are_no_loop(word: str) -> None:
 
 
 # ---- loading
-
-
-def test_the_memory_that_is_planned_has_the_encoder_that_is_loaded(
-    folder: Path, anylength: Path
-) -> None:
-    def planned(folder: Path, device: Any = "cpu", **settings: float | None) -> int:
-        config = AsrConfig(model=str(folder), device=device, compute_type="float16", **settings)  # pyright: ignore
-        return next(footprint(config, device)).bytes
-
-    file = (folder / "model.bin").stat().st_size
-    assert planned(anylength) == planned(folder, "cuda") == file
-    whole, short = (planned(folder, pad_s=pad_s) for pad_s in (None, 0.5))
-    encoder, silent = (encoder_bytes(folder / "model.bin", silence=one) for one in (False, True))
-    assert (whole, short) == (file + encoder, file + silent)
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {

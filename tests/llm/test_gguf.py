@@ -30,7 +30,6 @@ from tests.ggufs import (
 from voiceloop.catalog.names import find
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.gguf.file import GgufModel, gguf_in
-from voiceloop.llm.model.footprint import read_footprint
 from voiceloop.llm.model.loading import LoadedModel, load_model
 
 pytestmark = pytest.mark.models
@@ -147,17 +146,14 @@ def test_a_mark_is_special_though_a_converter_made_it_visible(tmp_path: Path) ->
 # --- sizes --------------------------------------------------------------------------------------
 
 
-def test_sizes_are_known_without_the_weights(tmp_path: Path) -> None:
+def test_sizes_are_those_of_the_file(tmp_path: Path) -> None:
     file, _ = written(tmp_path / "small.gguf")
-    model, footprint = loaded(file), read_footprint(file)
+    model = loaded(file)
     assert model.shape == ("llama", 2, 64, 96, 4, 2)
     assert model.longest == 128
     assert isinstance(model.model, GgufModel)
     row = 2 * 2 * (2 * 16) * 2  # layers, keys and values, groups times numbers, bytes
     assert model.model.row_bytes == row
-    assert footprint is not None
-    assert (footprint.row("cpu", None), footprint.longest) == (row, 128)
-    assert footprint.weights("cpu", None) == 2 * file.stat().st_size
 
 
 def test_a_folder_with_one_file_is_that_file(tmp_path: Path) -> None:
@@ -221,7 +217,6 @@ def test_a_file_that_is_none_is_one_line(body: bytes, tmp_path: Path) -> None:
     with pytest.raises(ModelCorrupt, match=r"cannot read the model '.*bad.gguf'") as caught:
         loaded(tmp_path / "bad.gguf")
     assert "\n" not in caught.value.message
-    assert read_footprint(tmp_path / "bad.gguf") is None
 
 
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.99])

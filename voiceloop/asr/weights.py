@@ -45,12 +45,6 @@ def read_weights(path: Path, prefix: str) -> Weights:
     }
 
 
-def read_shapes(path: Path, prefix: str) -> dict[str, tuple[int, ...]]:
-    """Read the shapes of the variables that `read_weights` would read. Raises the same errors."""
-    with _mapped(path) as data:
-        return {name: entry.shape for name, entry in _entries(data, prefix)}
-
-
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """The place, type and shape of a variable in the file."""

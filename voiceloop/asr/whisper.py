@@ -25,7 +25,7 @@ from voiceloop.asr.encoding import Encoding, is_ours, own_encoder, read_windows
 from voiceloop.asr.known import unknown_language
 from voiceloop.asr.unheard import LONG_S, WindowSound, fuller, gone
 from voiceloop.asr.whisper_decoder import HUM_S, Hypothesis, WhisperDecoder
-from voiceloop.asr.whisper_model import load, whisper_device, whisper_type
+from voiceloop.asr.whisper_model import load, whisper_device
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
@@ -48,9 +48,6 @@ decode of a number that is said in groups."""
 SURE = 0.6
 """Minimum mean probability of the words in a part of a divided window. Less likely words may be
 noise."""
-_SHARES = {"int8": 0.5, "float16": 1.0, "float32": 2.0}
-"""Memory that weights of each type take, relative to the size of the model's file, which mostly has
-weights of 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,24 +267,17 @@ def whisper(config: AsrConfig) -> Asr:
 
 
 def footprint(config: AsrConfig, device: str) -> Iterator[MemoryPart]:
-    """Yield the memory that the recogniser takes on `device`: its weights and its working
-    memory."""
-    from voiceloop.asr.whisper_encoder import (
-        encoder_bytes,  # imports torch, which models for windows of any length do not need
-    )
+    """Yield the memory that the recogniser takes on `device`, estimated from the size of its file.
 
+    On a CPU the encoder is kept once more, in 32 bits, and loading leaves buffers behind.
+    """
     if whisper_device(config.device) != device:
         return
     starter = config.model == "starter"
     folder = bundled("models/starter/asr") if starter else find(config.model, "asr")
     path = folder / "model.bin"
     stored = path.stat().st_size if path.is_file() else 0
-    kept = int(stored * _SHARES[whisper_type(config.compute_type, device)])
-    if is_ours(device, read_windows(folder)):
-        kept += encoder_bytes(path, silence=config.pad_s is not None)
-    yield MemoryPart("Whisper", kept)
-    if device == "cpu":  # measured: buffers, and what loading leaves behind
-        yield MemoryPart("its work", stored)
+    yield MemoryPart("Whisper", int(stored * (2.25 if device == "cpu" else 1)))
 
 
 def _languages(model: WhisperModel) -> tuple[str, ...]:

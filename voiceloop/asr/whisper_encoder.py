@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.asr.features import FRAMES_PER_STATE, Features
-from voiceloop.asr.weights import read_shapes, read_weights
+from voiceloop.asr.weights import read_weights
 
 PREFIX = "encoder/"
 """Prefix of the names of the encoder's weights in the file."""
@@ -150,18 +150,6 @@ def read_encoder(path: Path) -> WhisperEncoder:
     Raises OSError if the file cannot be read, and ValueError for another format or network.
     """
     return WhisperEncoder(read_weights(path, PREFIX))
-
-
-def encoder_bytes(path: Path, *, silence: bool) -> int:
-    """Return the memory in bytes that the encoder of a file takes, or 0 if the file cannot be read.
-    With `silence`, the keys and values of a silent window are included."""
-    try:
-        shapes = read_shapes(path, PREFIX)
-    except (OSError, ValueError):
-        return 0
-    layers = sum(name.endswith(EACH_LAYER) for name in shapes)
-    silent_values = 2 * layers * math.prod(shapes.get(POSITIONS, (0,)))
-    return 4 * (sum(map(math.prod, shapes.values())) + (silent_values if silence else 0))
 
 
 def _tensor(weights: Mapping[str, npt.NDArray[np.float32]], name: str) -> Tensor:

@@ -7,7 +7,7 @@ It loads the two models, checks that they suit each other, and sets up conversat
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from random import SystemRandom
 
@@ -46,7 +46,6 @@ from voiceloop.llm.gguf.file import ASSISTANT, GgufModel, gguf_in
 from voiceloop.llm.model.cache import MEMORY_HINT, MIB, CachePool, KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder, TargetDecoder, decoder
 from voiceloop.llm.model.fingerprint import family, fingerprint
-from voiceloop.llm.model.footprint import slots_for
 from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead
 from voiceloop.llm.model.loading import LoadedModel, explained, load_model
 from voiceloop.llm.model.rowcosts import ROOM, row_costs
@@ -56,6 +55,7 @@ from voiceloop.llm.text.speakable import unspeakable
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import shared
 from voiceloop.llm.text.wording import SPOKEN
+from voiceloop.memoryplan import MemoryPart
 from voiceloop.placement import URGENT, memory_for, memory_for_model, own_stream, torch_device
 
 logger = logging.getLogger(__name__)
@@ -202,7 +202,7 @@ class SpeculativeLlm:
         drafter = self._drafter
         models = [self._target, *([drafter.model] if isinstance(drafter, ModelDrafter) else [])]
         group = self._capacity * sum(map(_row_bytes, models))
-        count = slots_for(self._config.cache_mb * MIB, group)
+        count = max(1, self._config.cache_mb * MIB // max(1, group))
         target, *draft = (PlacedModel(model, Slots(count, self._capacity)) for model in models)
         work = FixedRound(target, draft[0] if draft else None, self._sampling(0))
         captured = Captured(work, capture)
@@ -383,6 +383,28 @@ def speculative(config: LlmConfig) -> SpeculativeLlm:
     """
     own_stream(placement(config)[0], URGENT)
     return SpeculativeLlm(*load_pair(config), config)
+
+
+def footprint(config: LlmConfig, device: str) -> Iterator[MemoryPart]:
+    """Yield the memory that the models take on `device`, estimated from the sizes of their files.
+
+    On a CPU llama.cpp keeps most weights twice, for products in blocks; torch keeps large matrices
+    in 16 bits and other weights in 32. Caches are counted only on a GPU, which sets aside all of
+    `llm.cache_mb`. Raises the errors of `placement`, and of `find` for a model that does not exist.
+    """
+    if placement(config)[0].type != device:
+        return
+    for role, name in (("target", config.target), ("draft", draft_of(config))):
+        if name in ("none", "ngram", SHIPPED):
+            continue
+        folder = bundled(STARTER[role]) if name == "starter" else find(name, "llm")
+        file = gguf_in(folder)
+        files = [file] if file else folder.glob("*.safetensors")
+        stored = sum(one.stat().st_size for one in files)
+        copies = 1.0 if device != "cpu" else 2.0 if file else 1.5
+        yield MemoryPart(role, int(copies * stored))
+    if device == "cuda":
+        yield MemoryPart("key-value cache", config.cache_mb * MIB)
 
 
 def vocabulary(loaded: LoadedModel) -> int:
