@@ -16,8 +16,7 @@ from tests.support.scenario import Scenario
 from tests.support.user import Lexicon, ScriptedMicrophone
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import Engines
-from voiceloop.recording.folder import MOST_BYTES, prepare
-from voiceloop.recording.recording import Core, Recording, Surroundings
+from voiceloop.recording.recording import MOST_BYTES, Core, Recording, Surroundings, prepare
 from voiceloop.session import Session
 from voiceloop.turn.overlap import OVERLAPS
 from voiceloop.types import Event

@@ -150,7 +150,6 @@ PURE = (
     "conversations/prompt.py",
     "conversations/records.py",
     "recording/format.py",
-    "recording/veiled.py",
     "skills/__init__.py",
     "skills/abilities.py",
     "skills/answer.py",
@@ -250,9 +249,7 @@ PURE = (
     "bench/clips.py",
     "bench/scoring.py",
     "bench/turnfigures.py",
-    "doctor/advice.py",
     "doctor/findings.py",
-    "doctor/veil.py",
 )
 """Modules that neither wait, nor look at a clock, nor touch a file."""
 IMPURE = {

@@ -37,13 +37,17 @@ from voiceloop.dialogue.state import Options
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.languages import AUTO, language
 from voiceloop.recording import format as form
-from voiceloop.recording.folder import RecordingFolder, prepare
-from voiceloop.recording.recording import Surroundings
-from voiceloop.recording.veiled import veiled
-from voiceloop.recording.writer import MOST_WAITING, TOO_SLOW, RecordingWriter
+from voiceloop.recording.format import veiled
+from voiceloop.recording.recording import (
+    MOST_WAITING,
+    TOO_SLOW,
+    RecordingFolder,
+    RecordingWriter,
+    Surroundings,
+    prepare,
+)
 from voiceloop.replay import timeline
-from voiceloop.replay.decisions import compared, differences
-from voiceloop.replay.recorded import reports, shown
+from voiceloop.replay.recorded import compared, differences, reports, shown
 from voiceloop.replay.timeline import Difference
 from voiceloop.session import Session
 from voiceloop.types import AudioFrame, Notice, Pcm, ToolCall, TurnTrace

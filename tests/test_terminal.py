@@ -21,8 +21,8 @@ from tests.test_voicelist import put_piper
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import RECORD, ModelStore
 from voiceloop.cli import main
+from voiceloop.doctor.examine import printer
 from voiceloop.doctor.findings import Finding
-from voiceloop.doctor.printing import printer
 from voiceloop.errors import VoiceloopError
 from voiceloop.status import loading, print_error
 from voiceloop.terminal import printable, tell

@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.audio, pytest.mark.parametrize("card", [False], indire
 
 CHECK = """
 from voiceloop.config import Config
-from voiceloop.doctor.case import Case
-from voiceloop.doctor.sound import sound
+from voiceloop.doctor.examine import Case
+from voiceloop.doctor.checks import sound
 for found in sound(Case(Config())):
     print(found.check, found.mark, found.text, sep="|")
 """

@@ -34,8 +34,7 @@ from voiceloop.audio.portaudio import INSTALLERS
 from voiceloop.bundled import STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS, bundled
 from voiceloop.cli import main
 from voiceloop.recording.format import MICROPHONE, SPEAKER
-from voiceloop.replay.decisions import differences
-from voiceloop.replay.recorded import shown
+from voiceloop.replay.recorded import differences, shown
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.audio

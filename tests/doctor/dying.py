@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from voiceloop.doctor.case import Case
+from voiceloop.doctor.examine import Case
 from voiceloop.doctor.findings import Finding
 
 

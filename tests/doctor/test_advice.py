@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_presets import machine
-from voiceloop.doctor.advice import SLOWEST, advice, judged, keeps_up
-from voiceloop.doctor.findings import Finding
+from voiceloop.doctor.findings import SLOWEST, Finding, advice, judged, keeps_up
 from voiceloop.presets import Machine, Preset
 
 pytestmark = pytest.mark.pure

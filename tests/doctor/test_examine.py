@@ -14,8 +14,7 @@ import pytest
 
 from tests.doctor import dying
 from voiceloop.config import Config
-from voiceloop.doctor.case import Case
-from voiceloop.doctor.examine import LIMIT_S, Check, examine
+from voiceloop.doctor.examine import LIMIT_S, Case, Check, examine
 from voiceloop.doctor.findings import Finding
 
 pytestmark = pytest.mark.real

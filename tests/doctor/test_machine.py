@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from voiceloop.config import AsrConfig, Config, LlmConfig
-from voiceloop.doctor.case import Case
+from voiceloop.doctor.examine import Case
 from voiceloop.doctor.machine import Graphics, graphics_found, processor, processor_found
 from voiceloop.llm.gguf import libllama
 

@@ -11,9 +11,9 @@ import pytest
 
 from voiceloop.catalog.store import RECORD, ModelStore
 from voiceloop.config import Config
-from voiceloop.doctor.case import Case
+from voiceloop.doctor.examine import Case
 from voiceloop.doctor.findings import Finding
-from voiceloop.doctor.places import PROBE_BYTES, configuration, of_folder, of_port, of_store
+from voiceloop.doctor.machine import PROBE_BYTES, configuration, of_folder, of_port, of_store
 from voiceloop.server.port import Binding
 
 pytestmark = pytest.mark.real

@@ -7,7 +7,7 @@ import pytest
 
 from tests.soundcards import HandCard
 from voiceloop.audio.portaudio import Kind
-from voiceloop.doctor.sound import LISTEN_S, of_device
+from voiceloop.doctor.checks import LISTEN_S, of_device
 from voiceloop.errors import DeviceError
 
 pytestmark = pytest.mark.virtual

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.doctor.findings import Finding
-from voiceloop.doctor.veil import Veil
+from voiceloop.doctor.findings import Finding, Veil
 
 pytestmark = pytest.mark.pure
 

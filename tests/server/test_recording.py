@@ -13,9 +13,7 @@ from voiceloop.cli import main
 from voiceloop.flags import parse
 from voiceloop.recording.format import SETTINGS, SPEAKER
 from voiceloop.replay.command import Replay
-from voiceloop.replay.decisions import differences
-from voiceloop.replay.realtime import settings_for
-from voiceloop.replay.recorded import reports, shown
+from voiceloop.replay.recorded import differences, reports, settings_for, shown
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.real

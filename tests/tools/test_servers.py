@@ -11,7 +11,7 @@ import pytest
 
 from voiceloop.config import Config, McpConfig, McpServer, load_config
 from voiceloop.errors import ConfigError, VoiceloopError
-from voiceloop.recording.veiled import veiled
+from voiceloop.recording.format import veiled
 from voiceloop.tools.servers import configured
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 

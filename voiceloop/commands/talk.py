@@ -52,7 +52,7 @@ def talk(command: TalkCommand) -> int:
     from voiceloop.audio.lasting import Soundcard
     from voiceloop.commands.controls import Controls
     from voiceloop.commands.waking import configured_word, wake_microphone
-    from voiceloop.recording.folder import prepare
+    from voiceloop.recording.recording import prepare
     from voiceloop.view.keyboard import own_keyboard
     from voiceloop.view.summary import summary
 

@@ -42,13 +42,9 @@ def doctor(command: Doctor) -> int:
     """Run `voiceloop doctor`. Return the exit status: 1 if something is broken."""
     from voiceloop.catalog.pulled import way_to
     from voiceloop.catalog.store import ModelStore
-    from voiceloop.doctor.advice import advice
-    from voiceloop.doctor.case import Case
     from voiceloop.doctor.checks import CHECKS
-    from voiceloop.doctor.examine import examine
-    from voiceloop.doctor.findings import Finding, works
-    from voiceloop.doctor.printing import printer
-    from voiceloop.doctor.veil import Veil
+    from voiceloop.doctor.examine import Case, examine, printer
+    from voiceloop.doctor.findings import Finding, Veil, advice, works
 
     named = "preset" in given_in_settings(command.settings, command.origins)
     command, _ = settle(command, looks=False, ask=None)

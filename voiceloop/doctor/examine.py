@@ -2,8 +2,9 @@
 
 A library may crash on a processor that it was not built for, be killed for lack of memory, wait for
 a device for ever, or write to the terminal. If that happens, the running check is reported as
-broken, and the checks after it run in a new process. This module does not know what the checks
-examine.
+broken, and the checks after it run in a new process. Each finding is printed as soon as it is made:
+a line for the finding and a line for its cure, or a JSON object. This module does not know what the
+checks examine.
 """
 
 from __future__ import annotations
@@ -12,15 +13,24 @@ import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from typing import cast
+from pathlib import Path
+from typing import TextIO, cast
 
-from voiceloop.doctor.case import Case
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from voiceloop.catalog.cards import Kind, preset_models
+from voiceloop.config import Config
 from voiceloop.doctor.findings import Finding, of_death, of_error, of_hang
+from voiceloop.errors import VoiceloopError
 from voiceloop.processes import deaf_to_ctrl_c
 from voiceloop.startup import configure
+from voiceloop.terminal import printable
 
 LIMIT_S = 180.0
 """Maximum time between two messages of the process, in seconds. Loading a large model takes about a
@@ -29,11 +39,50 @@ TAIL_S = 5.0
 """Maximum seconds to wait for the exit status of a process that has closed its pipe."""
 BEGINNING = "process"
 """The name that is reported as broken if the process fails before its first check."""
+COLOURS = {"ok": "green", "warning": "yellow", "broken": "bold red"}
+MARGIN = 9
+"""Width of the column of marks, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The input of all checks. It is sent to the process that runs the checks."""
+
+    config: Config
+    refused: tuple[str, ...] = ()
+    """Message and hint of an error in the settings files; empty if there is no error. If there is
+    one, `config` is made without these files."""
+    file: Path | None = None
+    """The file that --config names; None if the option is not given."""
+    thorough: bool = False
+    """Whether to check the checksums of models, too."""
+
+    def absent(self, *kinds: Kind) -> list[VoiceloopError]:
+        """Return an error for each configured model of these kinds that is not ready to be loaded.
+
+        Nothing is downloaded or converted.
+        """
+        from voiceloop.catalog.names import NO_MODEL, find, named
+
+        errors: list[VoiceloopError] = []
+        of_preset = preset_models(self.config.preset)
+        for key, (kind, name) in named(self.config).items():
+            if kind not in kinds or name in NO_MODEL:
+                continue
+            try:
+                find(name, kind, make=False)
+            except VoiceloopError as error:
+                if of_preset.get(key) == name:
+                    error.hint = f"voiceloop models pull {self.config.preset}"
+                errors.append(error)
+        return errors
+
 
 Check = Callable[[Case], Iterator[Finding | None]]
 """A check. It yields each finding when it is made, and None to say that it is still at work."""
 CheckEvent = str | Finding
 """A finding, or the name of a check that begins or is still at work."""
+Show = Callable[[CheckEvent], None]
 
 
 def examine(
@@ -117,3 +166,53 @@ class _Warnings(logging.Handler):
         """Return the messages since the last call."""
         messages, self._messages = self._messages, []
         return messages
+
+
+@contextmanager
+def printer(stream: TextIO, *, as_json: bool) -> Iterator[Show]:
+    """Yield a function that prints to `stream`. On a terminal it also shows the running check."""
+    if as_json:
+        yield lambda event: _show_json(stream, event)
+        return
+    console = _Console(file=stream, highlight=False, soft_wrap=True)
+    with console.status("trying") as status:
+
+        def show(event: CheckEvent) -> None:
+            if isinstance(event, str):
+                status.update(f"trying: {event}")
+            else:
+                _show(console, event)
+
+        yield show
+
+
+class _Console(Console):
+    """A console that does not end the program when its pipe is closed."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error of the closed pipe again, for the program to handle. rich itself would
+        end the program."""
+        raise
+
+
+def _show(console: Console, finding: Finding) -> None:
+    colour = COLOURS[finding.mark]
+    _print(console, finding.mark, colour, f"{finding.check}: {finding.text}")
+    if finding.cure:
+        _print(console, "", "", f"cure: {finding.cure}")
+
+
+def _print(console: Console, mark: str, colour: str, text: str) -> None:
+    """Print a mark and a text beside it. On a terminal the text is wrapped to a column; elsewhere
+    it is one line."""
+    beside = Text(printable(text))
+    width = max(MARGIN, console.width - MARGIN)
+    for line in beside.wrap(console, width) if console.is_terminal else [beside]:
+        console.print(Text.assemble((f"{mark:<{MARGIN}}", colour), line))
+        mark = ""
+
+
+def _show_json(stream: TextIO, event: CheckEvent) -> None:
+    if isinstance(event, Finding):
+        stream.write(f"{msgspec.json.encode(event).decode()}\n")
+        stream.flush()

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from voiceloop.config import TurnConfig
+from voiceloop.config import Config, McpConfig, ServerConfig, TurnConfig
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.inputs import Input
 from voiceloop.dialogue.state import DialogueSettings, Options
@@ -141,3 +143,30 @@ def _of_numpy(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise NotImplementedError
+
+
+def veiled(settings: Config) -> Config:
+    """Return `settings` without secrets.
+
+    In `llm.base_url`, the user, the password and everything after the path are left out. The store
+    of the server's sessions is left out. So are the settings of MCP servers and the options of
+    engines, because they may contain anything.
+    """
+    return replace(
+        settings,
+        asr=replace(settings.asr, options={}),
+        llm=replace(settings.llm, options={}, base_url=_without_user(settings.llm.base_url)),
+        tts=replace(settings.tts, options={}),
+        server=replace(settings.server, store=ServerConfig().store),
+        mcp=McpConfig(),
+    )
+
+
+def _without_user(url: str) -> str:
+    """Return `url` without its user, password, query and fragment. Return an empty text if `url` is
+    not valid."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

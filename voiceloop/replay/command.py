@@ -50,8 +50,7 @@ def replay(command: Replay) -> int:
 
 def _decisions(command: Replay) -> tuple[ReplayResult, list[Difference]]:
     """Compare the decisions of the core with those in a recording."""
-    from voiceloop.replay.decisions import differences
-    from voiceloop.replay.recorded import shown
+    from voiceloop.replay.recorded import differences, shown
     from voiceloop.replay.timeline import lines
 
     found, recorded = differences(command.source), shown(command.source)
@@ -63,11 +62,11 @@ def _decisions(command: Replay) -> tuple[ReplayResult, list[Difference]]:
 def _again(command: Replay) -> tuple[ReplayResult, list[Difference]]:
     """Hold a recorded conversation again, and compare the turns."""
     from voiceloop import startup
-    from voiceloop.replay import realtime, recorded
+    from voiceloop.replay.recorded import hold_again, origin, settings_for, shown
     from voiceloop.replay.timeline import compared, differences, different
 
-    before, about = recorded.shown(command.source), recorded.about(command.source)
-    settings = realtime.settings_for(command.source, command)
+    before, about = shown(command.source), origin(command.source)
+    settings = settings_for(command.source, command)
     names = engine_names(settings)
     tell(f"voiceloop: recorded with {about.engines}", sys.stderr)
     with ExitStack() as stack:
@@ -76,7 +75,7 @@ def _again(command: Replay) -> tuple[ReplayResult, list[Difference]]:
             from voiceloop.loading import open_engines
 
             engines = stack.enter_context(startup.settled(open_engines(settings)))
-        now = realtime.hold_again(command.source, engines, settings)
+        now = hold_again(command.source, engines, settings)
     found = differences(before, now)
     _print(command, now, found, [*compared(before, now), *different(found)])
     return now, found

@@ -248,7 +248,7 @@ def _conversations(command: Serve) -> OfferedConversations | None:
 
 def _prepare(command: Serve) -> None:
     """Make the folder for recordings, if there are to be any."""
-    from voiceloop.recording.folder import prepare
+    from voiceloop.recording.recording import prepare
 
     if command.record is not None:
         prepare(command.record)
