@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from voiceloop.bench.command import Bench, Found, measured
-from voiceloop.bench.progress import Progress
+from voiceloop.bench.record import Progress
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import parse
 

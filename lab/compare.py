@@ -24,8 +24,7 @@ import numpy as np
 from msgspec import Struct
 
 from voiceloop.bench.command import need_extra
-from voiceloop.bench.record import Statistic, bootstrap
-from voiceloop.bench.report import table
+from voiceloop.bench.record import Statistic, bootstrap, table
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import POSITIONAL, Command, parse, written
 from voiceloop.terminal import tell

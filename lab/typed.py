@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from voiceloop.bench.progress import Progress
-from voiceloop.bench.typed import Talk, held, with_espeak
+from voiceloop.bench.everyday import Talk, held, with_espeak
+from voiceloop.bench.record import Progress
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.flags import Command

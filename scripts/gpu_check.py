@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from lab.gpu.rows import rows
     from lab.gpu.sections import Course, sections
     from voiceloop.bench.machine import surroundings
-    from voiceloop.bench.progress import Progress
+    from voiceloop.bench.record import Progress
 
     device = torch.device(options.device)
     logging.basicConfig(

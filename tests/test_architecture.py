@@ -243,11 +243,7 @@ PURE = (
     "server/resume/snapshot.py",
     "server/resume/tokens.py",
     "server/unanswered.py",
-    "bench/figures.py",
-    "bench/record.py",
-    "bench/background.py",
     "bench/clips.py",
-    "bench/scoring.py",
     "bench/turnfigures.py",
     "doctor/findings.py",
 )

@@ -35,10 +35,8 @@ from voiceloop.asr.turns import (
 )
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, samples, silence
 from voiceloop.bench.asr import full_windows
-from voiceloop.bench.background import Rng
-from voiceloop.bench.clips import Clip
-from voiceloop.bench.recordings import BACKGROUND_S, read_folder
-from voiceloop.bench.suites import LEAD_MS, TAIL_MS
+from voiceloop.bench.clips import Clip, Rng
+from voiceloop.bench.suites import BACKGROUND_S, LEAD_MS, TAIL_MS, read_folder
 from voiceloop.calibration.probability import bare
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Asr, AsrRequest, Vad

@@ -27,11 +27,10 @@ from lab.conversations.suites import build
 from voiceloop.bench import latency
 from voiceloop.bench.command import Bench, Found
 from voiceloop.bench.latency import LatencyPlan, Measured, Suite, folder_of
-from voiceloop.bench.progress import Progress
-from voiceloop.bench.record import share
-from voiceloop.bench.recordings import of_people
+from voiceloop.bench.record import Progress, share
+from voiceloop.bench.suites import of_people
 from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Take
-from voiceloop.bench.turnfigures import paired
+from voiceloop.bench.turnfigures import paired_times
 from voiceloop.config import Config
 from voiceloop.flags import written
 from voiceloop.turn.overlap import OVERLAPS
@@ -108,7 +107,7 @@ def _costs(measured: Sequence[Measured]) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for name in measured[0].outcomes if measured else ():
         if name.startswith("no-") and FOLLOWED.name in measured[0].outcomes:
-            both = paired(
+            both = paired_times(
                 [one.outcomes[name] for one in measured],
                 [one.outcomes[FOLLOWED.name] for one in measured],
             )

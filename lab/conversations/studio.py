@@ -6,8 +6,7 @@ from lab.conversations.clips import Interruption, LabClip
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.clips import Clip
-from voiceloop.bench.room import Room
-from voiceloop.bench.takes import SPEAKER_RATE, Studio
+from voiceloop.bench.takes import SPEAKER_RATE, Room, Studio
 from voiceloop.types import Clause, Event, Pcm, TurnTrace
 
 

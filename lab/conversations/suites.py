@@ -30,10 +30,16 @@ from lab.conversations.sentences import (
 from lab.conversations.sounds import babble, cough, hiss, hum, throat_clearing
 from lab.conversations.utterances import Utterance, place, speak
 from voiceloop.audio.frames import SPEECH_RATE, samples
-from voiceloop.bench.background import rms
-from voiceloop.bench.clips import audible
-from voiceloop.bench.spoken import Line, draw_voice
-from voiceloop.bench.suites import BACKGROUND_S, LEAD_MS, SPEECH_DBFS, Drawn, in_room
+from voiceloop.bench.clips import audible, rms
+from voiceloop.bench.suites import (
+    BACKGROUND_S,
+    LEAD_MS,
+    SPEECH_DBFS,
+    Drawn,
+    Line,
+    draw_voice,
+    in_room,
+)
 from voiceloop.types import Pcm
 
 PAUSE_MS = (200.0, 700.0)

@@ -28,12 +28,11 @@ from lab.command import carry_out
 from lab.conversations.utterances import Utterance, speak
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.command import BenchLlm, Found
-from voiceloop.bench.inside import target_of
 from voiceloop.bench.llm import DecodingPlan, chosen
 from voiceloop.bench.machine import describe
-from voiceloop.bench.modes import Progress
+from voiceloop.bench.modes import Progress, target_of
 from voiceloop.bench.record import BenchRecord, share
-from voiceloop.bench.spoken import Line, draw_voice
+from voiceloop.bench.suites import Line, draw_voice
 from voiceloop.errors import ConfigError
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, load_pair

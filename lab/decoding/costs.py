@@ -12,8 +12,7 @@ from lab.decoding.pair import Pair
 from lab.decoding.prediction import compared, floor
 from lab.decoding.rounds import Work, profiled
 from lab.decoding.steps import read_bandwidth, time_steps
-from voiceloop.bench.figures import MeasuredReply
-from voiceloop.bench.modes import BenchPrompt
+from voiceloop.bench.modes import BenchPrompt, MeasuredReply
 from voiceloop.config import LlmConfig
 
 

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from lab.decoding.captures import Captures
 from lab.decoding.synthetic import synthetic_pair
-from voiceloop.bench.inside import another, prompt_of, without_draft
+from voiceloop.bench.modes import another, prompt_of, without_draft
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
 from voiceloop.llm.decode.captured import Captured

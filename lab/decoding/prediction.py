@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from voiceloop.bench.figures import (
+from voiceloop.bench.modes import (
     MeasuredReply,
     Quartiles,
     Verified,

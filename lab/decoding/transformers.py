@@ -16,8 +16,7 @@ from transformers import GenerationConfig, PreTrainedModel, StoppingCriteria, St
 from transformers.cache_utils import Cache
 from transformers.utils import logging as transformers_logging
 
-from voiceloop.bench.figures import MeasuredReply, Verified
-from voiceloop.bench.modes import BenchPrompt
+from voiceloop.bench.modes import BenchPrompt, MeasuredReply, Verified
 from voiceloop.config import LlmConfig
 
 

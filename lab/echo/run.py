@@ -34,8 +34,8 @@ from voiceloop.audio.echo.filter import EchoFilter
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.audio.lasting import Soundcard
-from voiceloop.bench.recordings import SPEECH, read_folder
-from voiceloop.bench.scoring import word_errors
+from voiceloop.bench.record import word_errors
+from voiceloop.bench.suites import SPEECH, read_folder
 from voiceloop.config import Config
 from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import VoiceloopError

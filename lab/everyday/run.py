@@ -16,9 +16,8 @@ from typing import Annotated
 
 from lab.everyday.grades import kept, summary
 from lab.typed import save
-from voiceloop.bench.everyday import ask
-from voiceloop.bench.progress import Progress
-from voiceloop.bench.typed import with_espeak
+from voiceloop.bench.everyday import ask, with_espeak
+from voiceloop.bench.record import Progress
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
 from voiceloop.startup import configure

@@ -20,8 +20,7 @@ from lab.decoding.pair import Subjects, load_subjects, subjects
 from lab.decoding.synthetic import Shape, drawn_pair, synthetic_prompts, vocabulary
 from lab.decoding.transformers import TransformersMode
 from lab.gpu.rows import Row, checked
-from voiceloop.bench.figures import Verified, acceptance
-from voiceloop.bench.modes import BenchPrompt, OurMode
+from voiceloop.bench.modes import BenchPrompt, OurMode, Verified, acceptance
 from voiceloop.config import LlmConfig
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import Decoder, feed

@@ -19,8 +19,7 @@ from lab.decoding.rounds import strictly
 from lab.decoding.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from lab.gpu.checks import LOW, Size, counts, tested
 from lab.gpu.rows import Row, checked, not_here
-from voiceloop.bench.figures import Verified
-from voiceloop.bench.modes import BenchPrompt, OurMode
+from voiceloop.bench.modes import BenchPrompt, OurMode, Verified
 from voiceloop.config import LlmConfig
 from voiceloop.llm.decode.graphs import Capture, Plainly
 from voiceloop.llm.model.attention import SlotPosition, has_kernel, hidden, masked

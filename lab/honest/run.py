@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from lab.honest.judge import Effects, Running, State, Talk, Turn, Wish, judge, read
 from lab.typed import hold_all, save
-from voiceloop.bench.typed import CLOCK, TypedSession, typing
+from voiceloop.bench.everyday import CLOCK, TypedSession, typing
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError

@@ -9,8 +9,7 @@ from statistics import median
 from typing import Any
 
 from lab.load.plan import CallerTurn
-from voiceloop.bench.record import share, spread
-from voiceloop.bench.scoring import word_errors
+from voiceloop.bench.record import share, spread, word_errors
 
 _spread = partial(spread, points=(50, 95, 99))
 

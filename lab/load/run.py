@@ -27,8 +27,7 @@ from lab.command import carry_out
 from lab.load.measure import Load, LoadMeasurement, memory_mb
 from lab.load.plan import CallResults
 from voiceloop.bench.command import Found
-from voiceloop.bench.progress import Progress
-from voiceloop.bench.record import BenchRecord, spread
+from voiceloop.bench.record import BenchRecord, Progress, spread
 from voiceloop.errors import ConfigError
 from voiceloop.server.service import Service
 from voiceloop.session import Session

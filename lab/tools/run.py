@@ -25,7 +25,7 @@ from lab.tools.own import OWN
 from lab.typed import hold_all, save
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass
-from voiceloop.bench.typed import typing
+from voiceloop.bench.everyday import typing
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError

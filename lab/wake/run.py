@@ -27,8 +27,8 @@ from tests.support.clock import VirtualClock
 from tests.support.scripted import ScriptedLlm, ScriptedTts, canonical
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, silence
-from voiceloop.bench.background import room
-from voiceloop.bench.recordings import SPEECH, read_folder
+from voiceloop.bench.clips import room
+from voiceloop.bench.suites import SPEECH, read_folder
 from voiceloop.commands.waking import configured_word, prepared
 from voiceloop.config import Config
 from voiceloop.engines import AsrRequest, Engines

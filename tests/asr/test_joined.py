@@ -16,7 +16,7 @@ from voiceloop.asr.unheard import gone
 from voiceloop.asr.whisper import Whisper
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass, dbfs, samples, silence
-from voiceloop.bench.scoring import word_errors
+from voiceloop.bench.record import word_errors
 from voiceloop.config import AsrConfig, TurnConfig, VadConfig
 from voiceloop.engines import AsrRequest
 from voiceloop.types import Pcm

@@ -14,8 +14,8 @@ from voiceloop.asr.encoding import Encoding, whole_steps
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.bench.scoring import word_errors
-from voiceloop.bench.spoken import Line, by_flite
+from voiceloop.bench.record import word_errors
+from voiceloop.bench.suites import Line, by_flite
 from voiceloop.catalog.store import ModelStore
 from voiceloop.config import AsrConfig
 from voiceloop.engines import AsrRequest

@@ -29,7 +29,7 @@ from voiceloop.bench.asr import (
     short,
 )
 from voiceloop.bench.command import BenchAsr
-from voiceloop.bench.recordings import read_folder
+from voiceloop.bench.suites import read_folder
 from voiceloop.cli import main
 from voiceloop.config import AsrConfig, Config
 from voiceloop.engines import AsrRequest

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.bench.figures import (
+from voiceloop.bench.modes import (
     MeasuredReply,
     Verified,
     acceptance,

@@ -26,8 +26,7 @@ from voiceloop.bench.latency import (
     run,
     usual_suite,
 )
-from voiceloop.bench.report import text
-from voiceloop.bench.scoring import word_errors
+from voiceloop.bench.record import text, word_errors
 from voiceloop.bench.takes import MODES, Take
 from voiceloop.bench.turnfigures import outcome
 from voiceloop.config import AsrConfig, Config, LlmConfig

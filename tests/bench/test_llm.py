@@ -11,9 +11,8 @@ import pytest
 from tests.bench.conftest import quiet
 from tests.llm.conftest import build_model, build_tokenizer
 from voiceloop.bench.command import BenchLlm
-from voiceloop.bench.figures import MeasuredReply
 from voiceloop.bench.llm import PROMPTS, DecodingPlan, chosen, measure, read_prompts
-from voiceloop.bench.modes import BenchPrompt, interleave
+from voiceloop.bench.modes import BenchPrompt, MeasuredReply, interleave
 from voiceloop.cli import main
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError

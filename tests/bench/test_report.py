@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.made import MACHINE
-from voiceloop.bench.progress import Progress
-from voiceloop.bench.record import BenchRecord
-from voiceloop.bench.report import open_folder, text, write
+from voiceloop.bench.record import BenchRecord, Progress, open_folder, text, write
 from voiceloop.errors import VoiceloopError
 
 pytestmark = pytest.mark.pure

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.bench.scoring import (
+from voiceloop.bench.record import (
     WordErrors,
     plain_words,
     word_error_rate,

@@ -19,12 +19,15 @@ from voiceloop.asr.turns import TurnEnded
 from voiceloop.asr.whisper import whisper
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.clips import Clip
-from voiceloop.bench.scoring import plain_words, word_error_rate, word_errors
-from voiceloop.bench.spoken import ESPEAK_VOICES, Line, by_espeak, by_flite
+from voiceloop.bench.record import plain_words, word_error_rate, word_errors
 from voiceloop.bench.suites import (
+    ESPEAK_VOICES,
     GENERAL,
+    Line,
     SuiteName,
     build,
+    by_espeak,
+    by_flite,
 )
 from voiceloop.config import AsrConfig
 from voiceloop.engines import AsrRequest

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.bench.made import at
 from voiceloop.asr.turns import SilenceLasts, TurnEvent
 from voiceloop.bench.clips import Clip, ClipSpeech
-from voiceloop.bench.room import BriefSpeaker, Room
-from voiceloop.bench.takes import RecordingDetector, Replayed
+from voiceloop.bench.takes import BriefSpeaker, RecordingDetector, Replayed, Room
 from voiceloop.config import TurnConfig
 from voiceloop.types import AudioFrame, Pcm
 

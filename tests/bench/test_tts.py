@@ -12,7 +12,7 @@ from tests.bench.conftest import quiet
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.command import BenchTts
-from voiceloop.bench.scoring import plain_words
+from voiceloop.bench.record import plain_words
 from voiceloop.bench.tts import measure, run, speak, texts
 from voiceloop.cli import main
 from voiceloop.engines import AsrRequest, Steps

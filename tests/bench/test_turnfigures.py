@@ -8,14 +8,8 @@ from hypothesis import strategies as st
 
 from tests.bench.made import BEGAN, END, answered, clip, take
 from voiceloop.bench.clips import ClipSpeech
-from voiceloop.bench.scoring import word_errors
-from voiceloop.bench.turnfigures import (
-    cpu_ratio,
-    mode_figures,
-    outcome,
-    paired,
-    ratio,
-)
+from voiceloop.bench.record import word_errors
+from voiceloop.bench.turnfigures import cpu_ratio, mode_figures, outcome, paired_times, ratio
 from voiceloop.trace.record import Mark
 
 pytestmark = pytest.mark.pure
@@ -102,7 +96,7 @@ def test_ratios_and_costs_are_of_the_same_things_said(times: list[tuple[float, f
 
     silent = outcome(take(), SAID)
     slow, fast = [*outcomes(0), silent], [*outcomes(1), outcomes(1)[0]]
-    assert len(paired(slow, fast)) == len(times)
+    assert len(paired_times(slow, fast)) == len(times)
     assert ratio(slow, slow) == 1
     assert cpu_ratio(slow, slow) == 1
     assert ratio([silent], [silent]) is None

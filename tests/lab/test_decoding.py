@@ -13,9 +13,8 @@ from lab.decoding.run import Pairing, best_length, compare, measure, try_lengths
 from lab.decoding.synthetic import synthetic_prompts
 from tests.bench.conftest import quiet
 from tests.lab.conftest import TOKENS, VOCAB, drawn
-from voiceloop.bench.figures import MeasuredReply
 from voiceloop.bench.llm import PROMPTS
-from voiceloop.bench.modes import BenchPrompt
+from voiceloop.bench.modes import BenchPrompt, MeasuredReply
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
 

@@ -14,9 +14,7 @@ from transformers import PreTrainedModel
 from lab.decoding.pair import Subjects
 from lab.decoding.transformers import TransformersMode, verified
 from tests.lab.conftest import TOKENS, drawn, prompts_for
-from voiceloop.bench.figures import Verified, acceptance
-from voiceloop.bench.inside import without_draft
-from voiceloop.bench.modes import DecodingMode, OurMode
+from voiceloop.bench.modes import DecodingMode, OurMode, Verified, acceptance, without_draft
 from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.types import TokenBurst

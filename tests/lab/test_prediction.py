@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.decoding.prediction import StepCosts, expected_tokens, predicted_speedup
-from voiceloop.bench.figures import Verified
+from voiceloop.bench.modes import Verified
 
 pytestmark = pytest.mark.pure
 

@@ -21,7 +21,7 @@ from lab.conversations.sentences import (
 from models.train import domain
 from models.train.domain import dialogues, facts, followups, sources, talk, tools
 from models.train.domain.grammar import CHOICE, tidy
-from voiceloop.bench.scoring import plain_words
+from voiceloop.bench.record import plain_words
 from voiceloop.languages.en import ENGLISH
 
 pytestmark = pytest.mark.pure

@@ -11,8 +11,7 @@ from lab.decoding.pair import Subjects
 from lab.decoding.synthetic import PAIRS, synthetic_pair, vocabulary
 from lab.decoding.transformers import TransformersMode
 from tests.lab.conftest import CPU, prompts_for
-from voiceloop.bench.figures import acceptance
-from voiceloop.bench.modes import OurMode
+from voiceloop.bench.modes import OurMode, acceptance
 from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
 

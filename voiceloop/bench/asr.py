@@ -16,24 +16,23 @@ import numpy as np
 from msgspec.structs import replace
 
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
-from voiceloop.bench.background import at_level, room
-from voiceloop.bench.clips import Clip
+from voiceloop.bench.clips import Clip, at_level, room
 from voiceloop.bench.command import BenchAsr, Found
-from voiceloop.bench.machine import most_memory_mb, surroundings
-from voiceloop.bench.record import BenchRecord, share
-from voiceloop.bench.recordings import of_people, read_folder
-from voiceloop.bench.rotation import rotation
-from voiceloop.bench.scoring import word_errors
-from voiceloop.bench.spoken import (
+from voiceloop.bench.machine import most_memory_mb, rotation, surroundings
+from voiceloop.bench.record import BenchRecord, share, word_errors
+from voiceloop.bench.suites import (
     ESPEAK_VOICES,
     FLITE_VOICES,
+    GENERAL,
     Line,
+    build,
     by_espeak,
     by_flite,
     draw_voice,
+    of_people,
+    read_folder,
     resampled,
 )
-from voiceloop.bench.suites import GENERAL, build
 from voiceloop.config import Config
 from voiceloop.engines import Asr, AsrRequest
 from voiceloop.errors import ConfigError

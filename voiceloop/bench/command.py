@@ -20,8 +20,7 @@ from voiceloop.outputs import keep
 from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
-    from voiceloop.bench.progress import Progress
-    from voiceloop.bench.record import BenchRecord
+    from voiceloop.bench.record import BenchRecord, Progress
 
 
 Found: TypeAlias = "tuple[BenchRecord, Mapping[str, object]]"
@@ -161,8 +160,7 @@ def measured(command: Bench, run: Callable[[Progress], Found]) -> int:
     keep(command.inputs, {"--report": command.report})
     need_extra()
     startup.configure(command.settings.threads)
-    from voiceloop.bench.progress import Progress
-    from voiceloop.bench.report import open_folder, text, write
+    from voiceloop.bench.record import Progress, open_folder, text, write
 
     folder = open_folder(command.report) if command.report else None
     with Progress(sys.stderr) as progress:

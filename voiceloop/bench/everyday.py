@@ -1,7 +1,8 @@
 """`voiceloop bench everyday`: asks ninety everyday things, and judges the answers by rules.
 
 Each talk has a session of its own, in which everything is typed, at the time that `everyday.toml`
-gives. That file explains the rules.
+gives. That file explains the rules. The microphone of the session is silent, and the speaker
+discards its sound at once.
 """
 
 from __future__ import annotations
@@ -10,27 +11,43 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from voiceloop.asr.agreement import normalise
+from voiceloop.audio.devices import NullSpeaker
+from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.command import BenchEveryday, Found
 from voiceloop.bench.machine import surroundings
 from voiceloop.bench.record import BenchRecord, spread
-from voiceloop.bench.typed import CLOCK, TypedSession, held, typing, with_espeak
-from voiceloop.config import Config
+from voiceloop.config import Config, TtsConfig
 from voiceloop.engines import Engines
+from voiceloop.flags import Command
 from voiceloop.languages.spoken import KNOWN
+from voiceloop.loading import open_engines
+from voiceloop.session import Session
 from voiceloop.skills.known import VoiceAdjustment
+from voiceloop.startup import settled
 from voiceloop.status import engine_names
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.trace.record import Mark
 from voiceloop.turn.skills import Skills
+from voiceloop.types import AudioFrame, Event, TokenBurst, ToolCall, TurnTrace
 
+CLOCK = datetime(2026, 11, 26, 15, 42)
+"""The time that the clock of a session shows when it begins."""
+SPEAKER_RATE = 24_000
+Talk = TypeVar("Talk")
+FRAME_S = 0.1
+"""Seconds between two silent frames of the microphone."""
 ADDED = ("wishes", "corrections", "follow-ups")
 """Kinds of the thirty questions that were added to the first sixty."""
 MOST_TOKENS = 100
@@ -40,6 +57,129 @@ ENDED_S = 1.0
 _WHOLE = re.compile(r"[.!?…][\"'”’)\]]*$")  # noqa: RUF001
 _UNSPEAKABLE = ("So", "Sk", "Cn", "Co", "Cs", "Cc")
 """Unicode categories of characters that cannot be spoken."""
+
+
+class SilentMicrophone:
+    """A microphone that hears silence until `end` is called; implements `devices.Microphone`."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._ended = anyio.Event()
+
+    def end(self) -> None:
+        """End the recording: `finished` becomes True with the next frame."""
+        self._ended.set()
+
+    async def frames(self) -> AsyncGenerator[AudioFrame, None]:
+        """Yield frames of silence."""
+        while True:
+            with anyio.move_on_after(FRAME_S):
+                await self._ended.wait()
+                self.finished = True
+            yield AudioFrame(silence(samples(10)), SPEECH_RATE, 0)
+
+    def hold(self) -> None:
+        """Do nothing: there is no sound to hold back."""
+
+    def release(self) -> None:
+        """Do nothing: no sound was held back."""
+
+
+class TypedSession:
+    """A session whose user types; its attributes tell what it showed in the last turn."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        config: Config,
+        skills: Skills,
+        wall_clock: Callable[[], datetime],
+        toolbox: Toolbox,
+    ) -> None:
+        """Prepare the session. `typing` runs it."""
+        self.text = ""
+        """The reply."""
+        self.calls = list[ToolCall]()
+        self.trace = TurnTrace(0)
+        self.ended = anyio.Event()
+        """Set when the session is over."""
+        self.microphone = SilentMicrophone()
+        self._turn_over = anyio.Event()
+        self._session = Session(
+            *(engines, self.microphone, NullSpeaker(SPEAKER_RATE, pace="max"), config, self._show),
+            skills=skills,
+            toolbox=toolbox,
+            ends=True,
+            wall_clock=wall_clock,
+        )
+
+    async def run(self) -> None:
+        """Run the session until the microphone ends, or a goodbye was said."""
+        await self._session.run()
+        self.ended.set()
+
+    async def say(self, text: str) -> None:
+        """Type a text, and wait until the turn is over."""
+        self.text, self.calls, self._turn_over = "", [], anyio.Event()
+        self._session.write(text)
+        await self._turn_over.wait()
+        self.text = self.text.strip()
+
+    def _show(self, event: Event) -> None:
+        match event:
+            case TokenBurst():
+                self.text += event.text
+            case ToolCall():
+                before = [call for call in self.calls if call.call_id != event.call_id]
+                self.calls = [*before, event]
+            case TurnTrace():
+                self.trace = event
+                self._turn_over.set()
+            case _:
+                pass
+
+
+@asynccontextmanager
+async def typing(
+    engines: Engines,
+    config: Config,
+    skills: Skills,
+    wall_clock: Callable[[], datetime] = lambda: CLOCK,
+    toolbox: Toolbox = NO_TOOLS,
+) -> AsyncGenerator[TypedSession, None]:
+    """Run a session in which everything is typed, until the context ends."""
+    session = TypedSession(engines, config, skills, wall_clock, toolbox)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.run)
+        await anyio.wait_all_tasks_blocked()
+        yield session
+        session.microphone.end()
+
+
+def held(
+    talks: Sequence[Talk],
+    hold: Callable[[Talk, Engines, Config], Awaitable[Sequence[Any]]],
+    config: Config,
+    progress: Callable[[str], None],
+) -> list[Any]:
+    """Load the engines of `config`, and hold all talks in order. Return their records."""
+    found = list[Any]()
+
+    async def hold_each() -> None:
+        for number, talk in enumerate(talks, start=1):
+            progress(f"{number} of {len(talks)}")
+            found.extend(await hold(talk, engines, config))
+
+    with settled(open_engines(config)) as engines:
+        anyio.run(hold_each)
+    return found
+
+
+def with_espeak(command: Command) -> Config:
+    """Return the settings of a command. espeak speaks unless a flag names another engine, since the
+    voice changes no answer."""
+    named = command.origins.get("tts.engine") == "flag"
+    return command.settings if named else replace(command.settings, tts=TtsConfig())
 
 
 class JudgedText(Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,13 +12,10 @@ from msgspec import structs
 
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchLatency, Found
-from voiceloop.bench.inside import without_draft
-from voiceloop.bench.machine import engines, most_memory_mb, surroundings
-from voiceloop.bench.record import BenchRecord
-from voiceloop.bench.recordings import SPEECH, of_people, read_folder
-from voiceloop.bench.rotation import rotation
-from voiceloop.bench.scoring import WordErrors, word_error_rate, word_errors
-from voiceloop.bench.suites import build
+from voiceloop.bench.machine import engines, most_memory_mb, rotation, surroundings
+from voiceloop.bench.modes import without_draft
+from voiceloop.bench.record import BenchRecord, WordErrors, word_error_rate, word_errors
+from voiceloop.bench.suites import SPEECH, build, of_people, read_folder
 from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Studio, Take
 from voiceloop.bench.turnfigures import Outcome, cpu_ratio, mode_figures, outcome, ratio
 from voiceloop.config import Config

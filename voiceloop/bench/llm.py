@@ -17,17 +17,24 @@ import numpy as np
 from msgspec.structs import replace
 
 from voiceloop.bench.command import BenchLlm, Found
-from voiceloop.bench.figures import MeasuredReply, edges, figures, paired, rounded
-from voiceloop.bench.inside import (
+from voiceloop.bench.machine import describe
+from voiceloop.bench.modes import (
+    BenchPrompt,
+    MeasuredReply,
+    OurMode,
+    Progress,
     as_chain,
     drafts,
+    edges,
+    figures,
+    interleave,
+    paired,
     prompt_of,
+    rounded,
     target_of,
     trained,
     without_draft,
 )
-from voiceloop.bench.machine import describe
-from voiceloop.bench.modes import BenchPrompt, OurMode, Progress, interleave
 from voiceloop.bench.record import BenchRecord, bootstrap, share
 from voiceloop.catalog.store import ModelStore
 from voiceloop.config import LlmConfig

@@ -1,13 +1,22 @@
-"""Describes the conditions of a measurement: machine, threads, dtype, versions, engines."""
+"""Describes the conditions of a measurement, and keeps them equal for all contestants.
+
+The conditions are machine, threads, dtype, versions and engines. On each item all contestants, such
+as modes, work directly one after the other. With each new item, another contestant begins. So a
+temporary slowdown of the machine slows down all contestants.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import resource
 import sys
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from time import perf_counter
+from typing import TypeVar
 
 import torch
 from transformers import PreTrainedModel
@@ -15,6 +24,8 @@ from transformers import PreTrainedModel
 import voiceloop
 from voiceloop.config import Config
 from voiceloop.llm.model.decoder import Decoder
+
+T = TypeVar("T")
 
 
 def describe(model: PreTrainedModel | Decoder) -> dict[str, object]:
@@ -66,3 +77,21 @@ def _processor() -> str:
         return platform.processor()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
+
+
+def rotation(
+    contestants: Sequence[T], times: int, limit_s: float = math.inf
+) -> Iterator[tuple[int, list[T]]]:
+    """Yield the numbers 0 to `times` - 1, each with all `contestants` in the order of their turns.
+
+    The first number always comes. Another number comes only if it would end within `limit_s`
+    seconds of the start, assuming that it takes as long as the longest one so far.
+    """
+    began, longest = perf_counter(), 0.0
+    for number in range(times):
+        start = perf_counter()
+        if number and start - began + longest > limit_s:
+            return
+        first = number % len(contestants)
+        yield number, [*contestants[first:], *contestants[:first]]
+        longest = max(longest, perf_counter() - start)

@@ -1,17 +1,29 @@
-"""The record that every measurement returns, and statistics that all of them use.
+"""The record that every measurement returns, with statistics and word errors for it, and how it is
+shown: progress on stderr, and the report.
 
-`--json` prints the record, and a report keeps it as `bench.json`.
+`--json` prints the record, and a report keeps it as `bench.json`. The report draws it as text with
+Markdown tables, for a terminal and for a file. Each row is a figure, under its name in the JSON and
+in the documentation. Each column is a mode, a draft or whatever else was compared. The median comes
+before other percentiles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from io import StringIO
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TextIO, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from voiceloop.asr.agreement import normalise
+from voiceloop.errors import VoiceloopError
+from voiceloop.languages.en import NUMBERS
 from voiceloop.trace.record import percentiles
 
 Values = Mapping[str, Any]
@@ -20,6 +32,11 @@ Statistic = Callable[..., Any]
 
 RESAMPLES = 4000
 """Number of bootstrap resamples."""
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+WIDE = 1000
+"""Width for drawing tables, in characters: so large that no row is wrapped."""
+PAUSE_S = 10.0
+"""Minimum seconds between two lines, if the stream is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +95,182 @@ def bootstrap(
         rng=np.random.default_rng(0),
     )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+@dataclass(frozen=True, slots=True)
+class WordErrors:
+    """How a transcript differs from what was said."""
+
+    words: int
+    """Number of words that were said."""
+    errors: int
+    """Number of replaced, missing and added words in the alignment with the fewest errors."""
+    tail: int
+    """Number of words that are missing at the end of the transcript. It is the largest k with this
+    property: without the last k words that were said, there are k errors fewer."""
+
+
+def plain_words(text: str) -> list[str]:
+    """Split `text` into words for comparison: without case and punctuation, numbers spelt out."""
+    text = _NUMBER.sub(lambda number: f" {NUMBERS.cardinal(number[0])} ", text)
+    return [word for word in map(normalise, re.split(r"[\s\u2010-\u2015-]+", text)) if word]
+
+
+def word_errors(said: str, heard: str) -> WordErrors:
+    """Compare a transcript with what was said."""
+    true, found = plain_words(said), plain_words(heard)
+    errors = _errors(true, found)
+    lost = range(len(true), -1, -1)
+    tail = next(k for k in lost if _errors(true[: len(true) - k], found) + k == errors)
+    return WordErrors(len(true), errors, tail)
+
+
+def _errors(true: list[str], found: list[str]) -> int:
+    from jiwer import process_words
+
+    compared = process_words(" ".join(true), " ".join(found))
+    return compared.substitutions + compared.deletions + compared.insertions
+
+
+def word_error_rate(compared: Iterable[WordErrors]) -> float | None:
+    """Return the errors per word that was said; None if no word was said."""
+    pairs = [(one.errors, one.words) for one in compared]
+    words = sum(words for _, words in pairs)
+    return sum(errors for errors, _ in pairs) / words if words else None
+
+
+def text(record: BenchRecord) -> str:
+    """Draw a record: what was measured, the figures in tables, the machine, and the summary."""
+    parts = [
+        f"bench {record.bench}: {_listed(record.settings)}",
+        *_tables(record.figures),
+        _listed(record.machine),
+        record.summary,
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _tables(figures: Values) -> Iterator[str]:
+    """Draw one table of all figures outside of groups, and then one table for each group."""
+    groups = {name: value for name, value in figures.items() if _is_group(value)}
+    alone = {name: value for name, value in figures.items() if name not in groups}
+    if alone:
+        yield table(("figure", ""), [*_flat(alone)])
+    for name, group in groups.items():
+        parts: dict[str, dict[str, str]] = {
+            part: dict(_flat(own)) if _is_group(own) else {} for part, own in group.items()
+        }
+        rows = list(dict.fromkeys(row for own in parts.values() for row in own))
+        if rows and all(map(_is_group, group.values())):
+            cells = [(row, *(own.get(row, "-") for own in parts.values())) for row in rows]
+            yield table((name, *parts), cells)
+        elif group:
+            yield table((name, ""), [*_flat(group)])
+
+
+def _is_group(value: object) -> bool:
+    return isinstance(value, Mapping) and "p50" not in value
+
+
+def _are_runs(value: object) -> bool:
+    return isinstance(value, list) and {*map(type, cast(list[object], value))} == {dict}
+
+
+def _flat(figures: Values, before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each figure with its name. Names in a group begin with the group's name and a dot."""
+    for name, value in figures.items():
+        if _is_group(value):
+            yield from _flat(value, f"{before}{name}.")
+        elif not _are_runs(value):  # single runs are too many for a table
+            yield f"{before}{name}", _cell(value)
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case float():
+            return f"{value:.4g}"
+        case Mapping():
+            return " / ".join(map(_cell, cast(Mapping[str, Any], value).values()))
+        case list() | tuple():
+            return " ".join(map(_cell, cast(Sequence[object], value)[:6])) or "-"
+        case _:
+            return str(value)
+
+
+def _listed(values: Values) -> str:
+    return ", ".join(f"{name} {_cell(one)}" for name, one in values.items() if one is not None)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Draw a table in Markdown. The first column has the names of the rows."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(box=box.MARKDOWN)
+    for column, name in enumerate(header):
+        drawn.add_column(name, justify="right" if column else "left")
+    for row in rows:
+        drawn.add_row(*row)
+    written = StringIO()
+    console = Console(file=written, width=WIDE, markup=False, emoji=False, highlight=False)
+    console.print(drawn)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines() if line.strip())
+
+
+def open_folder(path: Path) -> Path:
+    """Make the folder of a report, and check before a long measurement that it can be written to.
+
+    Raises VoiceloopError if it cannot be made or written to.
+    """
+    probe = path / ".voiceloop"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise VoiceloopError(
+            f"no report can be written to {path}: {error.strerror}",
+            "give --report a folder that you may write to",
+        ) from error
+    return path
+
+
+def write(folder: Path, record: BenchRecord, beside: Mapping[str, object]) -> None:
+    """Write `report.md` and `bench.json` into `folder`, and each value of `beside` as JSON into a
+    file named by its key."""
+    (folder / "report.md").write_text(text(record) + "\n", encoding="utf-8")
+    known = json.dumps(record.to_json(), indent=1)
+    (folder / "bench.json").write_text(known + "\n", encoding="utf-8")
+    for name, content in beside.items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+
+
+class Progress:
+    """A callable that shows progress. As a context manager, it clears the line at the end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = -PAUSE_S
+
+    def __call__(self, text: str) -> None:
+        """Show `text`. On a terminal it replaces the text before it; elsewhere it is left out if
+        the last one is less than `PAUSE_S` old."""
+        if self._stream.isatty():
+            self._write(f"\r\x1b[K{text}")
+        elif perf_counter() - self._shown >= PAUSE_S:
+            self._shown = perf_counter()
+            self._write(f"{text}\n")
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stream.isatty():
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -1,36 +1,58 @@
-"""The suites of the bench: synthetic recordings whose words and end of speech are known.
+"""Where the clips of the bench come from: suites of synthetic speech, and folders of recordings.
 
     starter    questions that the starter models were not trained on
     questions  questions and requests of many kinds for any models, in voices of flite
 
-A clip depends only on the suite's name, the seed and the number of the clip. So the same seed gives
-the same samples, and a longer suite begins with the clips of a shorter one.
+A synthetic clip depends only on the suite's name, the seed and the number of the clip. So the same
+seed gives the same samples, and a longer suite begins with the clips of a shorter one. espeak-ng
+carries the phase of its pitch from one utterance to the next, so its samples depend on everything
+that it has spoken before. Therefore each call starts it in a new process. The starter recogniser
+was not trained on the voices of flite, nor on similar ones.
+
+A file `NAME.txt` beside the recording `NAME.wav` may have its words. It is not known where in the
+recording they are spoken.
 """
 
 from __future__ import annotations
 
+import io
+import os
+import re
+import subprocess
 import tomllib
 import zlib
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
+import soundfile
 
-from voiceloop.audio.frames import SPEECH_RATE, fade_in, fade_out, samples, silence
-from voiceloop.bench.background import Rng, at_level, room
-from voiceloop.bench.clips import Clip, ClipSpeech, audible
-from voiceloop.bench.spoken import (
-    FLITE_VOICES,
-    Line,
-    by_espeak,
-    by_flite,
-    draw_voice,
-    resampled,
+from voiceloop.audio.files import AudioFile
+from voiceloop.audio.frames import SPEECH_RATE, Resampler, dbfs, fade_in, fade_out, samples, silence
+from voiceloop.bench.clips import Clip, ClipSpeech, Rng, at_level, audible, room
+from voiceloop.errors import AudioError, EngineError
+from voiceloop.processes import deaf_to_ctrl_c, end_in_silence
+from voiceloop.tts.espeak import Espeak
+from voiceloop.types import Clause, Pcm, Span, SpeechChunk
+
+ESPEAK_VOICES = (
+    *("en-us", "en", "en-gb-x-rp", "en-gb-scotland", "en-029", "en-gb-x-gbclan"),
+    *("en-us+m3", "en-us+f4", "en-us+Annie", "en+david", "en-gb-x-rp+f4", "en-gb-scotland+m2"),
 )
-from voiceloop.types import Pcm
+"""Accents and variants that the starter recogniser was trained on.
 
+Variants with breath are left out, because espeak-ng draws breath at random without a seed.
+"""
+FLITE_VOICES = ("awb", "kal16", "rms", "slt")
+"""Voices of flite at 16 kHz that can say any text. `kal16` is made of diphones; the others are
+statistical models of a speaker."""
+SLOWEST, FASTEST = 0.85, 1.1
+"""Bounds of the speeds that are drawn; 1.0 is a voice's own speed."""
+INSTALL = "install the package flite, or choose a suite that does without: --suite starter"
 SuiteName = Literal["starter", "questions"]
 Item = TypeVar("Item")
 
@@ -57,6 +79,82 @@ FADE_MS = 3
 end in the middle of a sound."""
 MARGIN_MS = 5
 """Length in ms of the sound that is kept before the first and after the last audible sample."""
+SPEECH = "VOICELOOP_SPEECH"
+"""The environment variable that names a folder of people's recordings."""
+SUFFIXES = (".flac", ".ogg", ".wav")
+STEP_MS = 10
+"""Length in ms of the pieces of a recording whose levels are measured."""
+QUIETEST, LOUDEST = -90.0, -45.0
+"""Bounds of the level of the noise after a recording, in dB relative to full scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A text, with the voice and the speed in which it is spoken."""
+
+    text: str
+    voice: str
+    """Name of the voice in its synthesizer."""
+    speed: float = 1.0
+
+
+def draw_voice(rng: Rng, voices: Sequence[str] = ESPEAK_VOICES) -> tuple[str, float]:
+    """Draw one of `voices`, and a speed."""
+    return voices[int(rng.integers(len(voices)))], float(rng.uniform(SLOWEST, FASTEST))
+
+
+def resampled(pcm: Pcm, rate: int) -> Pcm:
+    """Resample `pcm` from `rate` hertz to 16 kHz."""
+    resampler = Resampler(rate, SPEECH_RATE)
+    return np.concatenate((resampler.feed(pcm), resampler.flush()))
+
+
+def by_espeak(lines: Sequence[Line]) -> list[SpeechChunk]:
+    """Speak all `lines`, one after the other, in a new process.
+
+    Raises ConfigError for an unknown voice, EngineError without a working espeak-ng.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn"), end_in_silence) as pool:
+        with deaf_to_ctrl_c():
+            spoken = pool.map(_chunk, lines)
+        return list(spoken)
+
+
+def _chunk(line: Line) -> SpeechChunk:
+    spans = tuple(Span(word.start(), word.end(), 0) for word in re.finditer(r"\S+", line.text))
+    clause = Clause(0, 0, line.text, line.text, spans, last=True)
+    (chunk,) = filter(None, Espeak(line.voice, line.speed).synthesize(clause))
+    return chunk
+
+
+def by_flite(lines: Sequence[Line]) -> list[Pcm]:
+    """Speak each of `lines` at its voice's own speed times `line.speed`; return sounds at 16 kHz.
+
+    Raises EngineError if flite is missing, lacks a voice or fails.
+    """
+    # For an unknown voice flite would use its first one without an error.
+    known = set(_flite("-lv").decode().split())
+    for line in lines:
+        if line.voice not in known:
+            raise EngineError(f"this flite has no voice called '{line.voice}'", INSTALL)
+    return [_spoken(line) for line in lines]
+
+
+def _spoken(line: Line) -> Pcm:
+    stretch = f"duration_stretch={1 / line.speed:.6f}"
+    options = ("-voice", line.voice, "--setf", stretch, "-t", line.text)
+    pcm, rate = soundfile.read(io.BytesIO(_flite(*options, "-o", "/dev/stdout")), dtype="float32")
+    return resampled(np.asarray(pcm, np.float32), rate)
+
+
+def _flite(*options: str) -> bytes:
+    """Run flite and return what it prints."""
+    try:
+        return subprocess.run(["flite", *options], capture_output=True, check=True).stdout
+    except OSError as error:
+        raise EngineError(f"flite cannot be run: {error.strerror}", INSTALL) from error
+    except subprocess.CalledProcessError as error:
+        raise EngineError(f"flite broke with status {error.returncode}", INSTALL) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +226,59 @@ def in_room(drawn: Drawn, sound: Pcm, said: ClipSpeech) -> Clip:
     sound = np.concatenate((sound, silence(samples(TAIL_MS))))
     pcm = sound + np.resize(background, len(sound))
     return Clip(f"{drawn.suite}-{drawn.index:03}", pcm, background, said)
+
+
+def of_people(given: Path | None) -> Path | None:
+    """Return the folder of people's recordings: `given`, or else the one that `SPEECH` names, or
+    else None."""
+    known = os.environ.get(SPEECH)
+    return given or (Path(known) if known else None)
+
+
+def read_folder(folder: Path) -> tuple[Clip, ...]:
+    """Read the recordings in `folder`, sorted by name. Each is followed by noise at the level of
+    the quietest part of the recording.
+
+    Raises AudioError for a folder without recordings, for a recording that cannot be read, and for
+    a transcript that is not text.
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    except OSError as error:
+        raise AudioError(
+            f"{folder} cannot be read: {error.strerror}", "name a folder of recordings"
+        ) from error
+    if not paths:
+        raise AudioError(
+            f"{folder} holds no recordings", f"put {', '.join(SUFFIXES)} files into it"
+        )
+    return tuple(_recorded(path) for path in paths)
+
+
+def _recorded(path: Path) -> Clip:
+    with AudioFile(path) as file:
+        pcm = np.concatenate(list(file.blocks()))
+    background = room(np.random.default_rng(0), BACKGROUND_S * SPEECH_RATE, _floor(pcm))
+    return Clip(path.stem, pcm, background, ClipSpeech(_transcript(path.with_suffix(".txt"))))
+
+
+def _floor(pcm: Pcm) -> float:
+    """Return the level of the quietest part of `pcm`, in dB relative to full scale: the 5th
+    percentile of its levels, within `QUIETEST` and `LOUDEST`."""
+    step = samples(STEP_MS)
+    levels = [dbfs(pcm[at : at + step]) for at in range(0, len(pcm), step)]
+    return float(np.clip(np.percentile(levels, 5), QUIETEST, LOUDEST))
+
+
+def _transcript(path: Path) -> str | None:
+    """Return the words in the file `path`; None if the file is missing or empty."""
+    try:
+        return " ".join(path.read_text(encoding="utf-8").split()) or None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise AudioError(
+            f"{path} cannot be read: {error.strerror}", "check its permissions"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise AudioError(f"{path} is not UTF-8 text", "save the transcript as UTF-8") from error

@@ -16,8 +16,7 @@ from typing import Any
 from voiceloop.asr.turns import TurnEnded
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.clips import ClipSpeech
-from voiceloop.bench.record import share, spread
-from voiceloop.bench.scoring import WordErrors
+from voiceloop.bench.record import WordErrors, share, spread
 from voiceloop.bench.takes import Take
 from voiceloop.trace.record import Lane, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.types import TurnTrace
@@ -192,7 +191,7 @@ def mode_figures(
     }
 
 
-def paired(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float, float]]:
+def paired_times(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> list[tuple[float, float]]:
     """Return the voice-to-voice times of each clip in `slow` and in `fast`, as pairs in ms. Clips
     that were not answered in both are left out."""
     return [
@@ -207,7 +206,7 @@ def ratio(slow: Sequence[Outcome], fast: Sequence[Outcome]) -> float | None:
 
     Only clips that were answered in both count. None if there is no such clip.
     """
-    both = paired(slow, fast)
+    both = paired_times(slow, fast)
     if not both:
         return None
     return round(median(one for one, _ in both) / median(other for _, other in both), 3)
