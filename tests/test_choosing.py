@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.catalog.test_pulled import pulled
-from tests.llm.localstandins import ollama, standing_in
+from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.serving import free_port
 from tests.test_cli import assert_one_line_and_a_hint
 from tests.test_presets import machine
@@ -32,8 +32,8 @@ from voiceloop.choosing import (
 )
 from voiceloop.config import load_config
 from voiceloop.errors import ConfigError, ModelNotFound
+from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.finding import begin_search
-from voiceloop.llm.remote.troubles import Trouble
 from voiceloop.server.offers import Offers
 
 __all__ = ["pulled"]
@@ -224,7 +224,7 @@ def test_own_models_reply_while_a_server_that_a_file_names_does_not_answer(
 def test_without_models_of_its_own_it_says_what_to_start(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(ELSEWHERE.format(free_port()))
-    with pytest.raises(Trouble, match="does not answer: start it"):
+    with pytest.raises(RequestError, match="does not answer: start it"):
         settled(choosing([file]))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from tests.llm.chatservers import Request, Scripted, saying
+from tests.llm.remote.chatservers import Request, Scripted, saying
 from voiceloop.bundled import STARTER_HEARS, bundled
 from voiceloop.cli import COMMANDS, main
 

@@ -35,10 +35,9 @@ from voiceloop.catalog.store import ModelStore
 from voiceloop.config import Config, Given, given_in_settings
 from voiceloop.errors import ModelNotFound
 from voiceloop.flags import Command, written
-from voiceloop.llm.remote.address import address
+from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.finding import begin_search
-from voiceloop.llm.remote.localservers import NOWHERE, LocalServer, having, pick, read_asked
-from voiceloop.llm.remote.troubles import Trouble
+from voiceloop.llm.remote.servers import NOWHERE, LocalServer, address, having, pick, read_asked
 from voiceloop.presets import BEST_FIRST, STARTER, Machine
 from voiceloop.status import llm_name
 
@@ -95,7 +94,7 @@ def settle(
     this machine by default.
 
     If a file names a server that does not answer, voiceloop's own models reply, where they are
-    pulled. Raises Trouble without them.
+    pulled. Raises RequestError without them.
 
     Raises ConfigError if the user named a server that does not run here. If it runs, a server needs
     a preset, or a recogniser and a voice that the user has named. Raises ModelNotFound without
@@ -203,7 +202,7 @@ def _without_absent(
     """Return `given` without the language-model server that a file names, if it does not answer and
     voiceloop's own models are pulled. Then add a line to `notice`. Otherwise return `given`.
 
-    Raises Trouble if it does not answer and there are no models in its place.
+    Raises RequestError if it does not answer and there are no models in its place.
     """
     from voiceloop.llm.remote.chatserver import ChatServer
 
@@ -213,14 +212,14 @@ def _without_absent(
     where = address(settings.llm.base_url, os.environ)
     try:
         ChatServer(where, settings.llm.timeout_s).look_up()
-    except Trouble as trouble:
+    except RequestError as failure:
         named = own.get("preset", (best_pulled(own, machine, store), BEST_PULLED))
         preset = next((one for one in BEST_FIRST if one.name == named[0]), None)
-        if not trouble.lost or preset is None or absent(preset, own, store):
+        if not failure.lost or preset is None or absent(preset, own, store):
             raise
         instead = llm_name(settings_of(own | {"preset": named})[0].llm)
         offered = ", and the page offers it" if where.loopback else ""
-        line = f"{trouble.message}; meanwhile {instead} replies"
+        line = f"{failure.message}; meanwhile {instead} replies"
         notice.lines.append(f"{line}. Once it is back, the next start takes it{offered}")
         return own
     return given

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 MOST_LEVELS = 64
 """Maximum number of levels of lists and objects within each other. Python reads hundreds, but may
@@ -31,3 +32,13 @@ def is_deep(value: Any) -> bool:
             inner for one in level if not isinstance(one, str | int | float | None) for inner in one
         ]
     return bool(level)
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return `value` if it is an object of JSON, and otherwise an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def entries(value: object) -> list[Any]:
+    """Return `value` if it is a list, and otherwise an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []

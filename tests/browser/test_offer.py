@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
 from tests.browser.standin import StandIn
-from tests.llm.chatservers import Scripted, refusing, saying
-from tests.llm.localstandins import ollama, standing_in
+from tests.llm.remote.chatservers import Scripted, refusing, saying
+from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.offering import offering
 from tests.server.serving import Serving
 

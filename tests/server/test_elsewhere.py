@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.llm.chatservers import Real, real
+from tests.llm.remote.chatservers import Real, real
 from tests.server.serving import Client, Serving, serving, until
 from tests.server.test_conversation import (
     CAPITAL,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.llm.chatservers import saying
-from tests.llm.localstandins import ollama, standing_in
+from tests.llm.remote.chatservers import saying
+from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.offering import STORY, offering
 from tests.server.serving import Client, Event, Serving, until
 from voiceloop.conversations.records import KeptRecord

@@ -12,13 +12,13 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.llm.chatservers import Scripted, refusing, saying
-from tests.llm.localstandins import ollama, standing_in
+from tests.llm.remote.chatservers import Scripted, refusing, saying
+from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.offering import offering
 from tests.server.serving import Client, Event, Serving, until
 from voiceloop.choosing import Choosing
 from voiceloop.config import load_config
-from voiceloop.llm.remote.localservers import LocalServer
+from voiceloop.llm.remote.servers import LocalServer
 from voiceloop.server.offers import Offers
 from voiceloop.wire.settings import LlmServer
 

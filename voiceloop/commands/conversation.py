@@ -82,7 +82,7 @@ class TerminalConversation:
         from voiceloop.calibration.idle import calibrate_in_idle_time
         from voiceloop.calibration.keeping import cache_folder
         from voiceloop.conversations.continuing import Continuing
-        from voiceloop.llm.remote.presence import told_to
+        from voiceloop.llm.remote.chatserver import told_to
         from voiceloop.recording.recording import Recording, Surroundings
         from voiceloop.session import Session
         from voiceloop.tools.results import room

@@ -24,7 +24,7 @@ from voiceloop.config import Config, Given, given_in_settings, user_file
 from voiceloop.engines import Llm
 from voiceloop.errors import ConfigError
 from voiceloop.llm.remote.finding import find_servers
-from voiceloop.llm.remote.localservers import (
+from voiceloop.llm.remote.servers import (
     NOWHERE,
     PORTS,
     LocalServer,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from tests.llm.chatservers import Play, Request, Scripted, saying
+from tests.llm.remote.chatservers import Play, Request, Scripted, saying
 
 GONE: Play = lambda request: request.status(404, {"error": "not found"})  # noqa: E731
 

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.llm.remote.chatstream import (
+    LONGEST_LINE,
+    LONGEST_STREAM,
     PIECE,
     ChatStream,
     End,
@@ -19,8 +21,7 @@ from voiceloop.llm.remote.chatstream import (
     Text,
     Thought,
 )
-from voiceloop.llm.remote.complaints import Complaint, Garbled
-from voiceloop.llm.remote.eventstream import LONGEST_LINE, LONGEST_STREAM
+from voiceloop.llm.remote.errors import Garbled, ReportedError
 
 pytestmark = pytest.mark.pure
 
@@ -29,7 +30,7 @@ def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
-def crumb(index: int, **fields: Any) -> dict[str, Any]:
+def call_delta(index: int, **fields: Any) -> dict[str, Any]:
     function = {key: fields[key] for key in ("name", "arguments") if key in fields}
     own = {"id": fields["id"]} if "id" in fields else {}
     return {"index": index, "function": function, **own}
@@ -56,9 +57,9 @@ WHOLE = (
     chunk(role="assistant", content=""),
     chunk(content="Héllo "),
     chunk(content="👋 there"),
-    chunk(tool_calls=[crumb(0, id="a", name="get_time", arguments="")]),
-    chunk(tool_calls=[crumb(0, arguments='{"zone":')]),
-    chunk(tool_calls=[crumb(0, arguments=' "UTC"}')]),
+    chunk(tool_calls=[call_delta(0, id="a", name="get_time", arguments="")]),
+    chunk(tool_calls=[call_delta(0, arguments='{"zone":')]),
+    chunk(tool_calls=[call_delta(0, arguments=' "UTC"}')]),
     chunk(finish="tool_calls"),
     {"choices": [], "usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}},
 )
@@ -104,13 +105,13 @@ def test_a_reply_is_finished_by_its_reason_or_by_the_word_and_over_by_the_word_a
 
 
 def test_calls_come_whole_or_in_crumbs_and_servers_number_them_as_they_like() -> None:
-    both = [crumb(0, name="one", arguments="{}"), crumb(1, name="two", arguments="{}")]
+    both = [call_delta(0, name="one", arguments="{}"), call_delta(1, name="two", arguments="{}")]
     expected = [StreamedCall("", "one", "{}"), StreamedCall("", "two", "{}")]
     assert read(wire(chunk(tool_calls=both))) == expected
-    same = [crumb(0, name="one", arguments="{}"), crumb(0, name="two", arguments="{}")]
+    same = [call_delta(0, name="one", arguments="{}"), call_delta(0, name="two", arguments="{}")]
     assert read(wire(*(chunk(tool_calls=[one]) for one in same))) == expected
-    turns = [crumb(1, arguments="}"), crumb(0, arguments="}")]
-    begun = [crumb(0, name="one", arguments="{"), crumb(1, name="two", arguments="{")]
+    turns = [call_delta(1, arguments="}"), call_delta(0, arguments="}")]
+    begun = [call_delta(0, name="one", arguments="{"), call_delta(1, name="two", arguments="{")]
     assert read(wire(chunk(tool_calls=begun), chunk(tool_calls=turns))) == expected
     plain = {"index": 0, "function": {"name": "one", "arguments": {"a": 1}}}
     assert read(wire(chunk(tool_calls=[plain]))) == [StreamedCall("", "one", '{"a": 1}')]
@@ -169,8 +170,12 @@ def test_nothing_that_comes_fills_the_memory() -> None:
     many = wire(chunk(content="a" * 60_000), done=False)
     with pytest.raises(Garbled, match="a reply without an end"):
         read(*([many] * (LONGEST_STREAM // len(many) + 1)))
-    for crumbs in ([crumb(0, arguments="x" * 10_000)], [crumb(0)], [crumb(7, id="x" * 10_000)]):
-        block = wire(*[chunk(tool_calls=crumbs * 100)], done=False)
+    for deltas in (
+        [call_delta(0, arguments="x" * 10_000)],
+        [call_delta(0)],
+        [call_delta(7, id="x" * 10_000)],
+    ):
+        block = wire(*[chunk(tool_calls=deltas * 100)], done=False)
         with pytest.raises(Garbled, match="calls of tools without an end"):
             read(*([block] * 2000))
 
@@ -199,7 +204,7 @@ def test_thoughts_are_told_apart_wherever_a_server_puts_them(delta: dict[str, An
 
 
 def test_whatever_comes_of_a_reply_shows_that_the_model_is_at_work() -> None:
-    calling = {"tool_calls": [crumb(0, name="a")]}
+    calling = {"tool_calls": [call_delta(0, name="a")]}
     deltas: list[dict[str, Any]] = [{"role": "assistant"}, {"content": ""}, calling, {}]
     for delta in deltas:
         assert every(wire(chunk(**delta), done=False))
@@ -299,13 +304,13 @@ def test_an_error_in_the_stream_is_one_in_every_shape(raw: bytes, told: str) -> 
     said = wire(chunk(content="Begun"), done=False)
     for before in (b"", said):
         stream = ChatStream()
-        with pytest.raises(Complaint) as caught:
+        with pytest.raises(ReportedError) as caught:
             for at in range(len(before + raw)):
                 stream.feed((before + raw)[at : at + 1])
         assert caught.value.said == told
     stream = ChatStream()
     assert Text("Begun") in stream.feed(said + raw), "what came before it is given"
-    with pytest.raises(Complaint):
+    with pytest.raises(ReportedError):
         stream.feed(b"")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from voiceloop.llm.remote.complaints import complaint, named
+from voiceloop.llm.remote.errors import error_message, named
 
 pytestmark = pytest.mark.pure
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.pure
     ],
 )
 def test_servers_complain_in_many_ways(body: object, told: str) -> None:
-    assert complaint(body) == told
+    assert error_message(body) == told
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_what_is_wrapped_without_end_says_nothing() -> None:
     body: object = "end"
     for _ in range(5000):
         body = {"error": [body]}
-    assert complaint(body) == named(body) == ""
+    assert error_message(body) == named(body) == ""

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.llm.chatservers import Request
-from tests.llm.localstandins import (
+from tests.llm.remote.chatservers import Request
+from tests.llm.remote.localstandins import (
     listing,
     llama_cpp,
     lm_studio,
@@ -31,7 +31,7 @@ from tests.llm.localstandins import (
 from tests.server.serving import free_port
 from voiceloop.errors import ConfigError
 from voiceloop.llm.remote.finding import MOST_BYTES, PATIENCE_S, begin_search, find_servers
-from voiceloop.llm.remote.localservers import (
+from voiceloop.llm.remote.servers import (
     HOST,
     KNOWN,
     LONGEST_NAME,

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.llm.test_remote import all_of, no_keys, no_threads, spoken
+from tests.llm.remote.test_remote import all_of, no_keys, no_threads, spoken
 from tests.server.serving import free_port
 from voiceloop.catalog.store import ModelStore
 from voiceloop.config import LlmConfig

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.llm.chatservers import Scripted, saying
-from tests.llm.test_remote import all_of, no_keys, no_threads, settings, spoken
+from tests.llm.remote.chatservers import Scripted, saying
+from tests.llm.remote.test_remote import all_of, no_keys, no_threads, settings, spoken
 from tests.server.serving import until
 from tests.support.clock import VirtualClock
-from voiceloop.llm.remote.presence import EVERY_S, LOADING, logger, told_to, watch
+from voiceloop.llm.remote.chatserver import EVERY_S, LOADING, logger, told_to, watch
+from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.remote import openai
-from voiceloop.llm.remote.troubles import Trouble
 
 __all__ = ["no_keys", "no_threads"]
 
@@ -37,7 +37,7 @@ class Asked:
     async def __call__(self) -> None:
         status = self.left.pop(0)
         if status != 200:
-            raise Trouble(f"why {status}", "", status=status or None)
+            raise RequestError(f"why {status}", "", status=status or None)
 
 
 class Log(logging.Handler):
@@ -96,7 +96,7 @@ def test_a_server_that_goes_in_mid_conversation_is_told_of_and_so_is_its_return(
         conversation, port = openai(settings(server)).conversation(), server.port
         assert spoken(all_of(conversation.reply("Are you there?", 1))) == "Yes."
     for turn in (2, 3):  # each turn fails, and one line tells why
-        with pytest.raises(Trouble):
+        with pytest.raises(RequestError):
             all_of(conversation.reply("Are you there?", turn))
     until(lambda: len(lines) == 1)
     assert lines[0].startswith(GONE) and "does not answer: start it" in lines[0]
@@ -113,7 +113,7 @@ def test_a_reply_that_breaks_off_at_a_server_that_is_there_is_no_farewell(
 ) -> None:
     with Scripted(lambda request: request.drop()) as server:
         conversation = openai(settings(server)).conversation()
-        with pytest.raises(Trouble, match="broke off"):
+        with pytest.raises(RequestError, match="broke off"):
             all_of(conversation.reply("Are you there?", 1))
         until(lambda: [one.command for one in server.requests][-1] == "GET")
         server.plays = [saying("Yes.")]
@@ -124,6 +124,6 @@ def test_a_reply_that_breaks_off_at_a_server_that_is_there_is_no_farewell(
 def test_whoever_gives_up_a_server_that_has_gone_waits_for_nothing() -> None:
     with Scripted(saying("Yes.")) as server:
         conversation = openai(settings(server)).conversation()
-    with pytest.raises(Trouble):
+    with pytest.raises(RequestError):
         all_of(conversation.reply("Are you there?", 1))
     del conversation  # and `no_threads` looks whether the thread of its requests has ended

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.llm.chatservers import Play, Request, Scripted, refusing, saying
-from tests.llm.localstandins import listing
-from tests.llm.test_remote import all_of, no_keys, no_threads, serve, talk
+from tests.llm.remote.chatservers import Play, Request, Scripted, refusing, saying
+from tests.llm.remote.localstandins import listing
+from tests.llm.remote.test_remote import all_of, no_keys, no_threads, serve, talk
 from tests.server.serving import until
+from voiceloop.llm.remote.chatclient import OTHER_FORM, ends
 from voiceloop.llm.remote.readahead import ENOUGH, WITHOUT
 from voiceloop.llm.remote.remote import RemoteConversation
-from voiceloop.llm.remote.turnends import OTHER_FORM, ends
 from voiceloop.types import Past
 
 __all__ = ["no_keys", "no_threads", "serve"]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.llm.chatservers import (
+from tests.llm.remote.chatservers import (
     DONE,
     STOP,
     Play,
@@ -32,11 +32,11 @@ from voiceloop.catalog.names import prepare
 from voiceloop.cli import main
 from voiceloop.config import GUARDED, Config, LlmConfig
 from voiceloop.errors import ConfigError, EngineError
-from voiceloop.llm.remote.address import address
 from voiceloop.llm.remote.chatserver import STEP_S
 from voiceloop.llm.remote.chatstream import PIECE
+from voiceloop.llm.remote.errors import RequestError, unreachable
 from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
-from voiceloop.llm.remote.troubles import Trouble, unreachable
+from voiceloop.llm.remote.servers import address
 from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.status import engine_names
 from voiceloop.types import LOADS, Past, TokenBurst, Tool, ToolCall
@@ -266,11 +266,11 @@ def test_a_call_that_nothing_came_back_of_has_never_been(serve: Callable[..., Sc
 def test_a_call_that_cannot_be_read_is_told(
     serve: Callable[..., Scripted], function: dict[str, str], problem: str
 ) -> None:
-    crumbs = {"tool_calls": [{"index": 0, "function": function}]}
+    deltas = {"tool_calls": [{"index": 0, "function": function}]}
 
     def calling(request: Request) -> None:
         request.begin()
-        request.send({"choices": [{"delta": crumbs, "finish_reason": "tool_calls"}]}, DONE)
+        request.send({"choices": [{"delta": deltas, "finish_reason": "tool_calls"}]}, DONE)
         request.end()
 
     (call,) = all_of(talk(serve(calling)).reply("What time is it?", 1))
@@ -644,7 +644,7 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
         (serve(saying(""), models=refusing(401, {})), "wants a key"),
         (serve(saying(""), models=broken(b"{")), "broke off"),
     ):
-        with pytest.raises(Trouble) as caught:
+        with pytest.raises(RequestError) as caught:
             openai(settings(server))
         assert told in caught.value.message and caught.value.hint
     # One that cannot list its models may well reply; a wrong address does neither.
@@ -652,7 +652,7 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
         server = serve(saying("Yes."), models=refusing(status, b"oops", "text/plain"))
         assert spoken(all_of(talk(server).reply("Hello", 1))) == "Yes."
     nowhere = refusing(404, b"", "text/plain")
-    with pytest.raises(Trouble, match="no such address"):
+    with pytest.raises(RequestError, match="no such address"):
         openai(settings(serve(nowhere, models=nowhere))).warm()
 
 
@@ -673,13 +673,13 @@ def test_a_server_that_is_not_there_is_told_at_start(serve: Callable[..., Script
     ],
 )
 def test_a_server_that_does_not_answer_is_called_by_its_name(url: str, told: str) -> None:
-    trouble = unreachable(address(url, {}), OSError())
-    assert trouble.message.startswith(told) and trouble.lost
-    assert ("start it" in trouble.message) == ("--llm-server none" in trouble.hint)
+    failure = unreachable(address(url, {}), OSError())
+    assert failure.message.startswith(told) and failure.lost
+    assert ("start it" in failure.message) == ("--llm-server none" in failure.hint)
 
 
 def test_a_name_that_nobody_has_is_told(serve: Callable[..., Scripted]) -> None:
-    with pytest.raises(Trouble, match="no host of that name"):
+    with pytest.raises(RequestError, match="no host of that name"):
         openai(settings(serve(saying("")), base_url="http://nosuch.invalid/v1"))
 
 
@@ -793,7 +793,7 @@ def test_the_key_is_sent_and_told_to_nobody(
     keys = {one.headers["Authorization"] for one in server.requests}
     assert keys == {f"Bearer {KEY}"}
     assert other.requests == []
-    objects = (llm, llm._server, llm._server.where, conversation, llm._server._client)
+    objects = (llm, llm._server, llm._server.where, conversation, llm._server.client)
     assert (
         KEY not in f"{caplog.text} {[vars(one) for one in objects if hasattr(one, '__dict__')]!r}"
     )
@@ -813,7 +813,7 @@ def test_a_certificate_that_nobody_knows_is_told(
     subprocess.run(command, check=True, capture_output=True)
     server = serve(saying("Yes."))
     server.secured(pem, key)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(RequestError) as caught:
         openai(settings(server))
     assert "cannot be reached safely" in caught.value.message
     assert "self-signed certificate" in caught.value.message

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.llm.chatservers import Real, real
-from tests.llm.test_remote import no_threads
+from tests.llm.remote.chatservers import Real, real
+from tests.llm.remote.test_remote import no_threads
 from tests.server.serving import until
 from voiceloop.bundled import bundled
 from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import speculative
+from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.remote import RemoteConversation, openai
-from voiceloop.llm.remote.troubles import Trouble
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 __all__ = ["no_threads"]
@@ -102,12 +102,12 @@ def test_a_server_that_is_killed_in_a_reply_and_started_again_is_taken_up(server
     said: list[Any] = [next(item for item in steps if item) for _ in range(4)]
     server.kill()
     begun = time.monotonic()
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(RequestError) as caught:
         said += all_of(steps)
     assert time.monotonic() - begun < 10
     assert "broke off" in caught.value.message
     assert conversation.heard(3) == "".join(item.text for item in said[:3])
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(RequestError) as caught:
         all_of(conversation.reply("Are you there?", 3))
     assert "does not answer" in caught.value.message
     assert conversation.heard(0) == ""
@@ -124,10 +124,10 @@ def test_a_server_that_is_killed_in_a_reply_and_started_again_is_taken_up(server
 
 
 def test_a_model_that_the_server_does_not_have_is_one_line(server: Real) -> None:
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(RequestError) as caught:
         all_of(talk(server, target="nosuch/model").reply("Hello", 1))
     assert "500" in caught.value.message and "\n" not in caught.value.message
-    with pytest.raises(Trouble, match="no such address"):
+    with pytest.raises(RequestError, match="no such address"):
         all_of(talk(server, base_url=server.url.removesuffix("/v1")).reply("Hello", 1))
 
 

@@ -10,8 +10,17 @@ from typing import Any
 
 import pytest
 
-from tests.llm.chatservers import DONE, STOP, Play, Request, Scripted, delta, refusing, saying
-from tests.llm.test_remote import (
+from tests.llm.remote.chatservers import (
+    DONE,
+    STOP,
+    Play,
+    Request,
+    Scripted,
+    delta,
+    refusing,
+    saying,
+)
+from tests.llm.remote.test_remote import (
     CLOCK,
     all_of,
     failing,
@@ -437,7 +446,7 @@ def test_a_list_of_models_may_be_long_or_missing(
 ) -> None:
     server = serve(saying("Yes."), models=refusing(200, told))
     llm = openai(settings(server))
-    assert ("m1" in llm._server.models) is known
+    assert ("m1" in llm._server.client.models) is known
     assert spoken(all_of(llm.conversation().reply("Hello", 1))) == "Yes."
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.remote.complaints import Complaint, complaint, named
-from voiceloop.llm.remote.manners import Manners
+from voiceloop.llm.remote.errors import ReportedError, error_message, named
+from voiceloop.llm.remote.server_quirks import Quirks
 from voiceloop.llm.text.messages import alternating, without_system
 from voiceloop.llm.text.wording import BEGAN
 
@@ -33,8 +33,8 @@ ASKED: dict[str, Any] = {
 }
 
 
-def refused(body: object) -> Complaint:
-    return Complaint(complaint(body), named(body))
+def refused(body: object) -> ReportedError:
+    return ReportedError(error_message(body), named(body))
 
 
 def openai(message: str, param: str | None = None) -> object:
@@ -64,33 +64,33 @@ REFUSALS: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("body", "name"), REFUSALS)
 def test_a_parameter_that_is_refused_is_left_out(body: object, name: str) -> None:
-    manners = Manners()
-    told = manners.learn(refused(body), manners.fitted(ASKED))
-    fitted = manners.fitted(ASKED)
+    quirks = Quirks()
+    told = quirks.learn(refused(body), quirks.fitted(ASKED))
+    fitted = quirks.fitted(ASKED)
     assert fitted == {key: value for key, value in ASKED.items() if key != name}
     quiet = name in ("stream_options", "chat_template_kwargs", "reasoning_effort")
     assert told == ([] if quiet else [name])
 
 
 def test_all_that_is_added_is_left_out_at_once() -> None:
-    manners = Manners()
+    quirks = Quirks()
     body = {"detail": "Unexpected fields: {'top_k', 'chat_template_kwargs', 'reasoning_effort'}"}
-    assert manners.learn(refused(body), ASKED) == ["top_k"]
-    assert manners.left_out == {"top_k", "chat_template_kwargs", "reasoning_effort"}
-    manners = Manners()
-    manners.learn(refused({"error": "invalid reasoning value: 'none'"}), ASKED)
-    assert manners.left_out == {"chat_template_kwargs", "reasoning_effort"}
+    assert quirks.learn(refused(body), ASKED) == ["top_k"]
+    assert quirks.left_out == {"top_k", "chat_template_kwargs", "reasoning_effort"}
+    quirks = Quirks()
+    quirks.learn(refused({"error": "invalid reasoning value: 'none'"}), ASKED)
+    assert quirks.left_out == {"chat_template_kwargs", "reasoning_effort"}
 
 
 def test_the_longest_reply_goes_by_the_other_name_or_by_none() -> None:
     body = openai("'max_tokens' is not supported. Use 'max_completion_tokens'.", "max_tokens")
     for first, second in (("max_tokens", "max_completion_tokens"),):
-        manners = Manners()
-        assert manners.learn(refused(body), ASKED) == []
-        fitted = manners.fitted(ASKED)
+        quirks = Quirks()
+        assert quirks.learn(refused(body), ASKED) == []
+        fitted = quirks.fitted(ASKED)
         assert first not in fitted and fitted[second] == 100
-        manners.learn(refused(openai("unknown", second)), fitted)
-        assert {first, second}.isdisjoint(manners.fitted(ASKED))
+        quirks.learn(refused(openai("unknown", second)), fitted)
+        assert {first, second}.isdisjoint(quirks.fitted(ASKED))
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_the_longest_reply_goes_by_the_other_name_or_by_none() -> None:
 )
 def test_other_refusals_change_nothing(said: str) -> None:
     asked = {name: value for name, value in ASKED.items() if name != "top_k"}
-    manners = Manners()
-    assert manners.learn(Complaint(said), asked) == []
-    assert manners.fitted(asked) == asked
+    quirks = Quirks()
+    assert quirks.learn(ReportedError(said), asked) == []
+    assert quirks.fitted(asked) == asked
 
 
 def turns(*roles: str) -> list[dict[str, Any]]:
@@ -135,9 +135,9 @@ def turns(*roles: str) -> list[dict[str, Any]]:
     ],
 )
 def test_roles_that_are_refused_are_merged(said: str, roles: str, becomes: str) -> None:
-    manners, asked = Manners(), {"messages": turns(*roles)}
-    assert manners.learn(Complaint(said), asked) == []
-    messages = manners.fitted(asked)["messages"]
+    quirks, asked = Quirks(), {"messages": turns(*roles)}
+    assert quirks.learn(ReportedError(said), asked) == []
+    messages = quirks.fitted(asked)["messages"]
     shown = " ".join(f"{one['role'][0]}:{one['content']}" for one in messages)
     assert shown == becomes
 
@@ -152,11 +152,11 @@ def test_merged_turns_alternate_and_lose_no_word(roles: list[str], system: bool)
     text = "\n".join(one["content"] for one in merged)
     assert all(one["content"] in text for one in messages)
     assert alternating(alternating(messages)) == alternating(messages)
-    manners, said = Manners(), Complaint("Conversation roles must alternate")
-    asked = [manners.fitted({"messages": messages})]
+    quirks, said = Quirks(), ReportedError("Conversation roles must alternate")
+    asked = [quirks.fitted({"messages": messages})]
     for _ in range(3):
-        manners.learn(said, asked[-1])
-        asked.append(manners.fitted({"messages": messages}))
+        quirks.learn(said, asked[-1])
+        asked.append(quirks.fitted({"messages": messages}))
     assert asked[-1] == asked[-2], "it is not asked otherwise for ever"
 
 

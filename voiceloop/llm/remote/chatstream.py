@@ -1,23 +1,23 @@
 """Parse the stream of a server of chat completions: bytes in, pieces of a reply out.
 
-The stream consists of server-sent events (`eventstream`). The data of each event is a chunk: JSON
+The stream consists of server-sent events. The data of each event is a chunk: JSON
 with a little of the reply. The data of the last event is `[DONE]`. Servers differ. Tool calls come
-whole or in fragments (`toolcrumbs`). Token counts come in a separate chunk, with another one, or
-not at all. An error may come instead of a chunk (`complaints`). This module never waits, and does
+whole or in fragments (`tool_calls`). Token counts come in a separate chunk, with another one, or
+not at all. An error may come instead of a chunk (`errors`). This module never waits, and does
 not know how the reply is used.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from voiceloop.foreign import parsed
-from voiceloop.llm.remote.complaints import Complaint, Garbled, complained
-from voiceloop.llm.remote.eventstream import EventStream
-from voiceloop.llm.remote.toolcrumbs import StreamedCall, ToolCrumbs
+from voiceloop.foreign import entries, mapping, parsed
+from voiceloop.llm.remote.errors import Garbled, ReportedError, reported_error
+from voiceloop.llm.remote.tool_calls import StreamedCall, ToolCallDeltas
 
 MOST_COUNTED = 1_000_000_000
 """Largest number of tokens that a server is believed to have counted. A larger number counts as
@@ -103,8 +103,8 @@ class ChatStream:
     """A parser of one reply.
 
     Call `feed` with blocks of bytes until the stream is `over` or there are no more blocks, then
-    once with an empty block. `feed` raises Garbled and Complaint, but only after it has returned
-    the pieces before the error.
+    once with an empty block. `feed` raises Garbled and ReportedError, but only after it has
+    returned the pieces before the error.
     """
 
     def __init__(self) -> None:
@@ -118,8 +118,8 @@ class ChatStream:
         come."""
         self._begun = self._spoke = False
         """Whether any part of the reply has come, and whether text has come."""
-        self._crumbs = ToolCrumbs()
-        self._wrong: Garbled | Complaint | None = None
+        self._deltas = ToolCallDeltas()
+        self._wrong: Garbled | ReportedError | None = None
         """Error after the pieces that were returned last. The next call of `feed` raises it."""
 
     def feed(self, block: bytes) -> list[Piece]:
@@ -131,7 +131,7 @@ class ChatStream:
             for name, data in self._events.feed(block):
                 if not self.over:
                     pieces.extend(self._take(name, data))
-        except (Garbled, Complaint) as error:
+        except (Garbled, ReportedError) as error:
             if not pieces:
                 raise
             self._wrong = error
@@ -155,11 +155,11 @@ class ChatStream:
         if choice is not None and not self.finished:
             self._begun = True
             yield from self._more(choice)
-        if wrong := complained(chunk, name):
+        if wrong := reported_error(chunk, name):
             raise wrong
         if choice is not None and not self.finished and (reason := choice.get("finish_reason")):
             if _FAILED.search(str(reason)):
-                raise Complaint(f"the reply was ended early ({reason})")
+                raise ReportedError(f"the reply was ended early ({reason})")
             cut, filtered = _CUT.search(str(reason)), _FILTERED.search(str(reason))
             yield from self._ended(cut is not None, filtered=filtered is not None)
         if usage := usage_of(chunk):
@@ -168,7 +168,7 @@ class ChatStream:
     def _more(self, choice: Mapping[str, Any]) -> Iterator[Piece]:
         """Yield the pieces in `choice`, which is a part of a streamed reply, or a whole reply that
         is not streamed."""
-        delta, whole = _mapping(choice.get("delta")), _mapping(choice.get("message"))
+        delta, whole = mapping(choice.get("delta")), mapping(choice.get("message"))
         given: list[Piece] = []
         if said := delta or ({} if self._spoke else whole):
             for key, value in said.items():
@@ -177,10 +177,10 @@ class ChatStream:
             for key in ("content", "refusal"):
                 given += self._said(said.get(key))
         if called := delta.get("tool_calls") or whole.get("tool_calls"):
-            self._crumbs.gather(called)
+            self._deltas.gather(called)
             given.append(Calling())
         if called := delta.get("function_call"):  # the older form, for a single call
-            self._crumbs.gather({"function": called})
+            self._deltas.gather({"function": called})
             given.append(Calling())
         yield from given or ([] if choice.get("finish_reason") else [Thought()])
 
@@ -191,8 +191,8 @@ class ChatStream:
             if content:
                 yield from self._whole(content)
             return
-        for part in _listed(content):
-            kind = _mapping(part).get("type")
+        for part in _several(content):
+            kind = mapping(part).get("type")
             if isinstance(kind, str) and _THOUGHT.match(kind):
                 yield Thought("".join(_texts(part)))
             elif kind in (None, "text", "output_text", "refusal"):
@@ -216,14 +216,14 @@ class ChatStream:
         self.finished = True
         if self._half:
             yield Text("\ufffd")
-        yield from self._crumbs.calls()
+        yield from self._deltas.calls()
         yield End(cut, filtered)
 
 
 def _choice(choices: object) -> Mapping[str, Any] | None:
     """Return the choice with the index 0, the only one that is requested. None if it is not there.
     A choice without an index counts as that one."""
-    every = map(_mapping, cast("list[object]", choices) if isinstance(choices, list) else [])
+    every = map(mapping, entries(choices))
     return next((one for one in every if one.get("index") in (None, 0, "0")), None)
 
 
@@ -233,11 +233,11 @@ def _texts(value: object, depth: int = 0) -> list[str]:
         return [value] if value else []
     found = list[str]()
     if depth < DEEPEST:
-        for one in _listed(value):
+        for one in _several(value):
             if isinstance(one, str):
                 found += _texts(one)
             for key in ("text", "thinking", "reasoning", "content", "summary", "value", "refusal"):
-                found += _texts(_mapping(one).get(key), depth + 1)
+                found += _texts(mapping(one).get(key), depth + 1)
     return found
 
 
@@ -246,32 +246,26 @@ def _parsed(name: str, data: str) -> Mapping[str, Any]:
         chunk = parsed(data)
     except ValueError:
         if name == "error":
-            raise Complaint(" ".join(data.split())) from None
+            raise ReportedError(" ".join(data.split())) from None
         raise Garbled("data that is no JSON") from None
-    if name == "error" and not isinstance(chunk, dict):
+    if isinstance(chunk, dict):
+        return mapping(cast(object, chunk))
+    if name == "error":
         return {"error": chunk}
-    if not isinstance(chunk, dict):
-        raise Garbled("a chunk that is no object")
-    return cast("Mapping[str, Any]", chunk)
+    raise Garbled("a chunk that is no object")
 
 
-def _listed(value: object) -> list[object]:
+def _several(value: object) -> list[Any]:
     """Return `value` if it is a list, `[value]` if it is an object, and otherwise an empty list."""
-    if isinstance(value, dict):
-        return [cast("object", value)]
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+    return [value] if isinstance(value, dict) else entries(value)
 
 
 def usage_of(answer: Mapping[str, Any]) -> PromptUsage | None:
     """Return the token counts in an answer or a chunk; None if it has none."""
-    if not (usage := _mapping(answer.get("usage"))):
+    if not (usage := mapping(answer.get("usage"))):
         return None
-    cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
-    details = _mapping(usage.get("completion_tokens_details"))
+    cached = mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+    details = mapping(usage.get("completion_tokens_details"))
     read = _count(usage.get("prompt_tokens")) - _count(cached)
     had = None if cached is None else _count(cached)
     return PromptUsage(max(0, read), _count(details.get("reasoning_tokens")), had)
@@ -281,3 +275,71 @@ def _count(value: object) -> int:
     """Return `value` as a number of tokens; 0 if it is no number or not plausible."""
     plausible = isinstance(value, int | float) and 0 <= value <= MOST_COUNTED
     return int(cast("float", value)) if plausible else 0
+
+
+# Server-sent events -------------------------------------------------------------------------------
+
+LONGEST_LINE = 1_048_576
+"""Maximum number of characters in a line, and in the data of an event. More characters are an
+error."""
+LONGEST_STREAM = 32 * LONGEST_LINE
+"""Maximum number of bytes in a stream. More bytes are an error."""
+
+
+class Event(NamedTuple):
+    """A server-sent event with its name and its data. An event without data is never made."""
+
+    name: str
+    data: str
+
+
+class EventStream:
+    """A parser of one stream. Raises Garbled if the stream, a line or an event is too long."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._line = ""
+        self._returned = False
+        """Whether the last character was a carriage return. If a line feed follows, the two are one
+        line end."""
+        self._name, self._data, self._length = "", list[str](), 0
+        """Name and data of the current event, and the number of characters in its data."""
+        self._bytes = 0
+
+    def feed(self, block: bytes) -> Iterator[Event]:
+        """Add `block`, a piece of the stream. Yield the events that are complete now."""
+        self._bytes += len(block)
+        if self._bytes > LONGEST_STREAM:
+            raise Garbled("a reply without an end")
+        for line in self._lines(block):
+            if line:
+                self._take(line)
+                continue
+            event = Event(self._name, "\n".join(self._data))
+            self._name, self._data, self._length = "", [], 0
+            if event.data:
+                yield event
+
+    def _lines(self, block: bytes) -> Iterator[str]:
+        text = self._decoder.decode(block)
+        if self._returned and text:
+            text = text.removeprefix("\n")
+            self._returned = False
+        self._returned = self._returned or text.endswith("\r")
+        *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for line in lines:
+            yield self._line + line
+            self._line = ""
+        self._line += rest
+        if len(self._line) > LONGEST_LINE:
+            raise Garbled("a line without an end")
+
+    def _take(self, line: str) -> None:
+        field, _, value = line.removeprefix("\ufeff").partition(":")
+        if field in ("data", "error"):
+            self._data.append(value.removeprefix(" "))
+            self._length += len(value) + 1
+        if field in ("event", "error"):
+            self._name = "error" if field == "error" else value.strip()
+        if self._length > LONGEST_LINE:
+            raise Garbled("an event without an end")

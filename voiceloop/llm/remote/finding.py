@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from voiceloop.llm.remote.localservers import (
+from voiceloop.llm.remote.servers import (
     HOST,
     PORTS,
     LocalServer,

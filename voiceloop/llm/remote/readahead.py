@@ -13,11 +13,10 @@ from concurrent.futures import Future, wait
 from statistics import median
 from typing import Any
 
-from voiceloop.llm.remote.chatserver import STEP_S, ChatServer
-from voiceloop.llm.remote.manners import Manners
-from voiceloop.llm.remote.presence import logger
-from voiceloop.llm.remote.troubles import Trouble
-from voiceloop.llm.remote.turnends import Reading
+from voiceloop.llm.remote.chatclient import Reading
+from voiceloop.llm.remote.chatserver import STEP_S, ChatServer, logger
+from voiceloop.llm.remote.errors import RequestError
+from voiceloop.llm.remote.server_quirks import Quirks
 
 WITHOUT = 8
 """One of so many turns is not read ahead, to see what reading ahead gains."""
@@ -42,7 +41,7 @@ class ReadAhead:
         """Number of tokens that were read ahead since `taken` was called."""
 
     def read(
-        self, body: Mapping[str, Any], text: str, turn: int, manners: Manners
+        self, body: Mapping[str, Any], text: str, turn: int, quirks: Quirks
     ) -> Generator[None, None, float | None]:
         """Let the server read the messages in `body`, of which the last is the user's, with `text`
         at its end. Return the probability that the turn is over after `text`; None if the server
@@ -57,7 +56,7 @@ class ReadAhead:
         if self._off or (not tells and turn % WITHOUT == 0):
             return None
         self._reads = True
-        running = self._running = self._server.read(body, text, manners)
+        running = self._running = self._server.read(body, text, quirks)
         while tells and not running.done():
             yield None
             wait([running], STEP_S)
@@ -98,8 +97,8 @@ class ReadAhead:
             return
         try:
             self._tokens += running.result().tokens
-        except Trouble as trouble:
-            self._give_up(f"does not read ahead: {trouble.message}")
+        except RequestError as failure:
+            self._give_up(f"does not read ahead: {failure.message}")
 
     def _give_up(self, why: str) -> None:
         if not self._off:

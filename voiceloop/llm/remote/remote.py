@@ -17,15 +17,13 @@ from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import LANGUAGES
 from voiceloop.llm.chat import ChatConversation, ChatReply
-from voiceloop.llm.remote.address import OPENAI, USUAL, address
-from voiceloop.llm.remote.chatserver import ChatServer
+from voiceloop.llm.remote.chatserver import ChatServer, logger
 from voiceloop.llm.remote.chatstream import FirstWords, Loading, PromptUsage
+from voiceloop.llm.remote.errors import RequestError, cut_off
 from voiceloop.llm.remote.incoming import Incoming
-from voiceloop.llm.remote.presence import logger
 from voiceloop.llm.remote.readahead import ReadAhead
-from voiceloop.llm.remote.toolcrumbs import StreamedCall
-from voiceloop.llm.remote.toolnames import accepted, called, renamed
-from voiceloop.llm.remote.troubles import Trouble, cut_off
+from voiceloop.llm.remote.servers import OPENAI, USUAL, address
+from voiceloop.llm.remote.tool_calls import StreamedCall, accepted, called, renamed
 from voiceloop.llm.text.calls import written
 from voiceloop.llm.text.messages import Message
 from voiceloop.llm.text.parts import ReplyPart
@@ -51,7 +49,7 @@ class RemoteConversation(ChatConversation):
         self._config = config
         self.seed = seed if config.temperature else None
         """Seed of the sampling; None at temperature 0. The server may ignore it."""
-        self._manners = server.manners.copied()
+        self._quirks = server.quirks.copied()
         self._effort: str | None = None
         """The `effort` at the last `rewrite`."""
         self._ahead = ReadAhead(server)
@@ -72,21 +70,21 @@ class RemoteConversation(ChatConversation):
         """Replace the system prompt, the history and the tools. The server may take the new tools
         and the new effort even if it has refused the old ones."""
         if self.effort != self._effort:
-            self._manners.forgive({"reasoning_effort"})
+            self._quirks.forgive({"reasoning_effort"})
             self._effort = self.effort
         if tools != self._tools:
-            self._manners.forgive({"tools", "tool_choice"} - self._server.manners.left_out)
+            self._quirks.forgive({"tools", "tool_choice"} - self._server.quirks.left_out)
         super().rewrite(system, past, tools, required)
 
     def warm(self) -> None:
-        """Let the server begin a reply of one token. Raises Trouble, but not if the model spends
-        that token on thinking."""
+        """Let the server begin a reply of one token. Raises RequestError, but not if the model
+        spends that token on thinking."""
         self._set_request(OPENING, 0)
         request = self._request(self._names(), most=1)
         try:
             self._server.begin(request)
-        except Trouble as trouble:
-            if not trouble.spent:
+        except RequestError as failure:
+            if not failure.spent:
                 raise
         if not self._server.where.metered:
             self._server.learn_ends(request, OPENING)
@@ -100,7 +98,7 @@ class RemoteConversation(ChatConversation):
             if not request["messages"]:
                 return
             request["messages"].append({"role": "user", "content": NOTHING_YET})
-        found = yield from self._ahead.read(request, text, turn, self._manners)
+        found = yield from self._ahead.read(request, text, turn, self._quirks)
         self.tokens_read += self._ahead.taken()
         self._ends = text, found
 
@@ -124,9 +122,9 @@ class RemoteConversation(ChatConversation):
         known, roomy = len(reply.parts), self._thinks
         try:
             yield from self._request_reply(reply)
-        except Trouble as trouble:
-            forgetful = trouble.too_long and self._before
-            if len(reply.parts) > known or not (forgetful or (trouble.spent and not roomy)):
+        except RequestError as failure:
+            forgetful = failure.too_long and self._before
+            if len(reply.parts) > known or not (forgetful or (failure.spent and not roomy)):
                 raise
             if forgetful:
                 del self._before[: (len(self._before) + 1) // 2]
@@ -136,17 +134,17 @@ class RemoteConversation(ChatConversation):
     def _thinks(self) -> bool:
         """Whether requests allow additional tokens for thoughts."""
         asked = self.effort or self._config.thinking == "on"
-        return bool(asked) or self._manners.thinks
+        return bool(asked) or self._quirks.thinks
 
     def _request_reply(self, reply: ChatReply) -> Steps[TokenBurst | ToolCall]:
         self._ahead.end()
         self.tokens_read += self._ahead.taken()
         known, first_s, cached = len(reply.parts), 0.0, None
-        incoming = Incoming(self._config.stop, thinking=self._manners.opens_in_thought)
+        incoming = Incoming(self._config.stop, thinking=self._quirks.opens_in_thought)
         most = reply.words + self._config.max_new_tokens
         names = self._names()
         own = {sent: name for name, sent in names.items()}
-        with closing(self._server.ask(self._request(names), self._manners)) as answer:
+        with closing(self._server.ask(self._request(names), self._quirks)) as answer:
             while (pieces := answer.next()) is not None:
                 yield None  # lets other work go on, also while the model thinks
                 for piece in pieces:
@@ -171,17 +169,17 @@ class RemoteConversation(ChatConversation):
         if incoming.filtered:
             yield TokenBurst(reply.turn, (), "", facts={FILTERED: 1})
         if incoming.cut and len(reply.parts) == known:
-            self._manners.thinks = True
+            self._quirks.thinks = True
             raise cut_off(incoming.thought, spent=True)
         reply.finished, reply.limited = True, incoming.cut
 
     def _note(self, incoming: Incoming) -> None:
         """Store whether the server's model thinks, and whether its replies begin inside a
         thought."""
-        manners = self._manners
-        manners.thinks = manners.thinks or incoming.thought > 0
-        if incoming.lone and not manners.opens_in_thought:
-            manners.opens_in_thought = True
+        quirks = self._quirks
+        quirks.thinks = quirks.thinks or incoming.thought > 0
+        if incoming.lone and not quirks.opens_in_thought:
+            quirks.opens_in_thought = True
             logger.warning(
                 "%s does not mark where its model begins to think, so some of that was said; from "
                 "now on replies are taken to begin with it",
@@ -297,7 +295,7 @@ class RemoteLlm:
     def warm(self) -> None:
         """Request a reply of one token. Then the server loads the model, and this engine learns
         which parts of a request the server refuses, and whether the server tells when a turn is
-        over. Raises Trouble."""
+        over. Raises RequestError."""
         conversation = self.conversation()
         conversation.warm()
         if self._server.tells_ends:
@@ -321,6 +319,6 @@ def openai(config: LlmConfig) -> RemoteLlm:
     server.look_up()
     if config.target == LlmConfig().target:
         raise ConfigError(
-            f"llm.target must name a model of {server.where.told}", server.instead_of("")
+            f"llm.target must name a model of {server.where.told}", server.client.instead_of("")
         )
     return RemoteLlm(server, config)
