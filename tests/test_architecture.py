@@ -104,7 +104,7 @@ ROOMS = {
     # Not for Windows, so each is guarded where it is; benchmarks are for other systems.
     "fcntl": ("catalog/store.py",),
     "uvloop": ("server/port.py",),
-    "resource": ("bench/",),
+    "resource": ("bench/", "llm/text/sandbox.py"),
     **dict.fromkeys(("termios", "tty"), ("view/keyboard.py",)),
     **{name: () for name in ("grp", "pty", "pwd", "readline", "syslog")},
 }
@@ -195,7 +195,6 @@ PURE = (
     "llm/rules/sampling.py",
     "llm/rules/stats.py",
     "llm/rules/verify.py",
-    "llm/text/wording.py",
     "tts/alignment.py",
     "tts/clauses.py",
     "tts/delivery.py",

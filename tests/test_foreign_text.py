@@ -15,8 +15,9 @@ from voiceloop.dialogue.question import question
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages.en import ENGLISH
 from voiceloop.llm.remote.errors import error_message
-from voiceloop.llm.text import bounds, calls
+from voiceloop.llm.text import calls
 from voiceloop.llm.text.leaks import Leaks
+from voiceloop.llm.text.messages import least_of_opening
 from voiceloop.llm.text.parts import Parts
 from voiceloop.skills.answer import answer
 from voiceloop.skills.claims import ClaimGuard
@@ -25,7 +26,7 @@ from voiceloop.terminal import printable
 from voiceloop.tools import results
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.plain import plain
-from voiceloop.types import TokenBurst
+from voiceloop.types import TokenBurst, Tool
 from voiceloop.wire.jsontext import parse_object
 
 pytestmark = [pytest.mark.pure, pytest.mark.slow]
@@ -79,7 +80,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "a request": lambda text: answer(text, "en", SkillContext(datetime(2026, 11, 26, tzinfo=UTC))),
     "a message": refused,
     "a complaint": lambda text: error_message({"error": {"message": text}}),
-    "a schema": lambda text: bounds.written({"a": [text, {text: text}]}),
+    "a schema": lambda text: least_of_opening("", [Tool("a", text, {"a": [text, {text: text}]})]),
     "a line": printable,
     "written words": plain,
 }

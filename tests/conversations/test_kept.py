@@ -26,7 +26,7 @@ from voiceloop.conversations.prompt import past
 from voiceloop.conversations.records import KeptRecord, KeptTurn
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
-from voiceloop.llm.text.wording import OWN_CALL
+from voiceloop.llm.text.messages import OWN_CALL
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.types import Event, Notice, Past, ToolCall, TurnTrace

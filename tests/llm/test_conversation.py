@@ -31,8 +31,8 @@ from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.model.cache import CachePool, KvCache
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.rules.tree import ROOT, Tree, chain
+from voiceloop.llm.text.messages import OKAY, OWN_CALL
 from voiceloop.llm.text.template import ChatTemplate, special_tokens
-from voiceloop.llm.text.wording import OKAY, OWN_CALL
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 pytestmark = pytest.mark.models

@@ -32,8 +32,8 @@ from voiceloop.llm.engine import SpeculativeLlm, load_pair, speculative, system_
 from voiceloop.llm.model.decoder import LeanDecoder
 from voiceloop.llm.model.hf import TransformersDecoder
 from voiceloop.llm.rules.sampling import Sampling
+from voiceloop.llm.text.messages import SPOKEN
 from voiceloop.llm.text.template import ChatTemplate
-from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

@@ -16,7 +16,7 @@ from tests.server.test_calls import LOOK, RATE, Client
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.config import Config, LlmConfig
 from voiceloop.engines import Engines
-from voiceloop.llm.text.wording import OWN_CALL, told
+from voiceloop.llm.text.messages import OWN_CALL, told
 from voiceloop.runner import InlineRunner
 from voiceloop.server.dialogue import Dialogue
 from voiceloop.server.history import history

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from voiceloop.llm.text.wording import OWN_CALL
+from voiceloop.llm.text.messages import OWN_CALL
 from voiceloop.skills.known import Fact
 from voiceloop.types import Outcome
 

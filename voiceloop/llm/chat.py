@@ -18,9 +18,8 @@ from itertools import accumulate
 from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
 from voiceloop.languages import LANGUAGES
-from voiceloop.llm.text.messages import CallWithResult, Exchange, Message
+from voiceloop.llm.text.messages import OKAY, SPOKEN, CallWithResult, Exchange, Message
 from voiceloop.llm.text.parts import Parts, ReplyPart
-from voiceloop.llm.text.wording import OKAY, SPOKEN
 from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall, spaced
 
 _WORDS = re.compile(r"\s*\S+|\s+")

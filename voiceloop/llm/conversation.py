@@ -24,9 +24,15 @@ from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.cache import MEMORY_HINT, CachePool, Group
 from voiceloop.llm.rules.stats import LlmCounters, Step
-from voiceloop.llm.text.lengths import TOKEN_CHARS, least, least_of_exchange, least_of_opening
-from voiceloop.llm.text.output import CallOutput, Detokenizer, Output, SpeechOutput, to_sentence_end
-from voiceloop.llm.text.spoken import Echo
+from voiceloop.llm.text.messages import TOKEN_CHARS, least, least_of_exchange, least_of_opening
+from voiceloop.llm.text.output import (
+    CallOutput,
+    Detokenizer,
+    Echo,
+    Output,
+    SpeechOutput,
+    to_sentence_end,
+)
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import common
 from voiceloop.placement import memory_for

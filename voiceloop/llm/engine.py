@@ -51,10 +51,9 @@ from voiceloop.llm.model.loading import LoadedModel, explained, load_model
 from voiceloop.llm.model.rowcosts import ROOM, row_costs
 from voiceloop.llm.rules.draftpolicy import ALIKE, EVERY, DraftPolicy, gain
 from voiceloop.llm.rules.sampling import Penalties, Sampling
-from voiceloop.llm.text.speakable import unspeakable
+from voiceloop.llm.text.messages import SPOKEN
 from voiceloop.llm.text.template import ChatTemplate
-from voiceloop.llm.text.translation import shared
-from voiceloop.llm.text.wording import SPOKEN
+from voiceloop.llm.text.translation import shared, unspeakable
 from voiceloop.memoryplan import MemoryPart
 from voiceloop.placement import URGENT, memory_for, memory_for_model, own_stream, torch_device
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from voiceloop.conversations.records import KeptTurn
 from voiceloop.foreign import parsed
-from voiceloop.llm.text.wording import OWN_CALL
+from voiceloop.llm.text.messages import OWN_CALL
 from voiceloop.types import Past, ToolCall, spaced
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import (

@@ -16,9 +16,8 @@ import msgspec
 
 from voiceloop.config import LlmConfig
 from voiceloop.foreign import parsed
-from voiceloop.llm.text.leaks import LONGEST, TOKEN
+from voiceloop.llm.text.leaks import LONGEST, TOKEN, without
 from voiceloop.llm.text.parts import MARKS
-from voiceloop.llm.text.removal import without
 
 MOST_CHARS = 8192
 """Maximum number of characters of a result."""

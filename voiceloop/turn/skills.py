@@ -16,7 +16,7 @@ from msgspec import Struct
 from voiceloop.config import Config
 from voiceloop.dialogue import actions, inputs
 from voiceloop.engines import Conversation, Llm
-from voiceloop.llm.text.wording import SPOKEN, told
+from voiceloop.llm.text.messages import SPOKEN, told
 from voiceloop.skills.abilities import limits
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone

@@ -37,7 +37,7 @@ from voiceloop.llm.remote.chatstream import PIECE
 from voiceloop.llm.remote.errors import RequestError, unreachable
 from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
 from voiceloop.llm.remote.servers import address
-from voiceloop.llm.text.wording import SPOKEN
+from voiceloop.llm.text.messages import SPOKEN
 from voiceloop.status import engine_names
 from voiceloop.types import LOADS, Past, TokenBurst, Tool, ToolCall
 

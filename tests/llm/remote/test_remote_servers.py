@@ -33,7 +33,7 @@ from tests.llm.remote.test_remote import (
     talk,
 )
 from voiceloop.llm.remote.remote import openai
-from voiceloop.llm.text.wording import BEGAN
+from voiceloop.llm.text.messages import BEGAN
 from voiceloop.loading import warm_llm
 from voiceloop.types import Past, Tool, ToolCall
 

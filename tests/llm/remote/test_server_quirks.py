@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from voiceloop.llm.remote.errors import ReportedError, error_message, named
 from voiceloop.llm.remote.server_quirks import Quirks
-from voiceloop.llm.text.messages import alternating, without_system
-from voiceloop.llm.text.wording import BEGAN
+from voiceloop.llm.text.messages import BEGAN, alternating, without_system
 
 pytestmark = pytest.mark.pure
 

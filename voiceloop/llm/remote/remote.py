@@ -25,9 +25,8 @@ from voiceloop.llm.remote.readahead import ReadAhead
 from voiceloop.llm.remote.servers import OPENAI, USUAL, address
 from voiceloop.llm.remote.tool_calls import StreamedCall, accepted, called, renamed
 from voiceloop.llm.text.calls import written
-from voiceloop.llm.text.messages import Message
+from voiceloop.llm.text.messages import SPOKEN, Message
 from voiceloop.llm.text.parts import ReplyPart
-from voiceloop.llm.text.wording import SPOKEN
 from voiceloop.types import FILTERED, LOADS, Calibration, Past, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4

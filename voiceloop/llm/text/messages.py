@@ -1,16 +1,41 @@
-"""Write a conversation as messages, in the form that chat-completion servers take."""
+"""Write a conversation as messages, in the form that chat-completion servers take.
+
+The texts that voiceloop itself writes into a conversation are here too, for every engine, and
+bounds that tell that a text cannot fit into a context before it is tokenised, which takes long.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
-from voiceloop.llm.text.wording import BEGAN
-from voiceloop.types import ToolCall
+from voiceloop.types import Past, Tool, ToolCall
 
 Message = dict[str, Any]
+TOKEN_CHARS = 12
+"""Number of characters that no text exceeds for each of its tokens on average."""
+
+SPOKEN = (
+    "You are a helpful AI assistant who speaks with the user. Answer in one to three short "
+    "sentences of plain words, with no lists, no markdown and no emoji."
+)
+"""The default system prompt. Without it, models write for readers, not for listeners."""
+OWN_CALL = "voiceloop_"
+"""The beginning of the name of each call that stands in the history for something that a rule
+did."""
+OKAY = "Okay."
+"""The words of a reply in the history that stands for something that a rule did. They claim nothing
+that the model could copy."""
+BEGAN = "You have begun the conversation with these words:"
+"""The text that comes before the model's first words in the system prompt. It is used if the first
+message must be the user's, but the model spoke first."""
+_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
 
 
 @dataclass(slots=True)
@@ -98,3 +123,52 @@ def alternating(messages: Sequence[Message]) -> list[Message]:
             text = "\n\n".join(filter(None, (before["content"], one["content"])))
             merged[-1] = one | {"content": text}
     return merged
+
+
+# What voiceloop writes ----------------------------------------------------------------------------
+
+
+def told(system: str, now: datetime, place: str) -> str:
+    """Return the system prompt `system` with the date and hour at which a conversation begins, and
+    the user's place.
+
+    The words for date and hour stay true during the conversation, so the prompt never changes. An
+    empty `place` is left out. An empty `system` stays empty.
+    """
+    if not system:
+        return ""
+    date = f"{_WEEKDAYS[now.weekday()]}, {now.day} {_MONTHS[now.month - 1]} {now.year}"
+    hour = (now + timedelta(minutes=30)).hour
+    began = f"The conversation began on {date}, {_part(hour)}, at about {hour % 12 or 12} o'clock."
+    return f"{system} {began} The user is in {place}." if place else f"{system} {began}"
+
+
+def _part(hour: int) -> str:
+    if 5 <= hour < 12:
+        return "in the morning"
+    if 12 <= hour < 18:
+        return "in the afternoon"
+    return "in the evening" if 18 <= hour < 23 else "at night"
+
+
+# What cannot fit ----------------------------------------------------------------------------------
+
+
+def least(text: str) -> int:
+    """Return a lower bound of the number of tokens of `text`."""
+    return len(text) // TOKEN_CHARS
+
+
+def least_of_exchange(past: Past) -> int:
+    """Return a lower bound of the number of tokens of a past exchange."""
+    replied = (part if isinstance(part, str) else part[1] for part in past.replied)
+    return (len(past.said) + sum(map(len, replied))) // TOKEN_CHARS
+
+
+def least_of_opening(system: str, tools: Sequence[Tool]) -> int:
+    """Return a lower bound of the number of tokens of a system prompt with tools."""
+    described = [
+        f"{one.name}{one.description}{json.dumps(one.parameters, ensure_ascii=False, default=dict)}"
+        for one in tools
+    ]
+    return sum(map(len, (system, *described))) // TOKEN_CHARS

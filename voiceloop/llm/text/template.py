@@ -17,10 +17,10 @@ from typing import Any, cast
 
 from voiceloop.errors import EngineError
 from voiceloop.llm.text.calls import CALLS, SPELLING
+from voiceloop.llm.text.leaks import without
+from voiceloop.llm.text.messages import OKAY, OWN_CALL
 from voiceloop.llm.text.parts import RESULTS, THOUGHTS
-from voiceloop.llm.text.removal import without
-from voiceloop.llm.text.rendering import Rendering
-from voiceloop.llm.text.wording import OKAY, OWN_CALL
+from voiceloop.llm.text.rendering import Rendering, RenderingError
 from voiceloop.types import Past, Tool, ToolCall, spaced
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
@@ -342,7 +342,7 @@ class ChatTemplate:
         text = text.replace(f"{{{_CALL_FORMAT}}}", _CALL_FORMAT)
         try:
             return Rendering(text, self._tokenizer.special_tokens_map)
-        except Exception as error:  # jinja's own, or Python's for deep nesting
+        except RenderingError as error:
             raise self._unusable(_reason(error)) from error
 
     def _render(
@@ -362,7 +362,7 @@ class ChatTemplate:
                 add_generation_prompt=goes_on,
                 enable_thinking=False,
             )
-        except Exception as error:  # a template may divide by zero, or call itself for ever
+        except RenderingError as error:
             raise self._unusable(_reason(error)) from error
 
     def _unusable(self, why: str) -> EngineError:
@@ -373,7 +373,7 @@ class ChatTemplate:
         )
 
 
-def _reason(error: Exception) -> str:
-    """Return the first line of an error's message, cut to `LONGEST_REASON` characters."""
-    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+def _reason(error: RenderingError) -> str:
+    """Return an error's message, cut to `LONGEST_REASON` characters."""
+    reason = str(error)
     return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]} …"

@@ -2,11 +2,16 @@
 
 Both sequences have the same text. Text is passed on once it is certain, in whole words if possible.
 When the last word grows, the whole word is encoded again, because the other tokenizer may split the
-longer word at other places. The tokens before that word do not change. This module knows no models.
+longer word at other places. The tokens before that word do not change.
+
+Of a vocabulary, the tokens that cannot be spoken are found too: emoji and other pictures, and parts
+of them. Models decorate their replies for readers, but a voice cannot say these tokens. So they are
+banned (`Sampling.banned`). This module knows no models.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +23,16 @@ ANCHOR = "\n"
 contains both this text and the beginning of a word."""
 LONGEST = 64
 """Number of characters after which a word is complete, even if no space follows."""
+
+PICTURES = re.compile(
+    "[\u2190-\u21ff\u2300-\u23ff\u2500-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001fbff]"
+)
+"""A pattern of arrows, technical and geometric signs, lines, dingbats, emoji, and the character
+that turns a sign into an emoji. Signs that are read aloud by name (° © € ½ +) do not match."""
+_BEGUN = re.compile(rb"(?:\xf0(?:\x9f.?)?|\xe2[\x94-\x9e\xac-\xaf]|\xef\xb8)\Z", re.DOTALL)
+"""A pattern of the first bytes of a picture at the end of a token. The next token has the other
+bytes. A few rare ideographs begin with the same byte as emoji (0xF0), so tokens with their first
+bytes match too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +177,19 @@ def meanings(vocab: Mapping[str, int]) -> dict[int, bytes]:
             for text, index in vocab.items()
         }
     return {index: _spelled(text) for text, index in vocab.items()}
+
+
+def unspeakable(vocab: Mapping[str, int]) -> frozenset[int]:
+    """Return the ids of the tokens that contain a picture or end with the first bytes of a picture.
+    No special token is among them, because special tokens contain no pictures."""
+    return frozenset(index for index, meaning in meanings(vocab).items() if _is_picture(meaning))
+
+
+def _is_picture(meaning: bytes) -> bool:
+    if meaning.isascii():
+        return False
+    text = meaning.decode("utf-8", "ignore")
+    return bool(PICTURES.search(text) or _BEGUN.search(meaning))
 
 
 def _spelled(text: str) -> bytes:

@@ -33,7 +33,7 @@ from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.types import AudioFrame, Clause, Event, TokenBurst, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.models  # the tokenizer is a real one
-DATA = Path(__file__).parents[1] / "data" / "replies.toml"
+DATA = Path(__file__).parents[2] / "data" / "replies.toml"
 UNSAYABLE = re.compile(r"[^\w ',.;:!?-]|[\d_]")
 FRAMES = (
     ("", "", "", ""),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.text.wording import told
+from voiceloop.llm.text.messages import told
 
 pytestmark = pytest.mark.pure
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.llm.conftest import TEMPLATE, build_tokenizer
 from voiceloop.llm.text.template import ChatTemplate
-
-from .conftest import TEMPLATE, build_tokenizer
 
 pytestmark = pytest.mark.models
 

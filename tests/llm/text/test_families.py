@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.llm.conftest import TEMPLATE, build_tokenizer
 from voiceloop.llm.text.output import CallOutput, Output, SpeechOutput
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.types import Tool, ToolCall
-
-from .conftest import TEMPLATE, build_tokenizer
 
 pytestmark = pytest.mark.models
 

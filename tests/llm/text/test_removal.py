@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.llm.text.leaks import LONGEST, TOKEN
-from voiceloop.llm.text.removal import without
+from voiceloop.llm.text.leaks import LONGEST, TOKEN, without
 
 pytestmark = pytest.mark.pure
 NAMES = ("<|im_end|>", "<|im_start|>", "</s>", "ab", "a")

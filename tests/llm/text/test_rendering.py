@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
-from threading import Thread
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jinja2 import TemplateError
 
 from tests.llm.conftest import TEMPLATE, build_tokenizer
 from voiceloop.errors import EngineError
-from voiceloop.llm.text.bounds import LARGEST
-from voiceloop.llm.text.rendering import SECONDS, Rendering
+from voiceloop.llm.text.rendering import Rendering, RenderingError
+from voiceloop.llm.text.sandbox import LARGEST
 from voiceloop.llm.text.template import LONGEST_REASON, ChatTemplate
 from voiceloop.types import Tool
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.real
 
 TOOL = {
     "type": "function",
@@ -98,7 +96,7 @@ def test_a_dialogue_is_the_text_that_transformers_makes_of_it(
 
 
 def test_a_template_refuses_in_its_own_words(tokenizer: Any) -> None:
-    with pytest.raises(TemplateError, match="no nobody"):
+    with pytest.raises(RenderingError, match="no nobody"):
         Rendering(EVERYTHING, {}).render([{"role": "nobody", "content": ""}])
 
 
@@ -112,15 +110,14 @@ def test_a_template_refuses_in_its_own_words(tokenizer: Any) -> None:
         "{{ namespace.__init__.__globals__ }}",
         "{{ dict.__init__.__globals__ }}{{ dict.__class__ }}",
         "{% set ns = namespace(a=1) %}{% set ns.__class__ = 1 %}",
-        "{{ namespace(_x=1) }}",
-        "{{ lipsum(n=3) }}",
+        "{{ lipsum.__globals__ }}",
         "{% include 'chat_template.jinja' %}",
     ],
 )
 def test_a_template_reaches_nothing_but_what_it_is_given(hostile: str) -> None:
     try:
         shown = Rendering(hostile, {}).render([{"role": "user", "content": "Hello!"}])
-    except (TemplateError, TypeError):
+    except RenderingError:
         return
     assert shown == ""
 
@@ -142,12 +139,10 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_a_template_without_end_is_cut_off(name: str) -> None:
-    """By a clock that goes on by a moment whenever it is looked at."""
-    looked = itertools.count()
-    rendering = Rendering(ENDLESS[name], {}, lambda: next(looked) * SECONDS / 1000)
-    with pytest.raises(TemplateError, match="comes to no end"):
-        rendering.render([])
-    assert next(looked) < 1010
+    """And the next one is rendered, though the process that renders had to be ended."""
+    with pytest.raises(RenderingError, match="comes to no end"):
+        Rendering(ENDLESS[name], {}, seconds=0.5).render([])
+    assert Rendering("{{ 1 + 1 }}", {}).render([]) == "2"
 
 
 DOUBLED = (
@@ -188,7 +183,6 @@ LARGE = {
     "replaced by a method": "{{ ('a' * 9999).replace('', 'b' * 9999) }}",
     "replaced in each": "{{ (['1' * 9999] * 99) | map('replace', '1', 'a' * 999) | list"
     " | length }}",
-    "indented": "{{ ('\n' * 9999) | indent(9999, true) }}",
     "tabs": "{{ ('\t' * 9999).expandtabs(9999) }}",
     "entries in entries": "{% set ns = namespace(l=[1]) %}{% for i in range(99) %}"
     "{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
@@ -209,46 +203,35 @@ LARGE = {
     "joined of an iterator by a method": "{{ ''.join((['a' * 9999] * 9999) | select) }}",
     "joined numbers": "{{ range(9999) | join('a' * 9999) }}",
     "joined values": "{{ dict.fromkeys(range(9999), 'a' * 9999).values() | join }}",
-    "bytes": "{{ 'a'.encode() }}",
     "a width that is a text": "{{ ('{0:{1}}' * 999).format('a', '99999') }}",
     "sorted": "{{ (['A' * 4000000] * 999) | sort | length }}",
     "wrapped": "{{ ('a' * 4000000) | wordwrap(1) | length }}",
     "sums of lists": "{{ ([[1] * 99] * 9999) | sum(start=[]) | length }}",
     "stripped": "{{ ('a' * 4000000).strip('b' * 99999 ~ 'a') }}",
-    "searched from the end": "{{ ('a' * 4000000).rfind('b' ~ 'a' * 99999) }}",
-    "divided": "{{ (('f' * 4000000) | int(base=16)) // 3 == 1 }}",
     "the whole": "{% for i in range(9999) %}{{ 'a' * 9999 }}{% endfor %}",
 }  # fmt: skip
 
 
+LIMITED = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory")
+
+
+@LIMITED
 @pytest.mark.parametrize("name", LARGE)
 def test_a_template_makes_nothing_that_fills_the_memory(name: str) -> None:
-    """Nothing of that size is ever there, so this is quick where it is refused."""
-    with pytest.raises((TemplateError, OverflowError), match=r"too large|[Rr]ange too big"):
-        Rendering(LARGE[name], {}, lambda: 0.0).render([])
+    """Most of it finds no room; what takes long before it would is cut off."""
+    with pytest.raises(RenderingError, match=r"too large|[Rr]ange too big|comes to no end"):
+        Rendering(LARGE[name], {}, seconds=1.0).render([])
 
 
-def test_what_one_thread_has_used_does_not_count_in_another() -> None:
-    used = dict[int, float]()
-
-    def elsewhere() -> str:
-        thread = Thread(target=lambda: made.append(begun(3.0)))
-        thread.start()
-        thread.join()
-        return ""
-
-    def begun(seconds: float) -> str:
-        used[threading.get_ident()] = seconds
-        return rendering.render([{}, {}], meanwhile=elsewhere if seconds > 50 else str)
-
-    made = list[str]()
-    text = "{% for m in messages %}{{ meanwhile() }}{% endfor %}fine"
-    rendering = Rendering(text, {}, lambda: used[threading.get_ident()])
-    assert begun(100.0) == "fine" and made == ["fine", "fine"]
+def test_dialogues_on_several_threads_are_not_mixed_up() -> None:
+    rendering = Rendering("{% for m in messages %}{{ m }}{% endfor %}", {})
+    with ThreadPoolExecutor(4) as pool:
+        made = pool.map(lambda number: rendering.render([number] * 9), range(99))  # type: ignore[list-item]
+    assert [*made] == [str(number) * 9 for number in range(99)]
 
 
 def test_what_is_as_large_as_it_may_be_is_made() -> None:
-    made = Rendering("{% set s = 'a' * n %}{{ s }}", {}, lambda: 0.0).render([], n=LARGEST)
+    made = Rendering("{% set s = 'a' * n %}{{ s }}", {}).render([], n=LARGEST)
     assert len(made) == LARGEST
 
 
