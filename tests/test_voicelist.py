@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.tts.piper_voices import RATE, write_piper_voice
-from voiceloop.catalog.convert import split_piper
+from voiceloop.catalog.piper import split_piper
 from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.cli import main
 from voiceloop.config import TtsConfig

@@ -19,12 +19,14 @@ from typing import Annotated, Literal, TypeVar
 from msgspec.structs import replace
 
 from voiceloop.bundled import STARTER_ANSWERS, STARTER_HEARS
-from voiceloop.catalog.firstpull import ask_terminal, choose
+from voiceloop.catalog.command import pull_preset
 from voiceloop.catalog.names import NO_MODEL, find
 from voiceloop.catalog.pulled import (
     BEST_PULLED,
     absent,
+    ask_terminal,
     best_pulled,
+    choose,
     named_sections,
     settings_of,
     this_machine,
@@ -253,7 +255,7 @@ def _choose_preset(
     named = named_sections(given)
     chosen, why = best_pulled(given, machine, store), "the best of what has been pulled"
     if chosen is None and not named and ask:
-        chosen, why = choose(machine, store, ask), "it has just been pulled"
+        chosen, why = choose(machine, store, ask, pull_preset), "it has just been pulled"
     if chosen:
         given["preset"] = chosen, BEST_PULLED
         notice.lines.insert(0, f"preset {chosen}: {why}")

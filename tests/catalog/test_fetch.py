@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.servers import Server, serving
-from voiceloop.catalog.fetch import Unreachable, Wanted, fetch
+from voiceloop.catalog.fetch import ProgressBar, Unreachable, Wanted, fetch
 from voiceloop.errors import EngineError, ModelCorrupt, VoiceloopError
 
 pytestmark = pytest.mark.real
@@ -22,7 +22,7 @@ BODY = bytes(range(256)) * 4000
 
 
 @dataclass
-class Counted:
+class Counted(ProgressBar):
     """A bar that counts."""
 
     done: int = 0

@@ -10,7 +10,7 @@ import pytest
 from tests.catalog.servers import Server
 from voiceloop.catalog.cards import Wheel
 from voiceloop.catalog.fetch import Unreachable
-from voiceloop.catalog.index import Sources, locate
+from voiceloop.catalog.packages import Sources, locate
 from voiceloop.errors import ModelNotFound
 
 pytestmark = pytest.mark.real

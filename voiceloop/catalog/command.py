@@ -140,7 +140,7 @@ def models_pull(
     """
     from voiceloop.catalog import store as shelf
     from voiceloop.catalog.cards import size
-    from voiceloop.catalog.progress import progress
+    from voiceloop.catalog.fetch import progress
     from voiceloop.catalog.pull import pull
 
     store = shelf.ModelStore()
@@ -168,9 +168,14 @@ def models_pull(
     return 0
 
 
+def pull_preset(name: str) -> None:
+    """Pull the models of a preset that the user has just chosen."""
+    models_pull(ModelsPull(names=(name,)), agreed=True)
+
+
 def models_verify(command: ModelsVerify) -> int:
     """Run `voiceloop models verify`. Return 1 if a file is damaged or a record cannot be read."""
-    from voiceloop.catalog.progress import progress
+    from voiceloop.catalog.fetch import progress
     from voiceloop.catalog.store import ModelStore
 
     store = ModelStore()

@@ -1,4 +1,5 @@
-"""Fetches one file. A download that broke off is continued, and the whole file is checked.
+"""Fetches one file. A download that broke off is continued, and the whole file is checked. One
+progress bar stands for all files that are fetched, with the rate and the remaining time.
 
 This module knows URLs, byte ranges and checksums, and nothing of models.
 """
@@ -6,17 +7,22 @@ This module knows URLs, byte ranges and checksums, and nothing of models.
 from __future__ import annotations
 
 import hashlib
+import logging
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from voiceloop.catalog.store import BLOCK, explained
 from voiceloop.errors import EngineError, ModelCorrupt
+from voiceloop.terminal import printable
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -39,16 +45,50 @@ class Unreachable(EngineError):
         )
 
 
-class ProgressBar(Protocol):
-    """A receiver of the progress of downloads."""
+class ProgressBar:
+    """A receiver of the progress of downloads. This one, for where no terminal is, only logs
+    notes."""
 
     def advance(self, count: int) -> None:
         """Add `count` to the bytes that are done. It is negative for bytes that are thrown away."""
-        ...
 
     def note(self, text: str) -> None:
         """Show a line to the user."""
-        ...
+        logger.warning(text)
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[ProgressBar]:
+    """Show a bar of `total` bytes on stderr while the context lasts. If stderr is no terminal, only
+    log `title` and notes."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        logged = ProgressBar()
+        logged.note(title)
+        yield logged
+        return
+    columns = (
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
+        rich.DownloadColumn(),
+        rich.TransferSpeedColumn(),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=console) as shown:
+        task = shown.add_task(printable(title), total=total)
+
+        class TerminalBar(ProgressBar):
+            def advance(self, count: int) -> None:
+                shown.advance(task, count)
+
+            def note(self, text: str) -> None:
+                line = printable(f"voiceloop: {text}")
+                shown.console.print(line, highlight=False, markup=False)
+
+        yield TerminalBar()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,10 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from voiceloop.catalog import hub
 from voiceloop.catalog.cards import Card, Kind, preset_models, size, variants
-from voiceloop.catalog.convert import require, split_piper
-from voiceloop.catalog.progress import progress
-from voiceloop.catalog.pull import Order, pull
+from voiceloop.catalog.fetch import progress
+from voiceloop.catalog.piper import require, split_piper
+from voiceloop.catalog.pull import WANTED, Order, cached, list_repo, pull
 from voiceloop.catalog.store import ModelStore, cards, explained, make_room, sha256
 from voiceloop.config import PRESETS, Config, TtsConfig
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
@@ -101,7 +100,7 @@ def find(name: str, kind: Kind, store: ModelStore | None = None, *, make: bool =
             f"there is no model called '{name}'",
             f"did you mean '{near}'?" if near else "`voiceloop models list` names them all",
         )
-    if kind not in hub.WANTED:
+    if kind not in WANTED:
         raise ModelNotFound(
             f"{name} is no model here, and the hub's repositories have none of this kind to fetch",
             f"`voiceloop models list` names {KINDS[kind]} to pull; or name a folder",
@@ -189,13 +188,13 @@ def missing(absent: Sequence[Card], word: str, store: ModelStore) -> ModelNotFou
 
 def _repository(repo: str, kind: Kind, store: ModelStore, make: bool) -> Path:
     """Return the folder of a hub model. Fetch it unless huggingface_hub's cache has it."""
-    if folder := hub.cached(repo, kind):
+    if folder := cached(repo, kind):
         return folder
     if not make:
         raise ModelNotFound(
             f"{repo} of the hub is not on this machine", "it is fetched when it is first used"
         )
-    listing = hub.list_repo(repo, kind)
+    listing = list_repo(repo, kind)
     source = {"repo": repo, "revision": listing.revision}
     order = Order(repo, "hub", listing.files, source)
     with progress(f"fetching {repo} ({size(order.download)})", order.download) as bar:

@@ -1,4 +1,5 @@
-"""Splits the graph of a Piper voice, so that the voice can speak in windows and with a seed.
+"""Converts the voices of Piper, once: a voice becomes two graphs, so that it can speak in windows
+and with a seed.
 
 A voice is a VITS model (Kim et al. 2021) that was exported as one graph: phonemes in, samples out,
 with noise drawn inside. It becomes two graphs. The first graph goes up to the vocoder's input. Its
@@ -10,13 +11,23 @@ metadata give their numbers. This module runs no graph.
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import onnx
-from onnx import TensorProto, helper
-from onnx.utils import Extractor
+from voiceloop.catalog.store import explained
+from voiceloop.errors import MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
 
+if TYPE_CHECKING:
+    import onnx
+
+FIRST_HALF, VOCODER, VOICE = "voice.onnx", "vocoder.onnx", "voice.json"
+"""File names of a converted Piper voice: the graph up to the vocoder's input, the vocoder, and the
+description."""
 SEAM_WEIGHT = "dec.conv_pre.weight"
 """The weights of the vocoder's first convolution."""
 SPEAKER = "sid"
@@ -33,9 +44,60 @@ SAME_SIZE = {"Add", "Div", "Mul", "LeakyRelu", "Tanh", "Unsqueeze", "Squeeze", "
 """Operators, besides convolutions, that keep positions in time."""
 
 
+def require() -> None:
+    """Raise MissingExtra unless the package that a conversion needs is installed."""
+    if not find_spec("onnx"):
+        raise MissingExtra("what converts voices of Piper", "convert")
+
+
+def split_piper(file: Path, target: Path) -> None:
+    """Split the graph of a Piper voice into two, up to the vocoder's input and the vocoder, in the
+    folder `target`.
+
+    Raises MissingExtra, ModelCorrupt for a file that cannot be read, ModelNotFound if the voice
+    lacks its JSON file, OutOfMemory, and VoiceloopError if the disk is full.
+    """
+    require()
+    import onnx
+
+    description = Path(f"{file}.json")
+    if not description.is_file():
+        raise ModelNotFound(
+            f"{file.name} is a voice, and {description.name} is not beside it",
+            "copy both: they are published together",
+        )
+    with _readable(file):
+        first, vocoder = split(onnx.load(file))
+    with explained(target):
+        target.mkdir(exist_ok=True)
+        onnx.save(first, target / FIRST_HALF)
+        onnx.save(vocoder, target / VOCODER)
+        shutil.copyfile(description, target / VOICE)
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Turn errors of reading a file into OutOfMemory or ModelCorrupt, with one line each."""
+    try:
+        yield
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{file.name} does not fit into memory", "choose a smaller model"
+        ) from error
+    except Exception as error:  # readers of foreign files raise anything
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ModelCorrupt(
+            f"{file.name} is damaged, or of a kind that is not known: {said}",
+            "copy or download it again",
+        ) from error
+
+
 def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     """Split the graph of a voice into two: up to the vocoder's input, and the vocoder. Raises
     ValueError for a graph that is no Piper voice."""
+    import onnx
+    from onnx.utils import Extractor
+
     graph = model.graph
     inputs = [entry.name for entry in graph.input]
     (output,) = (entry.name for entry in graph.output)
@@ -50,7 +112,9 @@ def split(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     vocoder = extractor.extract_model([seam, *speaker], [output])
     _rename(vocoder, {seam: LATENT, output: "samples"})
     before, after, hop = reach(vocoder.graph, LATENT, "samples")
-    helper.set_model_props(vocoder, {"before": str(before), "after": str(after), "hop": str(hop)})
+    onnx.helper.set_model_props(
+        vocoder, {"before": str(before), "after": str(after), "hop": str(hop)}
+    )
     return first, vocoder
 
 
@@ -114,6 +178,8 @@ def _dependents(graph: onnx.GraphProto, source: str) -> set[str]:
 
 def _make_noise_inputs(graph: onnx.GraphProto) -> None:
     """Replace the two places that draw noise by inputs: for durations, then for the sound."""
+    from onnx import TensorProto, helper
+
     drawn = [node for node in graph.node if node.op_type == "RandomNormalLike"]
     if len(drawn) != 2:
         raise ValueError(f"it draws noise in {len(drawn)} places, not in two")

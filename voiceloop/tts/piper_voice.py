@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from voiceloop.catalog.convert import FIRST_HALF, VOCODER, VOICE
+from voiceloop.catalog.piper import FIRST_HALF, VOCODER, VOICE
 from voiceloop.errors import ModelCorrupt, ModelNotFound, VoiceloopError
 from voiceloop.foreign import parsed
 from voiceloop.tts.alignment import groups_of, word_times
