@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from voiceloop.calibration.probability import FINAL, bare, odds
+from voiceloop.calibration.probability import odds
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue import endpoint
 from voiceloop.dialogue.endpoint import EVIDENT, TurnSoFar, goes_on, with_eagerness
-from voiceloop.languages import LANGUAGES, Language, language
+from voiceloop.languages import Language, installed, language
 from voiceloop.languages.en import ENGLISH
+from voiceloop.languages.language import FINAL, bare
 from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure
@@ -103,7 +104,7 @@ def test_punctuation_at_the_end_says_nothing(text: str, end: str) -> None:
 @given(st.text(max_size=20), st.integers(0, 1200))
 def test_the_shortest_silence_is_for_probabilities_alone(text: str, complete_ms: int) -> None:
     config = replace(CONFIG, complete_ms=complete_ms)
-    for known in (*LANGUAGES.values(), language("xx")):
+    for known in (*map(language, installed()), language("xx")):
         assert hangover_ms(text, None, config, known) in (config.hangover_ms, config.incomplete_ms)
 
 
@@ -121,7 +122,7 @@ def test_each_language_has_its_own_words(known: str, text: str) -> None:
     def waited(spoken: Language) -> int:
         return hangover_ms(text, None, CONFIG, spoken)
 
-    others = [language(code) for code in LANGUAGES if code != known]
+    others = [language(code) for code in installed() if code != known]
     assert waited(language(known)) == CONFIG.incomplete_ms
     assert {waited(other) for other in others} == {CONFIG.hangover_ms}
 

@@ -25,7 +25,7 @@ from voiceloop.skills.known import SkillContext
 from voiceloop.terminal import printable
 from voiceloop.tools import results
 from voiceloop.tts.clauses import ClauseCutter
-from voiceloop.tts.plain import plain
+from voiceloop.tts.markup import plain
 from voiceloop.types import TokenBurst, Tool
 from voiceloop.wire.jsontext import parse_object
 

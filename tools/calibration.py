@@ -36,11 +36,11 @@ from voiceloop.calibration.fitting import (
 )
 from voiceloop.calibration.idle import judgements
 from voiceloop.calibration.keeping import written
-from voiceloop.calibration.probability import bare, comparable
+from voiceloop.calibration.probability import comparable
 from voiceloop.calibration.requests import CalibrationRequest, Cut, Kind, bundled_requests
 from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.engines import Asr, AsrRequest
-from voiceloop.languages import LANGUAGES, Language
+from voiceloop.languages import Language, bare, language
 from voiceloop.loading import load_asr
 from voiceloop.startup import configure
 from voiceloop.types import Calibration, Pcm
@@ -115,12 +115,12 @@ def main() -> None:
             continue
         if given.domain and code == "en":
             requests = replace(
-                requests, asked=tuple(in_kinds(one, LANGUAGES[code]) for one in QUESTIONS)
+                requests, asked=tuple(in_kinds(one, language(code)) for one in QUESTIONS)
             )
         requests = replace(requests, asked=requests.asked[:: given.every])
         if given.spoken:
             asr = load_asr(Config(asr=AsrConfig(model=given.spoken)))
-            requests = replace(requests, asked=understood(requests.asked, asr, LANGUAGES[code]))
+            requests = replace(requests, asked=understood(requests.asked, asr, language(code)))
         judged = [one for one in judgements(llm, requests) if one is not None]
         found[code] = calibrate(judged, TurnConfig())
         shipped = llm.calibrations.get(code)

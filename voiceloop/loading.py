@@ -39,9 +39,9 @@ from voiceloop.engines import (
 )
 from voiceloop.llm.remote.remote import RemoteLlm
 from voiceloop.runner import ModelThread
+from voiceloop.skills.answer import grammar
 from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.clock import zone
-from voiceloop.skills.understand import grammar
 from voiceloop.threads import small_work
 from voiceloop.tts.known import check_voice
 from voiceloop.turn.rules import load_rules

@@ -31,11 +31,8 @@ from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.engines import AsrRequest, Steps
 from voiceloop.placement import BUILDING
-from voiceloop.tts.alignment import PacedWords
-from voiceloop.tts.delivery import deliver
-from voiceloop.tts.text import sayable
+from voiceloop.tts.delivery import PacedWords, deliver, sayable, windows
 from voiceloop.tts.vocoder import Vocoder, fix_weights
-from voiceloop.tts.windows import windows
 from voiceloop.types import Clause, Pcm, SpeechChunk, Word
 
 TURBO = WhisperConfig(

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from voiceloop.skills.answer import answer, reply_to
+from voiceloop.skills.answer import answer, reply_to, understand
 from voiceloop.skills.known import Answer, Fact, Pending, SkillContext, Timer
-from voiceloop.skills.understand import understand
 
 CODES = ("en", "de", "es")
 NONE = "none"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.skills.asked import CODES, NOW, said, told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.known import SkillContext
-from voiceloop.skills.requests import templates
+from voiceloop.skills.phrases import phrases_of, templates
 
 pytestmark = pytest.mark.pure
 
@@ -53,7 +53,7 @@ def test_a_wish_is_refused_with_the_sentence_of_its_kind_and_has_no_effect(
 ) -> None:
     code, kind, text = case
     found = told(text, code, SkillContext(NOW, tools=("dice: Roll the cubes.",)))
-    assert found.text == templates(code).says[kind]
+    assert found.text == phrases_of(code).says[kind]
     assert not found.sets and not found.cancels and not found.remembers and not found.ends
 
 

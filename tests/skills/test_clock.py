@@ -13,9 +13,8 @@ from tests.skills.asked import CODES, NOW, told
 from voiceloop.errors import ConfigError
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
-from voiceloop.skills.known import SkillContext
-from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.values import MORNING, Clock, Day, easter, thanksgiving
+from voiceloop.skills.known import MORNING, Clock, Day, SkillContext, easter, thanksgiving
+from voiceloop.skills.phrases import phrases_of
 
 pytestmark = pytest.mark.pure
 
@@ -109,7 +108,7 @@ def test_the_time_is_said_as_it_is(now: datetime) -> None:
 @given(st.sampled_from(CODES), moments, st.integers(-400, 400))
 def test_a_day_is_its_weekday_and_date(code: str, now: datetime, offset: int) -> None:
     then = now.date() + timedelta(days=offset)
-    phrases = PHRASES[code]
+    phrases = phrases_of(code)
     assert Day(offset=offset).date(now.date()) == then
     said = phrases.date(then)
     assert phrases.weekday(then.weekday()) in said and str(then.day) in said
@@ -198,4 +197,4 @@ def test_a_time_and_the_duration_to_another_give_the_other(start: int, minutes: 
 def test_now_is_the_users(code: str) -> None:
     tokyo = SkillContext(NOW.astimezone(ZoneInfo("Asia/Tokyo")))
     text = {"en": "What day is it?", "de": "Welcher Tag ist heute?", "es": "¿Qué día es hoy?"}[code]
-    assert PHRASES[code].weekday(4) in told(text, code, tokyo).text
+    assert phrases_of(code).weekday(4) in told(text, code, tokyo).text

@@ -10,13 +10,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tests.skills.asked import CODES, NOW, told
-from voiceloop.skills.answer import answer
-from voiceloop.skills.known import SkillContext
-from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.answer import answer, understand
+from voiceloop.skills.known import Amount, SkillContext
+from voiceloop.skills.measures import UNITS, converted
+from voiceloop.skills.phrases import phrases_of
 from voiceloop.skills.sums import NotASum, power, root
-from voiceloop.skills.understand import understand
-from voiceloop.skills.units import UNITS, converted
-from voiceloop.skills.values import Amount
 
 pytestmark = pytest.mark.pure
 
@@ -26,7 +24,7 @@ signs = st.sampled_from("+-*/")
 
 def spoken(code: str, number: float, sign: str) -> str:
     """A number and the sign before it, in words of the language or in digits."""
-    phrases = PHRASES[code]
+    phrases = phrases_of(code)
     written = f"{number:g}".replace(".", phrases.numbers.decimal)
     return f"{phrases.operators[sign].partition('|')[0]} {written}"
 
@@ -37,7 +35,7 @@ def test_a_chain_is_what_python_says(
     code: str, first: float, rest: list[tuple[str, float]]
 ) -> None:
     assume(all(number for sign, number in rest if sign == "/"))
-    said = [f"{first:g}".replace(".", PHRASES[code].numbers.decimal)]
+    said = [f"{first:g}".replace(".", phrases_of(code).numbers.decimal)]
     said += [spoken(code, number, sign) for sign, number in rest]
     terms = [f"Fraction('{first:g}')", *(f"{s}Fraction('{n:g}')" for s, n in rest)]
     found = {request.kind: request for request in understand(" ".join(said), code)}

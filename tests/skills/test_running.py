@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.skills.asked import CODES, NOW
 from voiceloop.skills.answer import answer
 from voiceloop.skills.known import Answer, SkillContext, Timer
-from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.phrases import phrases_of
 from voiceloop.skills.running import FRESH, status
 
 pytestmark = pytest.mark.pure
@@ -106,8 +106,8 @@ def test_an_alarm_is_changed_as_it_is_said(code: str, text: str, due: str) -> No
     talk = Talk(code)
     said = talk.say_all(SET[code][1], text)
     assert talk.due == [due]
-    assert PHRASES[code].time(talk.known.timers[0].due) in said
-    assert PHRASES[code].time(talk.known.timers[0].due) in talk.known.timers[0].rings
+    assert phrases_of(code).time(talk.known.timers[0].due) in said
+    assert phrases_of(code).time(talk.known.timers[0].due) in talk.known.timers[0].rings
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_a_timer_is_changed_as_it_is_said(code: str, text: str, minutes: int) ->
     talk = Talk(code)
     said = talk.say_all(SET[code][0], text)
     assert talk.minutes == [minutes]
-    assert PHRASES[code].span(60 * minutes) in said
-    assert PHRASES[code].span(60 * minutes) in talk.known.timers[0].rings
+    assert phrases_of(code).span(60 * minutes) in said
+    assert phrases_of(code).span(60 * minutes) in talk.known.timers[0].rings
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_timer_is_changed_as_it_is_said(code: str, text: str, minutes: int) ->
     ],
 )
 def test_a_paused_timer_keeps_what_is_left(code: str, texts: tuple[str, ...]) -> None:
-    talk, span = Talk(code), PHRASES[code].span
+    talk, span = Talk(code), phrases_of(code).span
     talk.say(SET[code][0])
     for text, left in zip(texts, (10, 15, 15, 15), strict=True):
         assert span(60 * left) in talk.say(text)
@@ -241,7 +241,7 @@ OTHER = {"en": "What time is it?", "de": "Wie spät ist es?", "es": "¿Qué hora
 def test_cancel_that_three_turns_later_says_what_is_set(code: str) -> None:
     talk = Talk(code)
     said = talk.say_all(SET[code][0], *3 * (OTHER[code],), UNDO[code])
-    assert status(talk.known.timers, NOW, PHRASES[code]) in said and talk.minutes == [10]
+    assert status(talk.known.timers, NOW, phrases_of(code)) in said and talk.minutes == [10]
     talk = Talk(code)
     assert talk.say_all(SET[code][0], UNDO[code]) and not talk.known.timers
     assert talk.say(UNDO[code])
@@ -276,7 +276,7 @@ def test_after_a_ring_five_more_minutes_are_for_what_rang(code: str) -> None:
     talk = Talk(code)
     talk.say_all(*SET[code])
     talk.ring()
-    assert PHRASES[code].span(300) in talk.say(MORE[code][0])
+    assert phrases_of(code).span(300) in talk.say(MORE[code][0])
     assert talk.minutes[0] == 5 and len(talk.minutes) == 2
     talk.say_all(SET[code][0], MORE[code][0])
     assert talk.minutes[:2] == [5, 15]
@@ -331,7 +331,7 @@ CHANGES = {
 @given(st.sampled_from(CODES), st.data())
 def test_whatever_is_confirmed_is_set(code: str, data: st.DataObject) -> None:
     """Each timer that an answer sets is named in its words; all others stay as they were."""
-    talk, phrases = Talk(code), PHRASES[code]
+    talk, phrases = Talk(code), phrases_of(code)
     for text in [*SET[code], *data.draw(st.lists(st.sampled_from(CHANGES[code]), max_size=6))]:
         before = talk.known.timers
         found = answer(text, code, talk.known)
@@ -376,7 +376,7 @@ def test_an_effect_on_a_timer_never_reaches_the_model(code: str, data: st.DataOb
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("what", ["timer", "alarm", "reminder"])
 def test_whoever_says_what_a_hint_says_is_understood(code: str, what: str) -> None:
-    says, talk = PHRASES[code].says, Talk(code)
+    says, talk = phrases_of(code).says, Talk(code)
     for text in says[f"{what} hint"].rstrip(".").partition(": ")[2].split(", "):
         before = talk.known.timers
         said = talk.say(text.removeprefix("or "))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.skills.asked import ALONE, CODES, NOW, told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.known import SkillContext, Timer
-from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.phrases import phrases_of
 from voiceloop.skills.timers import after_ring
 
 pytestmark = pytest.mark.pure
@@ -33,7 +33,7 @@ def test_a_timer_runs_as_long_as_was_said(hours: int, minutes: int, seconds: int
 
 @given(st.sampled_from(CODES), st.integers(1, 86_400))
 def test_what_is_said_of_a_span_is_understood_as_that_span(code: str, seconds: int) -> None:
-    phrases = PHRASES[code]
+    phrases = phrases_of(code)
     text = {"en": "timer for {}", "de": "Timer auf {}", "es": "temporizador de {}"}[code]
     (sets,) = told(text.format(phrases.span(seconds).replace(",", "")), code).sets
     assert sets.seconds == seconds

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.skills.asked import CODES
-from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.phrases import phrases_of
 from voiceloop.skills.template import WordSpan, compiled, whole
 from voiceloop.skills.words import counted, plain, spelled, value
 
@@ -18,15 +18,15 @@ pytestmark = pytest.mark.pure
 
 @given(st.sampled_from(CODES), st.integers(0, 999_999))
 def test_a_number_in_words_is_the_number(code: str, number: int) -> None:
-    how = PHRASES[code].words
+    how = phrases_of(code).words
     words = [word.text for word in counted(spelled(how.numbers.words(number)), how)]
-    articles = PHRASES[code].articles
+    articles = phrases_of(code).articles
     assert words == [str(number)] or (number == 1 and set(words) <= articles)
 
 
 @given(st.sampled_from(CODES), st.integers(0, 999), st.integers(0, 999))
 def test_decimals_are_read_digit_by_digit(code: str, whole: int, digits: int) -> None:
-    how = PHRASES[code].words
+    how = phrases_of(code).words
     said = how.numbers.cardinal(f"{whole}{how.numbers.decimal}{digits}")
     (word,) = counted(spelled(said), how)
     assert value(word.text, how.numbers) == Fraction(f"{whole}.{digits}")
@@ -34,7 +34,7 @@ def test_decimals_are_read_digit_by_digit(code: str, whole: int, digits: int) ->
 
 @given(st.sampled_from(CODES), st.fractions(-(10**9), 10**9, max_denominator=1000))
 def test_a_number_that_is_written_is_read_again(code: str, number: Fraction) -> None:
-    phrases = PHRASES[code]
+    phrases = phrases_of(code)
     written = phrases.number(number)
     words = written.removeprefix(phrases.says["about"]).removeprefix(f"{phrases.says['minus']} ")
     read = value(words.strip().removeprefix(f"{phrases.says['minus']} "), phrases.numbers)

@@ -21,7 +21,7 @@ from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import AsrRequest, Steps
 from voiceloop.errors import ConfigError
-from voiceloop.languages import LANGUAGES
+from voiceloop.languages import installed
 from voiceloop.runner import Timed
 from voiceloop.types import (
     Begun,
@@ -161,7 +161,7 @@ class ScriptedLlm:
     metered: bool = False
     acts: bool = False
     calibrations: dict[str, Calibration | None] = field(
-        default_factory=lambda: dict.fromkeys(LANGUAGES, Calibration(0.1, 0.02, 88))
+        default_factory=lambda: dict.fromkeys(installed(), Calibration(0.1, 0.02, 88))
     )
     borrowed: set[str] = field(default_factory=set[str])
     results: Mapping[str, Sequence[str | ToolCall]] = field(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.tts.alignment import PacedWords, TimedWords, align, groups_of, word_times
+from voiceloop.tts.delivery import PacedWords, TimedWords, align, groups_of, word_times
 from voiceloop.types import Span, SpokenWord
 
 pytestmark = pytest.mark.pure

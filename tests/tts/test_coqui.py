@@ -26,8 +26,7 @@ from voiceloop.engines import Tts, load
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
 from voiceloop.placement import BUILDING
 from voiceloop.tts.coqui import coqui
-from voiceloop.tts.edges import trim
-from voiceloop.tts.windows import FIRST, windows
+from voiceloop.tts.delivery import FIRST, trim, windows
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.sounds import chunks, sizes
 from voiceloop.audio.frames import silence
 from voiceloop.audio.playback import AUDIBLE
-from voiceloop.tts.edges import FADE_IN_MS, FADE_OUT_MS, LEAD_MS, TAIL_MS, Trimmer, pause, trim
+from voiceloop.tts.delivery import FADE_IN_MS, FADE_OUT_MS, LEAD_MS, TAIL_MS, Trimmer, pause, trim
 from voiceloop.types import Clause, Pcm
 
 pytestmark = pytest.mark.pure

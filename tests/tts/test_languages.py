@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.tts.test_clauses import burst
 from tests.tts.test_normalize import check
 from tests.tts.written import SAID as WRITTEN
-from voiceloop.languages import LANGUAGES, Language, language
+from voiceloop.languages import Language, installed, language
 from voiceloop.languages.spoken import SpeakingRules
 from voiceloop.tts.clauses import ClauseCutter
+from voiceloop.tts.markup import plain
 from voiceloop.tts.normalize import normalize
-from voiceloop.tts.plain import plain
 
 pytestmark = pytest.mark.pure
 
@@ -107,7 +107,7 @@ SAID = {
     },
 }  # fmt: skip
 CASES = [(code, *case) for code, cases in SAID.items() for case in cases.items()]
-FILLED = pytest.mark.parametrize("known", LANGUAGES.values(), ids=LANGUAGES)
+FILLED = pytest.mark.parametrize("known", [*map(language, installed())], ids=[*installed()])
 
 
 @pytest.mark.parametrize(("code", "written", "said"), CASES)

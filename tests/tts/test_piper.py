@@ -25,9 +25,9 @@ from voiceloop.catalog.piper import FIRST_HALF, LATENT, VOCODER, VOICE, reach, s
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.tts.delivery import LARGEST
 from voiceloop.tts.piper import piper
 from voiceloop.tts.piper_voice import PiperVoice, describe
-from voiceloop.tts.windows import LARGEST
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

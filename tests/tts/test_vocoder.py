@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from voiceloop.tts.delivery import FIRST, LARGEST, windows
 from voiceloop.tts.vocoder import LENGTHS, Vocoder, geometry
-from voiceloop.tts.windows import FIRST, LARGEST, windows
 
 pytestmark = pytest.mark.models
 

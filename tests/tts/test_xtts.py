@@ -24,7 +24,7 @@ from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import AudioError, ConfigError, EngineError, ModelCorrupt, ModelNotFound
 from voiceloop.tts.coqui import coqui
-from voiceloop.tts.edges import trim
+from voiceloop.tts.delivery import trim
 from voiceloop.tts.loading import load_voice
 from voiceloop.types import Pcm
 

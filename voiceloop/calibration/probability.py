@@ -1,4 +1,4 @@
-"""End probabilities: the words that they are about, and their conversion to a common scale."""
+"""End probabilities, and their conversion to a common scale."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ import math
 
 from voiceloop.types import Calibration
 
-FINAL = ".?!…,;:"
-"""Punctuation at the end of a transcript. Whisper writes some after any pause, so it does not tell
-whether a turn is over."""
-
 CERTAIN = 1e-6
 """Minimum distance of a probability from 0 and from 1."""
-
-
-def bare(text: str) -> str:
-    """Return `text` without the punctuation at its end."""
-    return text.rstrip(FINAL + " ")
 
 
 def comparable(probability: float, calibration: Calibration, exchanges: int) -> float:

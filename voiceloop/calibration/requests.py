@@ -1,18 +1,17 @@
 """The requests that models are calibrated on, and the places where the user may pause in them.
 
-They are bundled as text files, one for each language, in a notation that en.txt explains. This
-module parses them and classifies the pauses. It knows no models.
+They are the file `calibration.txt` of each language's pack, in a notation that the English one
+explains. This module parses them and classifies the pauses. It knows no models.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from voiceloop.calibration.probability import bare
-from voiceloop.languages import Language, language
+from voiceloop.languages import Language, bare, installed, language
+from voiceloop.languages.language import text
 
 Kind = Literal["end", "whole", "function word", "content word"]
 """Kind of the words before a silence. `end`: the words are all that is said. `whole`: they are a
@@ -45,7 +44,7 @@ class CalibrationRequest:
 
 
 def request(marked: str, spoken_in: Language, style: str = "") -> CalibrationRequest:
-    """Parse `marked`, a request in the notation of en.txt."""
+    """Parse `marked`, a request in the notation of the English file."""
     *parts, last = _CUT.split(marked.strip())
 
     def cut(said: str, kind: Kind) -> Cut:
@@ -71,10 +70,10 @@ class Requests:
     """Questions with their answers, which can be the dialogue before any of the requests."""
 
 
-def requests(text: str, spoken_in: Language) -> Requests:
+def requests(given: str, spoken_in: Language) -> Requests:
     """Parse a whole file of requests. A comment names the style of the requests after it."""
     style, found, said = "", list[CalibrationRequest](), list[str]()
-    for line in filter(None, map(str.strip, text.splitlines())):
+    for line in filter(None, map(str.strip, given.splitlines())):
         match line[0]:
             case "#":
                 style = line.removeprefix("#").strip()
@@ -86,8 +85,8 @@ def requests(text: str, spoken_in: Language) -> Requests:
 
 
 def bundled_requests() -> dict[str, Requests]:
-    """Return all bundled requests, by the language's code."""
+    """Return the requests of all installed languages, by the language's code."""
     return {
-        file.stem: requests(file.read_text(encoding="utf-8"), language(file.stem))
-        for file in sorted(Path(__file__).parent.glob("??.txt"))
+        code: requests(text(code, "calibration.txt"), language(code))
+        for code in sorted(installed())
     }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.consent import take_consent
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.state import Phase, Turn
 from voiceloop.dialogue.turnend import policy_for, take_probability
+from voiceloop.languages import bare
 
 
 def judge_guess(state: ConversationState, turn_id: int | None) -> None:

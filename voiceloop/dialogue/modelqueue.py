@@ -3,13 +3,13 @@ that is not over."""
 
 from __future__ import annotations
 
-from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.floor import finish
 from voiceloop.dialogue.guess import commit, doubt
 from voiceloop.dialogue.state import Attempt, Phase, Turn
 from voiceloop.dialogue.turnend import judge_end, policy_for, take_probability
+from voiceloop.languages import bare
 
 
 def take(state: ConversationState, report: inputs.FromModel) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.calibration.probability import bare, comparable
+from voiceloop.calibration.probability import comparable
 from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.endpoint import ENDPOINT_RULES, TurnSoFar, goes_on, hangover_ms
 from voiceloop.dialogue.state import EndProbability, SoundJudgement, Turn
+from voiceloop.languages import bare
 from voiceloop.types import Calibration
 
 

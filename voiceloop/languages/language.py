@@ -1,17 +1,34 @@
-"""The data of a language: words to compare with recognised words, and rules for speaking.
+"""Languages: words to compare with recognised words, rules for speaking, and where they come from.
 
-The functions here work on text. The modules of `languages` know nothing of audio, models or turns.
+Each language is a *pack*: a package with tables in TOML, and with the little code that tables
+cannot express. English is `voiceloop.languages.en`; other packs are distributions of their own,
+which register by entry point. The modules of `languages` know nothing of audio, models or turns.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
 from itertools import product
+from typing import Any
 
-from voiceloop.languages.spoken import SpeakingRules
+import msgspec
+
+from voiceloop.languages.numbers import Numbers
+from voiceloop.languages.spoken import Rules, SpeakingRules
+
+AUTO = "auto"
+"""Value in place of the code of a language. It means that the recogniser detects the language."""
+PACKS = {"de": ("German", "voiceloop-lang-de"), "es": ("Spanish", "voiceloop-lang-es")}
+"""Names of the languages that have a pack outside of voiceloop, and of the packs, by code."""
+GROUP = "voiceloop.languages"
+"""Group of entry points. The name of each is a code, and its object a `Language`."""
 
 START, NUMBER = "^", "#"
 """Symbols in endings: `START` stands for the beginning of a turn, `NUMBER` for any number in
@@ -34,6 +51,16 @@ def is_hum(word: str) -> bool:
     """Return whether `word`, in the spelling of `asr.agreement.normalise`, is a hum, a laugh or a
     sigh in any language: a sound that a listener makes, and that answers nothing."""
     return word in _HUMS or _HUM.fullmatch(word) is not None
+
+
+FINAL = ".?!…,;:"
+"""Punctuation at the end of a transcript. Whisper writes some after any pause, so it does not tell
+whether a turn is over."""
+
+
+def bare(text: str) -> str:
+    """Return `text` without the punctuation at its end."""
+    return text.rstrip(FINAL + " ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,3 +176,58 @@ def endings(*patterns: str) -> frozenset[str]:
         for pattern in patterns
         for words in product(*(place.split("|") for place in pattern.split()))
     )
+
+
+# ---- packs
+
+
+@cache
+def installed() -> Mapping[str, EntryPoint]:
+    """Return the entry points of the languages that are installed, by code; English comes first."""
+    english = EntryPoint("en", "voiceloop.languages.en:ENGLISH", GROUP)
+    return {"en": english} | {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def primary(code: str) -> str:
+    """Return a code without its region: `de-AT` and `DE_at` give `de`."""
+    return code.replace("_", "-").partition("-")[0].lower()
+
+
+def language(code: str) -> Language:
+    """Return the language of a code such as `de`, `de-AT` or `en_us`. For a code without a pack,
+    or for any other text, return a language that voiceloop knows nothing about."""
+    plain = primary(code)
+    return installed()[plain].load() if plain in installed() else Language(plain)
+
+
+def missing(code: str) -> str:
+    """Return the sentence for the user that a language has a pack, which is not installed, and how
+    to install it; empty if nothing is missing."""
+    plain = primary(code)
+    if plain in installed() or plain not in PACKS:
+        return ""
+    name, pack = PACKS[plain]
+    return f"{name} is not installed, so its numbers and requests are not known: pip install {pack}"
+
+
+def load(package: str, numbers: Numbers, own: Rules) -> Language:
+    """Make the language of a pack, which is called `package`, from `language.toml` and from its own
+    rules."""
+    found = tomllib.loads(_text(package, "language.toml"))
+    found |= {key: endings(*found[key]) for key in ("unfinished", "finished")}
+    found["spoken"] |= {"numbers": numbers, "own": own}
+    return msgspec.convert(found, Language)
+
+
+def table(code: str, name: str) -> dict[str, Any]:
+    """Read the table `name`.toml of the pack of an installed language."""
+    return tomllib.loads(text(code, f"{name}.toml"))
+
+
+def text(code: str, file: str) -> str:
+    """Read a file of the pack of an installed language."""
+    return _text(installed()[code].module, file)
+
+
+def _text(package: str, file: str) -> str:
+    return (files(package) / file).read_text(encoding="utf-8")

@@ -7,9 +7,8 @@ The rules of each language decide what a number means (a year, a price, a phone 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 LONGEST = 15
 """Maximum number of digits in a number that is said as one number. A longer number is said digit by
@@ -45,8 +44,7 @@ def roman(number: str) -> str:
     return str(sum(-n if n < max(values[at:]) else n for at, n in enumerate(values)))
 
 
-@dataclass(frozen=True, slots=True)
-class Noun:
+class Noun(NamedTuple):
     """A noun that can be counted."""
 
     one: str
@@ -55,53 +53,17 @@ class Noun:
     """The gender, which in some languages decides how the number before the noun is said."""
 
 
-def noun(forms: str, gender: Gender = "n") -> Noun:
-    """Make a noun from its singular and plural, as in `minute minutes`. A single form serves as
-    both. A `_` stands for a space."""
-    one, _, many = forms.partition(" ")
-    return Noun(one.replace("_", " "), (many or one).replace("_", " "), gender)
-
-
-Prefixed = Sequence[tuple[Mapping[str, str], Gender, Mapping[str, str]]]
-"""Tables of units. Each has three parts: the forms of the nouns by the units' symbols, the gender
-of all nouns, and the spoken prefixes by the written ones, e.g. `k`: kilo."""
-
-Others = Sequence[tuple[str, str, Gender]]
-"""Units without prefixes. Each has its symbols with spaces between them, the forms of its noun, and
-the gender."""
-
-
-def units(
-    prefixed: Prefixed,
-    others: Others,
-    joined: Callable[[str, str], str] = str.__add__,
-) -> dict[str, Noun]:
-    """Return the nouns of units by symbol. The forms of a noun are written as for `noun`.
-
-    `joined` puts a spoken prefix before a form.
-    """
-    found = dict[str, Noun]()
-    for symbols, gender, prefixes in prefixed:
-        for symbol, forms in symbols.items():
-            for prefix, before in prefixes.items():
-                whole = " ".join(joined(before, form) for form in forms.split())
-                found[prefix + symbol] = noun(whole, gender)
-    for symbols, forms, gender in others:
-        found |= dict.fromkeys(symbols.split(), noun(forms, gender))
-    return found
-
-
-@dataclass(frozen=True, eq=False)
 class Numbers:
-    """The way in which a language writes and says numbers. Subclasses override what differs."""
+    """The way in which a language writes and says numbers. A subclass for each language sets the
+    attributes, and overrides what differs."""
 
-    code: str
+    code: ClassVar[str]
     """Code of the language in num2words."""
-    group: str
+    group: ClassVar[str]
     """Mark between groups of three digits."""
-    decimal: str
+    decimal: ClassVar[str]
     """Mark before the decimals."""
-    marks: dict[str, str]
+    marks: ClassVar[Mapping[str, str]]
     """Words for the marks within a number, e.g. `.`: point."""
 
     @property

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
+from functools import partial
 from typing import NamedTuple
 
-from voiceloop.languages.numbers import Noun, Numbers
+from voiceloop.languages.numbers import ROMAN, ROMAN_YEAR, Noun, Numbers
 
 Match = re.Match[str]
 
@@ -34,18 +33,35 @@ class Rule(NamedTuple):
     say: Callable[[Match], str]
 
 
-class Rules(dict[str, Rule]):
-    """Rules by name, in the order in which they are tried."""
+Say = Callable[["SpeakingRules", Match], str]
 
-    def add(self, pattern: str) -> Callable[[Callable[[Match], str]], Callable[[Match], str]]:
-        """Return a decorator that adds a rule with `pattern`. The decorated function returns the
-        words for a match."""
+_PLACEHOLDER = re.compile(r"\{([A-Z_]+)\}")
 
-        def decorated(say: Callable[[Match], str]) -> Callable[[Match], str]:
-            self[f"own{say.__name__}"] = Rule(pattern, say)
+
+class Rules(dict[str, tuple[str, Say]]):
+    """Rules by name, in the order in which they are tried. Their patterns contain placeholders such
+    as {UNIT} for the words of a language."""
+
+    def add(self, pattern: str) -> Callable[[Say], Say]:
+        """Return a decorator that adds a rule: `pattern`, and the function that puts a match into
+        words."""
+
+        def decorated(say: Say) -> Say:
+            self[say.__name__] = (pattern, say)
             return say
 
         return decorated
+
+    def filled(self, spoken: SpeakingRules, prefix: str = "") -> dict[str, Rule]:
+        """Return the rules for a language, with the words of `spoken` in their placeholders. Their
+        names begin with `prefix`."""
+        own = _placeholders(spoken)
+        return {
+            prefix + name: Rule(
+                _PLACEHOLDER.sub(lambda place: own[place[1]], pattern), partial(say, spoken)
+            )
+            for name, (pattern, say) in self.items()
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,6 +176,17 @@ class SpeakingRules:
     """The sentence that is said in place of code."""
     code_within: str
     """The words that are said in place of code within a sentence."""
+    currents: str
+    """Pattern of words of electricity, beside which the A of `3 A` is a unit."""
+    durations: Mapping[str, str]
+    """The units of durations such as `2h 15m`, with spaces between them, by `hour`, `minute` and
+    `second`."""
+    stage: Mapping[str, str]
+    """Patterns of stage directions such as `sighs`, which are not said: `acting` for verbs,
+    `sounds` for what is heard, and `acted` for verbs that need an object. With `verbs`, a pattern
+    that matches without an ending."""
+    patterns: Mapping[str, str]
+    """Patterns of the language's own rules, by name. In capitals, the names are placeholders."""
     months: tuple[str, ...] = ()
     """Names of the months, in a language in which the 12 of `24/12` is said as one."""
     openings: tuple[str, ...] = ()
@@ -167,13 +194,6 @@ class SpeakingRules:
     runs_on: str = r"(?!)"
     """Pattern of text that does not end a clause, although there is a mark at its end or after it,
     e.g. the German ordinal `3.`."""
-
-
-def tables(code: str) -> dict[str, dict[str, str]]:
-    """Return the tables of words in the file of a language, `CODE.toml`, by the names of the fields
-    of `SpeakingRules`. `patterns` has those of the language's own rules."""
-    text = (files("voiceloop.languages") / f"{code}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
 
 
 def lead(match: Match) -> str:
@@ -199,3 +219,79 @@ def written(found: str) -> str:
     """Return the word that a pattern of `alternatives` found in the form `found`: without the space
     after a period."""
     return re.sub(r"\.\s", ".", found)
+
+
+def _placeholders(spoken: SpeakingRules) -> dict[str, str]:
+    units, per = spoken.units, re.escape(spoken.per)
+    marks = [sign for sign in spoken.currencies if not sign.isalpha()]
+    books = [name for name in spoken.books if name.isalpha()]
+    scripture = (*spoken.near["verse"].split(), *books, *(f"{book}." for book in books))
+    return {
+        "NUMBER": spoken.numbers.number,
+        "CURRENCY": _signs(spoken.currencies),
+        "CURRENCY_CODE": _signs(sign for sign in spoken.currencies if sign.isalpha()),
+        "MAGNITUDE": alternatives(spoken.magnitudes),
+        "UNIT": alternatives(units),
+        **{unit.upper(): alternatives(tuple(s.split())) for unit, s in spoken.durations.items()},
+        "HOURS": f"{units['h'].many}|{units['h'].one}",
+        "MINUTES": f"{units['min'].many}|{units['min'].one}",
+        "ROMAN": ROMAN,
+        "ROMAN_YEAR": ROMAN_YEAR,
+        "TO": spoken.to,
+        "JOINS": spoken.joins,
+        "PER": rf"(?<=\b{per} )",
+        "MEASURED": _behind_number(
+            [*units, *marks, *spoken.ends, *(f"°{scale}" for scale in spoken.scales)]
+        ),
+        "NAMED": "(?:" + "|".join(rf"(?<={name})" for name in spoken.calendar) + ")",
+        "CALENDAR": alternatives(spoken.calendar),
+        **{kind.upper(): _after(words.split()) for kind, words in spoken.near.items()},
+        **{f"{kind.upper()}_NEXT": words.replace(" ", "|") for kind, words in spoken.after.items()},
+        "VERSE": _after(scripture),
+        "BOOK": "|".join([*books, spoken.near["verse"].title().replace(" ", "|")]),
+        "DATED": alternatives(spoken.dated),
+        "FUNCTION": alternatives(spoken.functions),
+        "DECIMAL": re.escape(spoken.numbers.decimal),
+        "NUMBERED": alternatives(spoken.numbered),
+        "SCALE": "|".join(spoken.scales),
+        "NUMBER_SIGN": alternatives(spoken.number_signs),
+        "ASIDE": alternatives(spoken.asides),
+        "DOTTED": alternatives(spoken.dotted),
+        "UNDOTTED": alternatives(spoken.undotted),
+        "SIGNS": re.escape("".join(spoken.signs)),
+        "APART": APART,
+        "LETTER": LETTER,
+        **{name.upper(): pattern for name, pattern in spoken.patterns.items()},
+    }
+
+
+def _signs(signs: Iterable[str]) -> str:
+    """Return a pattern of any of `signs`. A sign that begins with a letter must not follow another
+    letter, and no letter may follow a sign that ends with a letter."""
+    longest_first = sorted(signs, key=len, reverse=True)
+    return (
+        "(?:"
+        + "|".join(
+            r"(?<![^\W\d_])" * sign[0].isalpha()
+            + re.escape(sign)
+            + r"(?![^\W\d_])" * sign[-1].isalpha()
+            for sign in longest_first
+        )
+        + ")"
+    )
+
+
+def _after(words: Iterable[str]) -> str:
+    """Return a pattern that matches after any of `words` and a space, in capitals or not."""
+    said = (re.escape(word.replace("_", " ")) for word in words)
+    return "(?i:" + "|".join(rf"(?<=\b{word} )" for word in said) + ")"
+
+
+def _behind_number(words: Iterable[str]) -> str:
+    """Return a pattern that matches at the end of a number and its unit, e.g. after `5 km`. `words`
+    are the units."""
+    return (
+        "(?:"
+        + "|".join(rf"(?<=\d{space}{re.escape(word)})" for word in words for space in ("", " "))
+        + ")"
+    )

@@ -17,7 +17,7 @@ from itertools import accumulate
 
 from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
-from voiceloop.languages import LANGUAGES
+from voiceloop.languages import installed
 from voiceloop.llm.text.messages import OKAY, SPOKEN, CallWithResult, Exchange, Message
 from voiceloop.llm.text.parts import Parts, ReplyPart
 from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall, spaced
@@ -258,7 +258,7 @@ class ChatLlm(ABC):
     def __init__(self, config: LlmConfig) -> None:
         self.name = config.target
         self.system = SPOKEN if config.system == "auto" else config.system
-        self.calibrations: dict[str, Calibration | None] = dict.fromkeys(LANGUAGES)
+        self.calibrations: dict[str, Calibration | None] = dict.fromkeys(installed())
         self.borrowed = set[str]()
         self.config = config
 

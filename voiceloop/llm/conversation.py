@@ -17,9 +17,9 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from voiceloop.calibration.probability import bare
 from voiceloop.engines import Steps
 from voiceloop.errors import EngineError
+from voiceloop.languages import bare
 from voiceloop.llm.decode.hook import ReplyHook
 from voiceloop.llm.decode.speculate import Prompt, Speculator
 from voiceloop.llm.model.cache import MEMORY_HINT, CachePool, Group

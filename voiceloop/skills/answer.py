@@ -1,21 +1,120 @@
-"""Makes the answer to a request: the text to say, and effects such as a timer to start."""
+"""Understands requests by rules, and makes the answers: the text to say, and effects such as a
+timer to start.
+
+A rule is sure only if all words fit it, aside from fillers and from phrases such as "please" before
+and after the request.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
+from typing import Any
 
-from voiceloop.skills import abilities, chance, clock, facts, measures, running, talk, timers
-from voiceloop.skills.known import Answer, Effect, SkillContext
-from voiceloop.skills.phrases import PHRASES
-from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.requests import templates
+from voiceloop.languages import installed
+from voiceloop.skills import clock, measures, running, talk, timers
+from voiceloop.skills.grammar import Grammar
+from voiceloop.skills.known import Answer, Effect, SkillContext, SkillRequest
+from voiceloop.skills.phrases import Phrases, phrases_of, templates
 from voiceloop.skills.running import which as running_timer
-from voiceloop.skills.understand import MOST_CHARS, understand
-from voiceloop.skills.values import SkillRequest
-from voiceloop.skills.words import spelled
+from voiceloop.skills.template import NOTHING, ByFirstWord, Template, Values, WordSpan, meaning
+from voiceloop.skills.words import RequestWord, counted, parted, spelled
+
+MOST_WORDS = 30
+"""Maximum number of words in a text with a request. A longer text probably contains more than
+one."""
+MOST_CHARS = 20 * MOST_WORDS
+"""Maximum number of characters in such a text."""
+MOST_TRIMMED = 8
+"""Maximum number of words that are ignored after a request, such as `please`. In front of a request
+it is the greatest index at which an ignored phrase may begin."""
+
+
+@cache
+def grammar(code: str) -> Grammar | None:
+    """Return the grammar of a language; None if it has none."""
+    return Grammar(phrases_of(code)) if code in installed() else None
+
+
+def understand(text: str, code: str) -> Iterator[SkillRequest]:
+    """Yield the requests that `text` may make in the language `code`, the likeliest first. Nothing
+    is yielded if no rule is sure."""
+    rules = grammar(code)
+    if rules is None or len(text) > MOST_CHARS:
+        return
+    phrases = rules.phrases
+    said = counted(parted(spelled(text), phrases.seams), phrases.words)
+    if not 0 < len(said) <= MOST_WORDS:
+        return
+    shorter = _without(phrases.fillers, said)
+    try:
+        for group in rules.by_first:
+            yield from _requests(said, text, rules, group)
+            if len(shorter) < len(said):
+                yield from _requests(shorter, text, rules, group)
+    finally:
+        meaning.cache_clear()  # keep nothing that was said
+
+
+def _requests(
+    said: Sequence[RequestWord],
+    text: str,
+    rules: Grammar,
+    group: ByFirstWord[tuple[str, Template]],
+) -> Iterator[SkillRequest]:
+    """Yield a request for each template of `group` that matches `said` between the ignored phrases
+    before and after it. `text` is the text that `said` was made from."""
+    words = tuple(word.text for word in said)
+    starts, ends = _starts(rules.leads, words), _ends(rules.tails, words)
+    for start in starts:
+        for kind, template in group[words[start]]:
+            for end, values in template.ends(words, start, NOTHING):
+                if end in ends:
+                    yield SkillRequest(kind, _with_texts(values, said, text))
+
+
+def _without(fillers: frozenset[str], words: Sequence[RequestWord]) -> list[RequestWord]:
+    """Return `words` without fillers. A filler after a number is kept. If all words are fillers,
+    return all of them."""
+    pairs = zip(words, [None, *words[:-1]], strict=True)
+    kept = [
+        word
+        for word, before in pairs
+        if word.text not in fillers or (before and before.text[0].isdigit())
+    ]
+    return kept or list(words)
+
+
+def _starts(leads: Template, words: tuple[str, ...]) -> list[int]:
+    """Return the indexes at which a request may begin, in order: 0, and each index up to which
+    `leads` match all words."""
+    found = [0]
+    for start in found:
+        if start <= MOST_TRIMMED:
+            found += [end for end, _ in leads.ends(words, start, NOTHING) if end not in found]
+    return sorted(start for start in set(found) if start < len(words))
+
+
+def _ends(tails: Template, words: tuple[str, ...]) -> set[int]:
+    """Return the indexes at which a request may end: the end of `words`, and each index from which
+    on `tails` match all words."""
+    found = {len(words)}
+    for start in range(len(words) - 1, max(0, len(words) - MOST_TRIMMED) - 1, -1):
+        if any(end in found for end, _ in tails.ends(words, start, NOTHING)):
+            found.add(start)
+    return found - {0}
+
+
+def _with_texts(values: Values, said: Sequence[RequestWord], text: str) -> dict[str, Any]:
+    """Return `values`, with each `WordSpan` replaced by its words as they stand in `text`."""
+    found = dict[str, Any](values)
+    for name, place in values.items():
+        if isinstance(place, WordSpan):
+            found[name] = text[said[place.start].start : said[place.end - 1].end]
+    return found
+
 
 Answers = Callable[[SkillRequest, SkillContext, Phrases], Answer | None]
 _BY_KIND: Mapping[str, Answers] = {
@@ -23,10 +122,7 @@ _BY_KIND: Mapping[str, Answers] = {
     **measures.ANSWERS,
     **timers.ANSWERS,
     **running.ANSWERS,
-    **facts.ANSWERS,
     **talk.ANSWERS,
-    **chance.ANSWERS,
-    **abilities.ANSWERS,
 }
 # A choice may be any name.
 _LOOSE = {"choice", "unsure", "unsure_follow", "unsure_named"}
@@ -44,7 +140,7 @@ def answer(text: str, code: str, known: SkillContext) -> Answer | None:
             guarded.append(request)
             continue
         refused = request.kind in templates(code).tools
-        if refused and (known.acts or abilities.serve(known.tools, request.kind, code)):
+        if refused and (known.acts or talk.serve(known.tools, request.kind, code)):
             return None
         if (found := reply_to(request, code, known)) is not None:
             return found
@@ -54,7 +150,7 @@ def answer(text: str, code: str, known: SkillContext) -> Answer | None:
 def _of_sentence(text: str, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to the one sentence or clause of several that is about timers. Return None
     if another one may contradict it, or if it may be quoted or conditional."""
-    if code not in PHRASES or len(text) > MOST_PIECES * MOST_CHARS:
+    if code not in installed() or len(text) > MOST_PIECES * MOST_CHARS:
         return None
     words = [word.text for word in spelled(text)]
     named = tuple(templates(code).names.split())
@@ -83,16 +179,9 @@ def _first(requests: Iterable[SkillRequest], code: str, known: SkillContext) -> 
 def reply_to(request: SkillRequest, code: str, known: SkillContext) -> Answer | None:
     """Return the answer to `request` in the language `code`, e.g. `en`. Return None if the request
     means something else in this conversation."""
-    phrases = _phrases(code)
-    found = _BY_KIND.get(request.kind, abilities.cannot)(request, known, phrases)
+    phrases = phrases_of(code)
+    found = _BY_KIND.get(request.kind, talk.cannot)(request, known, phrases)
     return found and replace(found, effect=_effect(request.kind, found, known, phrases))
-
-
-@cache
-def _phrases(code: str) -> Phrases:
-    """Return the phrases of a language, with the answers that stand beside its templates."""
-    phrases = PHRASES[code]
-    return replace(phrases, says={**phrases.says, **templates(code).says})
 
 
 def _effect(kind: str, found: Answer, known: SkillContext, phrases: Phrases) -> Effect | None:

@@ -1,23 +1,22 @@
 """Finds the claims of a reply that something was done, such as "I turned on the lights", while the
 reply is being written. What could still become such a claim is held back.
 
-The patterns of each language are in `claims.toml`. A text of the user that asks for a story, a
-letter or an explanation exempts the reply, because such sentences may stand there.
+The patterns of each language are the table `claims` of its pack. A text of the user that asks for a
+story, a letter or an explanation exempts the reply, because such sentences may stand there.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import regex
 
+from voiceloop.languages.language import installed, table
 from voiceloop.types import TokenBurst
 
 LONGEST = 240
@@ -44,7 +43,7 @@ class Claims:
 def claims(*codes: str) -> Claims | None:
     """Return the claims of one or more languages together; None if none is known. The first one
     that is known gives what is said instead."""
-    found = [one for code in dict.fromkeys(codes) if (one := _given().get(code))]
+    found = [_given(code) for code in dict.fromkeys(codes) if code in installed()]
     if not found:
         return None
     lead = "|".join(one["lead"] for one in found)
@@ -54,9 +53,8 @@ def claims(*codes: str) -> Claims | None:
 
 
 @cache
-def _given() -> dict[str, Any]:
-    """Return what claims.toml has, by language."""
-    return tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
+def _given(code: str) -> dict[str, Any]:
+    return table(code, "claims")
 
 
 def _written(given: Mapping[str, Any]) -> list[str]:
@@ -77,7 +75,7 @@ def _filled(pattern: str, words: Mapping[str, str]) -> str:
 def _exempt() -> Any:
     """Return a pattern of the user's words after which nothing counts as a claim, since they ask
     for a text or an explanation, in any language."""
-    every = "|".join(given["exempt"] for given in _given().values())
+    every = "|".join(_given(code)["exempt"] for code in installed())
     return regex.compile(every, regex.IGNORECASE)
 
 

@@ -11,9 +11,8 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from voiceloop.errors import ConfigError
 from voiceloop.schema import suggestion
-from voiceloop.skills.known import Answer, SkillContext
-from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.values import DAY, NOON, Day, SkillRequest, meant
+from voiceloop.skills.known import DAY, NOON, Answer, Day, SkillContext, SkillRequest, meant
+from voiceloop.skills.phrases import Phrases
 
 
 def zone(name: str) -> ZoneInfo | None:

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from voiceloop.skills import cities, sums
-from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.requests import templates
+from voiceloop.skills import sums
+from voiceloop.skills.known import Amount, Clock, Day
+from voiceloop.skills.measures import UNITS
+from voiceloop.skills.phrases import Phrases, cities, templates
 from voiceloop.skills.template import NOTHING, ByFirstWord, Kind, Template, compiled, whole
-from voiceloop.skills.units import UNITS
-from voiceloop.skills.values import Amount, Clock, Day
 from voiceloop.skills.words import counted, plain, spelled, table, value
 
 LONGEST_LABEL = 2
@@ -127,7 +126,7 @@ class Grammar:
             "city": _lookup(
                 {
                     tuple(plain(word) for word in name.replace("-", " ").split()): (name, zone)
-                    for name, zone in {**cities.english(), **phrases.cities}.items()
+                    for name, zone in cities(phrases.code).items()
                 }
             ),
         }

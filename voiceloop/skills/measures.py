@@ -1,16 +1,65 @@
-"""Answers to sums and conversions of units."""
+"""Units, and answers to sums and conversions. This module does not know how languages name the
+units."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from importlib.resources import files
+from itertools import product
+from typing import Any, NamedTuple
 
-from voiceloop.skills.known import Answer, SkillContext
-from voiceloop.skills.phrases.phrases import FEW_PLACES, Phrases
+from voiceloop.skills.known import Amount, Answer, SkillContext, SkillRequest
+from voiceloop.skills.phrases import FEW_PLACES, Phrases
 from voiceloop.skills.sums import Sum
-from voiceloop.skills.units import converted
-from voiceloop.skills.values import Amount, SkillRequest
+
+
+class Unit(NamedTuple):
+    """The quantity that a unit measures, and the unit's size."""
+
+    measures: str
+    worth: Fraction
+    """Size of the unit, relative to the basic unit of the quantity, e.g. 1000 for a kilometer,
+    because the basic unit is the meter."""
+    zero: Fraction = Fraction(0)
+    """Number that is added to an amount before it is multiplied by `worth`, e.g. 273.15 for degrees
+    Celsius; 0 for most units."""
+
+
+_TABLE = tomllib.loads((files("voiceloop.skills") / "units.toml").read_text(encoding="utf-8"))
+UNITS = {
+    name: Unit(measures, *(Fraction(number) for number in numbers.split()))
+    for measures, units in _TABLE.items()
+    for name, numbers in units.items()
+}
+
+
+class Converted(NamedTuple):
+    """The amounts that were given, as pairs of number and unit, and their total: `number` of
+    `unit`."""
+
+    given: Sequence[tuple[Fraction, str]]
+    number: Fraction
+    unit: str
+
+
+def converted(amounts: Sequence[Amount], targets: Sequence[str]) -> Converted | None:
+    """Return the total of `amounts` in the first of `targets` that measures the same quantity and
+    is not the unit of one of the amounts. Return None if no target does."""
+    for target in targets:
+        for units in product(*(one.units for one in amounts)):
+            alike = all(UNITS[unit].measures == UNITS[target].measures for unit in units)
+            if alike and target not in units:
+                given = [(one.number, unit) for one, unit in zip(amounts, units, strict=True)]
+                total = sum(
+                    ((number + UNITS[unit].zero) * UNITS[unit].worth for number, unit in given),
+                    Fraction(0),
+                )
+                number = total / UNITS[target].worth - UNITS[target].zero
+                return Converted(given, number, target)
+    return None
+
 
 HUGE = 10**15
 """A number of this absolute value or more is said with a power of ten."""

@@ -9,10 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from voiceloop.skills import timers
-from voiceloop.skills.known import Answer, Pending, SkillContext, Timer
-from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.known import Answer, Clock, Pending, SkillContext, SkillRequest, Timer
+from voiceloop.skills.phrases import Phrases
 from voiceloop.skills.timers import beside, confirmed, current, rings, until
-from voiceloop.skills.values import Clock, SkillRequest
 
 SNOOZE_S = 600
 """Seconds after which a timer rings again, if the user does not say when."""

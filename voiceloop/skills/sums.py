@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import NamedTuple
 
-from voiceloop.skills.phrases.phrases import Phrases
+from voiceloop.skills.phrases import Phrases
 from voiceloop.skills.template import Kind, Template, whole
 from voiceloop.skills.words import plain
 

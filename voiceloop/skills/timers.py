@@ -9,9 +9,19 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
-from voiceloop.skills.known import Answer, Pending, SkillContext, Timer, What
-from voiceloop.skills.phrases.phrases import Phrases
-from voiceloop.skills.values import AWAKE, MORNING, Clock, Day, SkillRequest
+from voiceloop.skills.known import (
+    AWAKE,
+    MORNING,
+    Answer,
+    Clock,
+    Day,
+    Pending,
+    SkillContext,
+    SkillRequest,
+    Timer,
+    What,
+)
+from voiceloop.skills.phrases import Phrases
 
 LONGEST_S = 86_400
 """Maximum duration of a timer, in seconds."""

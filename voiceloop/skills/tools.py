@@ -11,11 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from voiceloop.skills.answer import reply_to
+from voiceloop.languages import installed
+from voiceloop.skills.answer import reply_to, understand
 from voiceloop.skills.known import Answer, SkillContext
-from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.phrases import phrases_of
 from voiceloop.skills.timers import LONGEST_S, MOST, new_timer
-from voiceloop.skills.understand import understand
 from voiceloop.types import Tool
 
 UNITS = {"hours": 3600, "minutes": 60, "seconds": 1}
@@ -91,7 +91,7 @@ def _set_timer(arguments: Mapping[str, object], known: SkillContext, code: str) 
     if seconds > LONGEST_S:
         return _result(error="a timer takes 24 hours at most")
     said = " ".join(f"{n} {unit[:-1] if n == 1 else unit}" for unit, n in given.items())
-    sets = new_timer(known, PHRASES.get(code, PHRASES["en"]), seconds, name)
+    sets = new_timer(known, phrases_of(code if code in installed() else "en"), seconds, name)
     return Answer(json.dumps({"timer": said}), sets=[sets], about=())
 
 

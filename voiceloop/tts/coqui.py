@@ -20,13 +20,18 @@ from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError
 from voiceloop.placement import own_stream, torch_device
 from voiceloop.schema import suggestion
-from voiceloop.tts.alignment import TimedWords, groups_of, word_times
-from voiceloop.tts.delivery import deliver, nothing
+from voiceloop.tts.delivery import (
+    TimedWords,
+    deliver,
+    groups_of,
+    nothing,
+    sayable,
+    windows,
+    word_times,
+)
 from voiceloop.tts.loading import DEFAULT, is_xtts, load_voice
 from voiceloop.tts.noise import ClauseNoise
-from voiceloop.tts.text import sayable
 from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
-from voiceloop.tts.windows import windows
 from voiceloop.tts.xtts import Xtts
 from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
 

@@ -18,9 +18,8 @@ from voiceloop.audio.frames import silence
 from voiceloop.audio.playback import AUDIBLE
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
-from voiceloop.tts.edges import pause, trim
+from voiceloop.tts.delivery import pause, sayable, trim
 from voiceloop.tts.espeak_ng import espeak_ng
-from voiceloop.tts.text import sayable
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 
 WORDS_PER_MINUTE = 175

@@ -220,3 +220,20 @@ def _choose(name: str, known: Mapping[str, str], kind: str) -> str:
     near = difflib.get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean '{near[0]}'?" if near else "choose for example: en-us, en-gb or en-us+f3"
     raise ConfigError(f"espeak-ng has no {kind} called '{name}'", hint)
+
+
+_MARKS = re.compile(r"([;:,.!?…—]+(?:\s+|$))")
+
+
+def phonemes(text: str, voice: str) -> str:
+    """Return the IPA phonemes of `text`, as the espeak-ng voice called `voice` (`en-us`) says it.
+
+    Raises ConfigError for a voice that does not exist.
+    """
+    espeak = espeak_ng()
+    identifier = espeak.identifier(voice)
+    said = [
+        part if i % 2 else espeak.phonemes(part, identifier) if part else ""
+        for i, part in enumerate(_MARKS.split(text))
+    ]
+    return "".join(said).strip()

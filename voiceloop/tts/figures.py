@@ -14,13 +14,12 @@ import re
 from functools import cache
 
 from voiceloop.languages.numbers import YEAR, roman
-from voiceloop.languages.spoken import Match, SpeakingRules, final, written
-from voiceloop.tts.shared import Shared
+from voiceloop.languages.spoken import Match, Rules, SpeakingRules, final, written
 
-PAIRS = Shared()
+PAIRS = Rules()
 """Rules for pairs of numbers such as 24/7. They are tried before a language's own rules, because
 those would read the pairs as fractions."""
-FIGURES = Shared()
+FIGURES = Rules()
 """Rules that are tried after a language's own rules."""
 
 NEAR = 100
@@ -274,11 +273,8 @@ def _many(spoken: SpeakingRules, match: Match) -> str:
 def _amperes(spoken: SpeakingRules, match: Match) -> str:
     """Put `3 A` into words. The A is a unit only near other words of electricity."""
     around = match.string[max(0, match.start() - NEAR) : match.end() + NEAR]
-    volts = re.search(
-        r"\d\s?k?[VW]\b|\d[.,]\d+\s?A\b|(?i:\bamp|\bfuse|\bcurrent\b|charger|breaker|\bdraws?\b"
-        r"|sicherung|strom|netzteil|fusible|corriente|cargador|consume)",
-        around,
-    )
+    near = rf"\d\s?k?[VW]\b|\d[.,]\d+\s?A\b|(?i:{spoken.currents})"
+    volts = re.search(near, around)
     numbers = spoken.numbers
     return numbers.count(match[1], spoken.ampere) if volts else f"{numbers.cardinal(match[1])} A"
 

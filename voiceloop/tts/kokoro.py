@@ -22,11 +22,9 @@ from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.memoryplan import MemoryPart
 from voiceloop.schema import suggestion
 from voiceloop.status import tts_name
-from voiceloop.tts.alignment import PacedWords
-from voiceloop.tts.delivery import deliver, nothing
+from voiceloop.tts.delivery import PacedWords, deliver, middle, nothing, sayable
+from voiceloop.tts.espeak_ng import phonemes
 from voiceloop.tts.graphs import session, voice_part
-from voiceloop.tts.phonemes import phonemes
-from voiceloop.tts.text import middle, sayable
 from voiceloop.types import Clause, Pcm, SpeechChunk
 from voiceloop.voices import KOKORO_LANGUAGES
 

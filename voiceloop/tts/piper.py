@@ -18,11 +18,9 @@ from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.memoryplan import MemoryPart
 from voiceloop.schema import suggestion
-from voiceloop.tts.alignment import TimedWords
-from voiceloop.tts.delivery import deliver, nothing
+from voiceloop.tts.delivery import TimedWords, deliver, nothing, sayable
 from voiceloop.tts.graphs import Opener, voice_part
 from voiceloop.tts.piper_voice import Description, PiperVoice, describe
-from voiceloop.tts.text import sayable
 from voiceloop.types import Clause, SpeechChunk
 
 

@@ -20,11 +20,9 @@ import numpy as np
 from voiceloop.catalog.piper import FIRST_HALF, VOCODER, VOICE
 from voiceloop.errors import ModelCorrupt, ModelNotFound, VoiceloopError
 from voiceloop.foreign import parsed
-from voiceloop.tts.alignment import groups_of, word_times
-from voiceloop.tts.espeak_ng import espeak_ng
+from voiceloop.tts.delivery import groups_of, windows, word_times
+from voiceloop.tts.espeak_ng import espeak_ng, phonemes
 from voiceloop.tts.graphs import session
-from voiceloop.tts.phonemes import phonemes
-from voiceloop.tts.windows import windows
 from voiceloop.types import Clause, Pcm, SpokenWord
 
 BEGIN, END, PAD = "^", "$", "_"

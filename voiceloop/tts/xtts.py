@@ -28,10 +28,8 @@ from voiceloop.audio.playback import AUDIBLE
 from voiceloop.engines import Steps
 from voiceloop.errors import AudioError, ConfigError, EngineError
 from voiceloop.schema import suggestion
-from voiceloop.tts.alignment import PacedWords
-from voiceloop.tts.delivery import deliver, nothing
+from voiceloop.tts.delivery import PacedWords, deliver, middle, nothing, sayable
 from voiceloop.tts.noise import ClauseNoise
-from voiceloop.tts.text import middle, sayable
 from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk
 

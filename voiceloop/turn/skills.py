@@ -16,12 +16,13 @@ from msgspec import Struct
 from voiceloop.config import Config
 from voiceloop.dialogue import actions, inputs
 from voiceloop.engines import Conversation, Llm
+from voiceloop.languages import installed
 from voiceloop.llm.text.messages import SPOKEN, told
-from voiceloop.skills.abilities import limits
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
 from voiceloop.skills.known import Answer, Fact, Pending, SkillContext, Timer, VoiceAdjustment
-from voiceloop.skills.phrases import PHRASES
+from voiceloop.skills.phrases import phrases_of
+from voiceloop.skills.talk import limits
 from voiceloop.skills.timers import after_ring, until
 from voiceloop.skills.tools import TOOLS, run_tool
 from voiceloop.tools.results import DATA_ONLY, IF_ASKED
@@ -129,7 +130,7 @@ class Skills:
         self._subject: int | None = None
         self._since_timers: int | None = None
         self._just_rung: Timer | None = None
-        self._phrases = PHRASES["en"]
+        self._phrases = phrases_of("en")
         """Phrases of the user's language."""
         self._changed = anyio.Event()
         self.facts: Sequence[Fact] = ()
@@ -166,7 +167,8 @@ class Skills:
             return Answer(request.announces.text)
         if request.returned or not request.options.skills:
             return None
-        self._phrases = PHRASES.get(request.language, self._phrases)
+        if request.language in installed():
+            self._phrases = phrases_of(request.language)
         known = self._known(now)
         texts = tuple(described(tool) for tool in tools)
         known = replace(known, tools=texts, acts=acts, persona=persona)
@@ -235,7 +237,8 @@ class Skills:
         self._heard, self._pending = memory.heard, memory.pending
         self._subject, self._just_rung = memory.subject, memory.just_rung
         self.facts = memory.facts
-        self._phrases = PHRASES.get(code, self._phrases)
+        if code in installed():
+            self._phrases = phrases_of(code)
         for timer in memory.timers:
             left_s = (timer.due - datetime.now(timer.due.tzinfo)).total_seconds()
             self._timers.append((anyio.current_time() + left_s, timer))

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import anyio
 
-from voiceloop.calibration.probability import bare
 from voiceloop.dialogue import actions, inputs
 from voiceloop.engines import Steps
 from voiceloop.errors import VoiceloopError
-from voiceloop.languages import language
+from voiceloop.languages import bare, language
 from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.known import Answer, Effect
 from voiceloop.tools.results import is_error

@@ -15,7 +15,7 @@ from random import SystemRandom
 from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
-from voiceloop.languages import LANGUAGES
+from voiceloop.languages import installed
 from voiceloop.llm.chat import ChatConversation, ChatReply
 from voiceloop.llm.remote.chatserver import ChatServer, logger
 from voiceloop.llm.remote.chatstream import FirstWords, Loading, PromptUsage
@@ -276,7 +276,7 @@ class RemoteLlm:
         self.name = config.target
         self.metered = server.where.metered
         self.system = SPOKEN if config.system == "auto" else config.system
-        self.calibrations: dict[str, Calibration | None] = dict.fromkeys(LANGUAGES)
+        self.calibrations: dict[str, Calibration | None] = dict.fromkeys(installed())
         self.borrowed = set[str]()
         self._server = server
         self._config = config

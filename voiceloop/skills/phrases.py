@@ -1,16 +1,21 @@
-"""The phrases that a language needs for requests and answers.
+"""The phrases and the templates of requests that a language needs for requests and answers.
 
-`skills.template` explains how templates are written.
+They are tables of the language's pack. `skills.template` explains how templates are written.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
+from functools import cache
+from zoneinfo import available_timezones
 
+import msgspec
+
+from voiceloop.languages.language import language, table
 from voiceloop.languages.numbers import Numbers
 from voiceloop.skills.words import NumberWords
 
@@ -21,11 +26,8 @@ FEW_PLACES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Phrases(ABC):
-    """The phrases of one language. Languages differ in exactly these fields.
-
-    Subclasses define how times, days and numbers are put into words.
-    """
+class Phrases:
+    """The phrases of one language. Languages differ in exactly these fields."""
 
     code: str
     words: NumberWords
@@ -75,7 +77,7 @@ class Phrases(ABC):
     noise: frozenset[str]
     """Articles that may stand in a sum and mean nothing."""
     cities: Mapping[str, str]
-    """Time zones of cities and countries, by names that the tz database does not have."""
+    """Time zones of cities and countries, by names that neither the tz database nor English has."""
     things: Mapping[str, str]
     """Names of a timer, an alarm and a reminder."""
     no_label: frozenset[str]
@@ -86,8 +88,17 @@ class Phrases(ABC):
     """Names of currencies, as `words.plain` writes them."""
     swaps: Mapping[str, str]
     """Words that change when the assistant repeats them: `my` becomes `your`."""
+    stems: tuple[str, str]
+    """Pattern of the endings of ordinals, and what replaces one in the form that `numbers.ordinal`
+    gives. The pattern is `(?!)` if ordinals have one form only."""
+    clock: Mapping[str, str]
+    """Templates of times of the day in answers, with {hour}, {hour12}, {minute} and {part}: `time`,
+    `on the hour`, both with ` at one` after them, and `half` for the part of the day. Only `time`
+    is needed."""
     says: Mapping[str, str]
     """Texts of answers, by name."""
+    day_parts: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Names of the parts of the day, by the hour at which each ends."""
 
     @property
     def numbers(self) -> Numbers:
@@ -97,9 +108,8 @@ class Phrases(ABC):
     # ---- how values are put into words
 
     def stem(self, ordinal: str) -> str:
-        """Return `ordinal` in the form that `numbers.ordinal` gives. Languages with several forms
-        of an ordinal override this."""
-        return ordinal
+        """Return `ordinal` in the form that `numbers.ordinal` gives: `dritten` -> dritte."""
+        return re.sub(*self.stems, ordinal)
 
     def number(self, value: Fraction, places: int = MOST_PLACES) -> str:
         """Write `value` exactly if it needs at most `places` decimals. Otherwise write it rounded,
@@ -112,17 +122,27 @@ class Phrases(ABC):
         text = f"{self.says['minus']} {text}" if sign else text
         return text if exact else f"{self.says['about']} {text}"
 
-    @abstractmethod
     def time(self, moment: datetime, *, half: bool = True) -> str:
         """Return the time of the day in words, without the half of the day if `half` is false."""
+        hour12 = moment.hour % 12 or 12
+        full = self.clock["time"]
+        said = full if moment.minute else self.clock.get("on the hour", full)
+        if hour12 == 1:
+            said = self.clock.get("time at one" if moment.minute else "on the hour at one", said)
+        part = next((name for end, name in self.day_parts.items() if moment.hour < end), "")
+        said += self.clock.get("half", "") if half else ""
+        return said.format(hour=moment.hour, hour12=hour12, minute=moment.minute, part=part)
 
     def it_is(self, moment: datetime) -> str:
         """Return a sentence that tells the time, without its final mark."""
-        return f"{self.says['it is']} {self.time(moment)}"
+        one = self.says.get("it is one") if moment.hour % 12 == 1 else None
+        return f"{one or self.says['it is']} {self.time(moment)}"
 
-    @abstractmethod
     def date(self, day: date, *, year: bool = False) -> str:
         """Return a day in words, with its weekday; with its year too if `year` is true."""
+        names = {"weekday": self.weekday(day.weekday()), "month": self.month(day.month)}
+        template = self.says["date and year" if year else "date"]
+        return template.format(day=day.day, year=day.year, **names)
 
     def weekday(self, day: int) -> str:
         """Return the name of a weekday; Monday is 0."""
@@ -188,3 +208,60 @@ def written_number(value: Fraction, places: int) -> tuple[bool, str]:
     digits = f"{abs(round(value * 10**places)):0{places + 1}}"
     written = f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
     return exact, f"-{written}" if value < 0 and written != "0" else written
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The templates of requests in one language."""
+
+    leads: str
+    """Template of words that people say before a request."""
+    tails: str
+    """Template of words that people say after a request."""
+    more: str
+    """Words that mark an amount that is added to another, such as `more`."""
+    less: str
+    """Words that mark an amount that is taken away from another, such as `earlier`."""
+    names: str
+    """Beginnings of words that name a timer, an alarm or a reminder."""
+    doubts: str
+    """Words beside a request by which it may be withdrawn, quoted or conditional."""
+    hours: Mapping[str, str]
+    """Templates of the parts of the day, by the hour that is meant if none is said."""
+    repeats: Mapping[str, str]
+    """Templates of repetitions, by their weekdays as digits (Monday is 0). `each` is for weekdays
+    that are named in {w:weekday} and other slots."""
+    named: Mapping[str, str]
+    """Templates by name, which other templates call."""
+    rules: Mapping[str, Sequence[str]]
+    """Templates of each kind of request. Those of earlier kinds are tried first."""
+    guards: Mapping[str, Sequence[str]]
+    """Templates of words that are about timers although no rule understands them. They are tried
+    last, and kept from the language model, which would claim to have done something."""
+    tools: Mapping[str, str]
+    """Beginnings of words in the text of a tool that may fulfil a wish, by the kind of the wish."""
+
+
+@cache
+def phrases_of(code: str) -> Phrases:
+    """Return the phrases of an installed language."""
+    found, spoken = table(code, "phrases"), language(code).spoken
+    found["words"]["numbers"] = spoken and spoken.numbers
+    return msgspec.convert(found, Phrases, str_keys=True)
+
+
+@cache
+def templates(code: str) -> Templates:
+    """Return the templates of requests in an installed language."""
+    return msgspec.convert(table(code, "requests"), Templates)
+
+
+CONTINENTS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
+
+
+def cities(code: str) -> Mapping[str, str]:
+    """Return the time zones of cities and countries by their names in English and in the language
+    `code`, e.g. `Japan`: `Asia/Tokyo`."""
+    zones = sorted(key for key in available_timezones() if key.partition("/")[0] in CONTINENTS)
+    found = {key.rpartition("/")[2].replace("_", " "): key for key in zones}
+    return {**found, **phrases_of("en").cities, **phrases_of(code).cities}
