@@ -102,9 +102,9 @@ packages:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || sh tools/packages.sh python3-venv
 	@$(PYTHON) -m venv .venv
 
-.venv/base: pyproject.toml constraints.txt | .venv/bin/python
+.venv/base: pyproject.toml constraints.txt $(wildcard packs/*/pyproject.toml) | .venv/bin/python
 	@echo "installing voiceloop into .venv (the first time takes a few minutes)"
-	@$(PIP) --torch $(TORCH) -c constraints.txt -e '.[bench,convert]'
+	@$(PIP) --torch $(TORCH) -c constraints.txt -e '.[bench,convert]' -e packs/lang-de -e packs/lang-es
 	@touch $@
 
 .venv/test: .venv/base

@@ -220,7 +220,8 @@ def test_the_context_has_what_the_images_are_made_of() -> None:
     assert "*" in lines
     wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["include"]
     about = [PROJECT["project"]["readme"], *PROJECT["project"]["license-files"]]
-    assert taken == {"pyproject.toml", "constraints.txt", *about, *(one[1:] for one in wheel)}
+    made = {"pyproject.toml", "constraints.txt", "packs", *about, *(one[1:] for one in wheel)}
+    assert taken == made
     copied = {
         source
         for stage in STAGES.values()

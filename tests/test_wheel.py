@@ -34,17 +34,16 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    run(*PIP, *build, cwd=folder)
-    (made,) = folder.glob("voiceloop-*.whl")
-    return made
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The wheels of this checkout: voiceloop, and the languages' packs."""
+    folder = tmp_path_factory.mktemp("wheels")
+    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
+    run(*PIP, *build, ROOT, *sorted(ROOT.glob("packs/lang-*")), cwd=folder)
+    return sorted(folder.glob("voiceloop*.whl"))
 
 
-def installed(wheel: Path, folder: Path) -> tuple[Path, Path]:
-    """The folders of programs and of packages of a new environment, with the wheel in it.
+def installed(wheels: list[Path], folder: Path) -> tuple[Path, Path]:
+    """The folders of programs and of packages of a new environment, with the wheels in it.
 
     It shares the packages that voiceloop needs with the environment of the tests, by a path that
     comes after its own and does not lead to the checkout: a path file within such a path is not
@@ -53,7 +52,7 @@ def installed(wheel: Path, folder: Path) -> tuple[Path, Path]:
     venv.create(folder / "venv", with_pip=False)
     home = {"base": str(folder / "venv"), "platbase": str(folder / "venv")}
     scripts, packages = (Path(sysconfig.get_path(key, "venv", home)) for key in PLACES)
-    run(*PIP, "--python", scripts / "python", "install", "--no-deps", wheel, cwd=folder)
+    run(*PIP, "--python", scripts / "python", "install", "--no-deps", *wheels, cwd=folder)
     shared = sysconfig.get_path("purelib")
     (packages / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
     return scripts, packages
@@ -63,9 +62,9 @@ PLACES = ("scripts", "purelib")
 
 
 @pytest.fixture(scope="module")
-def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scripts(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment that all tests share."""
-    return installed(wheel, tmp_path_factory.mktemp("shared"))[0]
+    return installed(wheels, tmp_path_factory.mktemp("shared"))[0]
 
 
 def test_the_package_comes_from_the_wheel(scripts: Path, tmp_path: Path) -> None:
@@ -129,6 +128,11 @@ def settings_in(text: str) -> Path:
     return Path(text.partition("; ")[2].partition(" would be read")[0])
 
 
+def test_the_packs_of_languages_are_found(scripts: Path, tmp_path: Path) -> None:
+    program = "from voiceloop.languages import language; print(language('de-AT').done)"
+    assert run(scripts / "python", "-c", program, cwd=tmp_path) == "Erledigt.\n"
+
+
 def test_an_extra_is_asked_for_as_a_wheel_has_it(scripts: Path, tmp_path: Path) -> None:
     program = "from voiceloop.errors import MissingExtra; print(MissingExtra('x', 'coqui').hint)"
     hint = run(scripts / "python", "-c", program, cwd=tmp_path)
@@ -136,14 +140,15 @@ def test_an_extra_is_asked_for_as_a_wheel_has_it(scripts: Path, tmp_path: Path) 
 
 
 def test_what_was_installed_can_be_removed_and_only_what_is_told_stays(
-    wheel: Path, tmp_path: Path
+    wheels: list[Path], tmp_path: Path
 ) -> None:
     """docs/install.md tells which folders of the user's there may be."""
-    scripts, packages = installed(wheel, tmp_path)
+    scripts, packages = installed(wheels, tmp_path)
     home = tmp_path / "home"
     home.mkdir()
     run(scripts / "voiceloop", "say", "Hello.", "--out", "hello.wav", cwd=home)
-    run(*PIP, "--python", scripts / "python", "uninstall", "--yes", "voiceloop", cwd=tmp_path)
+    names = [wheel.name.partition("-")[0] for wheel in wheels]
+    run(*PIP, "--python", scripts / "python", "uninstall", "--yes", *names, cwd=tmp_path)
     assert not [path for path in packages.iterdir() if path.name.startswith("voiceloop")]
     assert not (scripts / "voiceloop").exists()
     text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")

@@ -37,11 +37,13 @@ from voiceloop.catalog.store import ModelStore
 from voiceloop.config import Config, Given, given_in_settings
 from voiceloop.errors import ModelNotFound
 from voiceloop.flags import Command, written
+from voiceloop.languages import installed, missing
 from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.finding import begin_search
 from voiceloop.llm.remote.servers import NOWHERE, LocalServer, address, having, pick, read_asked
 from voiceloop.presets import BEST_FIRST, STARTER, Machine
 from voiceloop.status import llm_name
+from voiceloop.voices import described
 
 OFTEN_WRONG = "the small language model is a quick try, and often wrong"
 """A note for users of the language model of preset mini."""
@@ -145,7 +147,15 @@ def notes(config: Config) -> tuple[str, ...]:
     hears = (advised(STARTER_HEARS),) if config.asr.hears_no_people else ()
     answers = (STARTER_ANSWERS,) if config.llm.answers_little else ()
     wrong = (advised(OFTEN_WRONG, "mini"),) if config.llm.often_wrong else ()
-    return hears + answers + wrong
+    return hears + answers + wrong + missing_packs(config)
+
+
+def missing_packs(config: Config) -> tuple[str, ...]:
+    """Return a warning for each language, of the user and of the voice, whose pack is missing."""
+    voice = config.tts.voice or config.tts.model
+    spoken = described(voice, voice.rpartition("@")[2]).language
+    found = (missing(code, installed()) for code in (config.asr.language, spoken))
+    return tuple(filter(None, dict.fromkeys(found)))
 
 
 @cache

@@ -63,8 +63,9 @@ class AsrConfig(Object, frozen=True):
     list`), a folder with a CTranslate2 Whisper model, or a repository of the Hugging Face hub."""
     language: str = "en"
     """What is spoken: a two-letter code, or `auto`. With `auto` a model of several languages
-    detects it in each turn, until it is certain. In English, German and Spanish the last words can
-    show that a turn goes on; in other languages silence alone ends it."""
+    detects it in each turn, until it is certain. In English, and in languages whose pack is
+    installed (German, Spanish), the last words can show that a turn goes on; in other languages
+    silence alone ends it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model runs; `auto` takes the GPU if there is one that works."""
     compute_type: Literal["auto", "int8", "float16", "float32"] = "auto"

@@ -41,7 +41,6 @@ from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Asr, AsrRequest, Vad
 from voiceloop.errors import AudioError
 from voiceloop.languages import bare
-from voiceloop.languages.language import bare
 from voiceloop.loading import load_asr, load_vad
 from voiceloop.types import Pcm
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from voiceloop import signals
 from voiceloop.bundled import STARTER_HEARS
-from voiceloop.choosing import advised
+from voiceloop.choosing import advised, missing_packs
 from voiceloop.commands.conversation import conversation, report
 from voiceloop.commands.conversations import opened
 from voiceloop.conversations.names import checked
@@ -98,6 +98,8 @@ def ask(command: Ask) -> int:
             terminal.note(f"no speech was heard in {command.file}")
         if command.settings.asr.hears_no_people:
             terminal.note(advised(STARTER_HEARS, chooses=False))
+        for note in missing_packs(command.settings):
+            terminal.note(note)
     if timed and not command.json:
         report(terminal.traces)
     if unheard:

@@ -33,7 +33,10 @@ def say(command: Say) -> int:
     """Run `voiceloop say` and return the exit status."""
     from voiceloop import saying, startup
     from voiceloop.audio.files import check_wav
+    from voiceloop.choosing import missing_packs
 
+    for note in missing_packs(command.settings):
+        print(f"voiceloop: {note}", file=sys.stderr)
     # Check file and speaker first, so that mistakes show before the voice is loaded.
     if command.out:
         keep([command.config], {"--out": command.out})

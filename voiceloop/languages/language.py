@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -25,8 +25,8 @@ from voiceloop.languages.spoken import Rules, SpeakingRules
 
 AUTO = "auto"
 """Value in place of the code of a language. It means that the recogniser detects the language."""
-PACKS = {"de": ("German", "voiceloop-lang-de"), "es": ("Spanish", "voiceloop-lang-es")}
-"""Names of the languages that have a pack outside of voiceloop, and of the packs, by code."""
+PACKS = {"de": "German", "es": "Spanish"}
+"""Names of the languages whose pack is outside of the package, in `packs/`, by code."""
 GROUP = "voiceloop.languages"
 """Group of entry points. The name of each is a code, and its object a `Language`."""
 
@@ -200,14 +200,16 @@ def language(code: str) -> Language:
     return installed()[plain].load() if plain in installed() else Language(plain)
 
 
-def missing(code: str) -> str:
-    """Return the sentence for the user that a language has a pack, which is not installed, and how
-    to install it; empty if nothing is missing."""
+def missing(code: str, known: Container[str]) -> str:
+    """Return the warning for the user that a language has a pack, which is not one of the `known`
+    ones, and how to install it; empty if there is nothing to warn of."""
     plain = primary(code)
-    if plain in installed() or plain not in PACKS:
+    if plain in known or plain not in PACKS:
         return ""
-    name, pack = PACKS[plain]
-    return f"{name} is not installed, so its numbers and requests are not known: pip install {pack}"
+    return (
+        f"the pack for {PACKS[plain]} is not installed, so its numbers, requests and ends of turns "
+        f"are not known; in a checkout of voiceloop: pip install packs/lang-{plain}"
+    )
 
 
 def load(package: str, numbers: Numbers, own: Rules) -> Language:

@@ -3,7 +3,9 @@ choice of voice, language and functions, and converts settings to what the model
 
 from __future__ import annotations
 
+import logging
 import re
+from functools import cache
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -13,6 +15,7 @@ from voiceloop.config import Config, ServerConfig
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Asr, Conversation, Engines, Tts
 from voiceloop.errors import Code, ConfigError, ProtocolError
+from voiceloop.languages import installed, missing
 from voiceloop.schema import is_given, nearest
 from voiceloop.status import engine_names, examples
 from voiceloop.types import Tool
@@ -27,6 +30,8 @@ from voiceloop.wire.settings import (
     Voice,
     size,
 )
+
+logger = logging.getLogger(__name__)
 
 OF_RESPONSES = (
     *("output_modalities", "instructions", "tools", "tool_choice", "max_output_tokens"),
@@ -97,6 +102,7 @@ def with_voice(settings: S, tts: Tts, param: str) -> S:
     except ConfigError as error:
         where = f"{param}.audio.output.voice"
         raise ProtocolError(error.message, error.hint, param=where) from error
+    _warn_of_missing_pack(tts.language(requested))
     return with_output(settings, voice=requested)
 
 
@@ -106,12 +112,24 @@ def with_output(settings: S, **changed: str | float) -> S:
     return replace(settings, audio=replace(settings.audio, output=output))
 
 
+def _warn_of_missing_pack(code: str) -> None:
+    if text := missing(code, installed()):
+        _warn(text)
+
+
+@cache
+def _warn(why: str) -> None:
+    """Log a warning, once in this process, that a client has chosen a language without its pack."""
+    logger.warning("a client's language is not known well", extra={"why": why})
+
+
 def language(asr: Asr, requested: str | None) -> str | None:
     """Return the recogniser's code for a language that was requested with or without a region.
     Return None if none was requested.
 
     Raises ProtocolError for a language that the recogniser does not know.
     """
+    _warn_of_missing_pack(requested or "")
     if requested is None or requested in asr.languages:
         return requested
     plain = re.split("[-_]", requested.lower(), maxsplit=1)[0]
