@@ -15,7 +15,7 @@ from voiceloop.catalog.store import ModelStore, cards
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
-from voiceloop.tts.piper_voice import describe
+from voiceloop.tts.piper import describe
 from voiceloop.voices import KOKORO_LANGUAGES, VoiceInfo, described
 
 State = Literal["in use", "to choose", "here", "to pull"]

@@ -18,7 +18,7 @@ from voiceloop.catalog.names import KOKORO, PIPER
 from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts, load
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
-from voiceloop.tts.espeak_ng import phonemes
+from voiceloop.tts.espeak import phonemes
 from voiceloop.tts.kokoro import TOKENS, kokoro
 
 pytestmark = pytest.mark.models

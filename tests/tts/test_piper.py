@@ -26,8 +26,7 @@ from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.tts.delivery import LARGEST
-from voiceloop.tts.piper import piper
-from voiceloop.tts.piper_voice import PiperVoice, describe
+from voiceloop.tts.piper import PiperVoice, describe, piper
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

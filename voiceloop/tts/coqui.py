@@ -30,8 +30,7 @@ from voiceloop.tts.delivery import (
     word_times,
 )
 from voiceloop.tts.loading import DEFAULT, is_xtts, load_voice
-from voiceloop.tts.noise import ClauseNoise
-from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
+from voiceloop.tts.vocoder import LENGTHS, ClauseNoise, Vocoder, fix_weights
 from voiceloop.tts.xtts import Xtts
 from voiceloop.types import Clause, Pcm, SpeechChunk, SpokenWord
 

@@ -23,7 +23,7 @@ from voiceloop.memoryplan import MemoryPart
 from voiceloop.schema import suggestion
 from voiceloop.status import tts_name
 from voiceloop.tts.delivery import PacedWords, deliver, middle, nothing, sayable
-from voiceloop.tts.espeak_ng import phonemes
+from voiceloop.tts.espeak import phonemes
 from voiceloop.tts.graphs import session, voice_part
 from voiceloop.types import Clause, Pcm, SpeechChunk
 from voiceloop.voices import KOKORO_LANGUAGES

@@ -1,15 +1,19 @@
-"""A HiFi-GAN decoder that runs in windows. The joined samples equal those of one run over all.
+"""The decoder of Coqui's voices in windows, and their random numbers.
 
-The decoder (Kong et al. 2020, "HiFi-GAN", section 2.2) is a chain of convolutions with zero padding
-at both ends. So a sample depends on a fixed number of latent frames around its own. Each window is
-decoded with that many more frames on each side, and the samples of these frames are dropped. At the
-ends of the latent there are no more frames. There the decoder pads with zeros, as it does in one
-run over the whole latent. This module does not know where the latent comes from.
+The joined samples of a HiFi-GAN decoder in windows equal those of one run over all. The decoder
+(Kong et al. 2020, "HiFi-GAN", section 2.2) is a chain of convolutions with zero padding at both
+ends. So a sample depends on a fixed number of latent frames around its own. Each window is decoded
+with that many more frames on each side, and the samples of these frames are dropped. At the ends of
+the latent there are no more frames. There the decoder pads with zeros, as it does in one run over
+the whole latent. This module does not know where the latent comes from. Equal texts get equal
+random numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil, floor, prod
 from typing import Any
@@ -158,3 +162,31 @@ def fix_weights(model: torch.nn.Module) -> None:
         if parametrize.is_parametrized(module):
             for name in list(module.parametrizations):  # pyright: ignore[reportArgumentType]
                 parametrize.remove_parametrizations(module, name, leave_parametrized=True)
+
+
+class ClauseNoise:
+    """The random state of one clause, seeded by its text.
+
+    Libraries draw from torch's global generators. `drawing` sets the generators to this state for
+    one step, and restores them afterwards. So other clauses and other code that draws from the
+    generators are not affected.
+    """
+
+    def __init__(self, text: str, device: torch.device) -> None:
+        self._seed = zlib.crc32(text.encode())
+        self._cuda = [device] if device.type == "cuda" else []
+        self._left: list[torch.Tensor] = []
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Set the random generators for one step of the clause, while the context lasts. The step
+        continues from the state in which the clause's last step ended."""
+        with torch.random.fork_rng(self._cuda):
+            if self._left:
+                torch.set_rng_state(self._left[0])
+                for device, state in zip(self._cuda, self._left[1:], strict=True):
+                    torch.cuda.set_rng_state(state, device)
+            else:
+                torch.manual_seed(self._seed)
+            yield
+            self._left = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, self._cuda)]

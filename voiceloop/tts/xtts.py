@@ -29,8 +29,7 @@ from voiceloop.engines import Steps
 from voiceloop.errors import AudioError, ConfigError, EngineError
 from voiceloop.schema import suggestion
 from voiceloop.tts.delivery import PacedWords, deliver, middle, nothing, sayable
-from voiceloop.tts.noise import ClauseNoise
-from voiceloop.tts.vocoder import LENGTHS, Vocoder, fix_weights
+from voiceloop.tts.vocoder import LENGTHS, ClauseNoise, Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk
 
 STEP = 10
