@@ -1,16 +1,19 @@
-"""The talk itself: what was asked and said, how it sounds, its end; and the tools of models."""
+"""The talk itself: what was asked and said, how it sounds, its end; the tools of models; what the
+assistant is and can do; and what is left to chance, by a seed that is passed in."""
 
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.skills.asked import CODES, NOW, told
+from tests.skills.asked import CODES, NOW, said, told
 from voiceloop.skills.answer import answer
 from voiceloop.skills.known import GAINS, SPEEDS, SkillContext, Timer, VoiceAdjustment
+from voiceloop.skills.phrases import phrases_of, templates
 from voiceloop.skills.tools import TOOLS, run_tool
 
 pytestmark = pytest.mark.pure
@@ -193,3 +196,143 @@ def test_a_timer_of_the_models_rings_in_the_users_language() -> None:
 def test_half_the_volume_is_the_middle_of_its_range(code: str, text: str) -> None:
     found = told(text, code)
     assert found.voice == VoiceAdjustment().at(50) and "50" in found.text
+
+
+WISHES = [
+    (code, kind, text)
+    for code in CODES
+    for kind in templates(code).tools
+    for text in said(code)[kind]
+]
+SERVED = {
+    "weather": "get_forecast: The weather at a place.",
+    "sun": "almanac: When the sun rises.",
+    "news": "headlines: The newest headlines.",
+    "emergency": "dialer: Phone a number.",
+    "orders": "shop: Order groceries.",
+    "calls": "makeCall: Ring up somebody.",
+    "mail": "send_email: Write to somebody.",
+    "messages": "messenger: Send a text to somebody.",
+    "calendar": "events: List or create calendar entries.",
+    "music": "HassMediaPlay: Plays music on a speaker.",
+    "home": "HassTurnOn: Turns on a device.",
+    "camera": "snap: Take a picture.",
+    "sight": "snap: Take a picture.",
+    "web": "browse: Search the web.",
+    "routes": "maps: The route to a place.",
+    "lists": "add_item: Put something on the shopping list.",
+    "stocks": "quotes: The price of a share.",
+    "sports": "results: The score of a match.",
+    "currency": "rates: Exchange rates of currencies.",
+}
+
+
+def test_every_wish_has_words_by_which_a_tool_is_known() -> None:
+    assert templates("en").tools.keys() == SERVED.keys()
+    assert all(templates(code).tools.keys() == SERVED.keys() for code in CODES)
+
+
+@given(st.sampled_from(WISHES))
+def test_a_wish_is_refused_with_the_sentence_of_its_kind_and_has_no_effect(
+    case: tuple[str, str, str],
+) -> None:
+    code, kind, text = case
+    found = told(text, code, SkillContext(NOW, tools=("dice: Roll the cubes.",)))
+    assert found.text == phrases_of(code).says[kind]
+    assert not found.sets and not found.cancels and not found.remembers and not found.ends
+
+
+@given(st.sampled_from(WISHES))
+def test_a_wish_that_a_tool_may_fulfil_is_left_to_the_model(case: tuple[str, str, str]) -> None:
+    code, kind, text = case
+    tools = ("dice: Roll the cubes.", SERVED[kind])
+    assert answer(text, code, SkillContext(NOW, tools=tools)) is None
+
+
+def test_a_part_of_a_word_names_no_tool() -> None:
+    tools = ("notes: Automatically recall what was said.",)
+    assert told("Call my mom.", "en", SkillContext(NOW, tools=tools)).text.startswith("I cannot")
+
+
+CAN = {"en": "What can you do?", "de": "Was kannst du?", "es": "¿Qué puedes hacer?"}
+NAMED = {
+    "en": ("timers", "alarms", "reminders", "sums", "units", "time", "remember"),
+    "de": ("Timer", "Wecker", "Erinnerungen", "rechnen", "Einheiten", "Uhrzeit", "merken"),
+    "es": ("temporizadores", "alarmas", "recordatorios", "cuentas", "unidades", "hora", "recordar"),
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_it_names_what_it_can_do_and_the_tools(code: str) -> None:
+    alone = told(CAN[code], code).text
+    assert all(word in alone for word in NAMED[code])
+    both = SkillContext(NOW, tools=("open_door: Open the door.", "lights: Switch lights."))
+    assert told(CAN[code], code, both).text.startswith(alone)
+    assert "open door" in told(CAN[code], code, both).text
+    many = SkillContext(NOW, tools=tuple(f"tool_{n}: Number {n}." for n in range(99)))
+    assert "tool 0" in told(CAN[code], code, many).text
+    assert "tool 9" not in told(CAN[code], code, many).text
+
+
+def test_who_it_is_is_said_by_the_model_if_the_user_wrote_its_prompt() -> None:
+    for text in ("Who are you?", "What's your name?", "Are you a human?"):
+        assert "voiceloop" in told(text).text
+        assert answer(text, "en", SkillContext(NOW, persona=True)) is None
+
+
+def test_how_long_it_remembers_is_what_the_conversation_does() -> None:
+    text = "Can you remember this for next week?"
+    assert "until this conversation ends" in told(text).text
+    kept = told(text, "en", SkillContext(NOW, keeps=True))
+    assert "later conversations" in kept.text and not kept.remembers
+
+
+COIN = {"en": "Flip a coin.", "de": "Wirf eine Münze.", "es": "Lanza una moneda."}
+SIDES = {"en": {"Heads.", "Tails."}, "de": {"Kopf.", "Zahl."}, "es": {"Cara.", "Cruz."}}
+PICK = {
+    "en": "Pick a number between {} and {}.",
+    "de": "Nenn mir eine Zahl zwischen {} und {}.",
+    "es": "Elige un número entre {} y {}.",
+}
+seeds = st.integers(0, 2**32 - 1)
+
+
+def by_chance(text: str, seed: int, code: str = "en") -> str:
+    return told(text, code, SkillContext(NOW, seed=seed)).text
+
+
+def numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_coin_has_two_sides_and_falls_on_both(code: str) -> None:
+    assert {by_chance(COIN[code], seed, code) for seed in range(30)} == SIDES[code]
+
+
+@given(st.sampled_from(["Flip a coin.", "Roll two dice.", "Pick a random number."]), seeds)
+def test_the_same_seed_gives_the_same_luck_at_any_time(text: str, seed: int) -> None:
+    later = SkillContext(NOW.replace(second=59), seed=seed, heard="Well.")
+    assert told(text, "en", later).text == by_chance(text, seed)
+
+
+@given(st.sampled_from(CODES), st.integers(0, 1000), st.integers(0, 1000), seeds)
+def test_a_number_is_between_those_that_were_said(code: str, a: int, b: int, seed: int) -> None:
+    (found,) = numbers(by_chance(PICK[code].format(a, b), seed, code))
+    assert min(a, b) <= found <= max(a, b)
+
+
+def test_every_number_may_be_picked_and_every_side_of_a_die_falls() -> None:
+    assert {numbers(by_chance("Pick a number from 3 to 5.", n))[0] for n in range(50)} == {3, 4, 5}
+    assert {numbers(by_chance("Roll a die.", n))[0] for n in range(99)} == {1, 2, 3, 4, 5, 6}
+
+
+@given(st.integers(2, 10), seeds)
+def test_dice_are_told_with_their_total(count: int, seed: int) -> None:
+    *each, total = numbers(by_chance(f"Roll {count} dice.", seed))
+    assert len(each) == count and sum(each) == total and {*each} <= {*range(1, 7)}
+
+
+@pytest.mark.parametrize("text", ["Roll 0 dice.", "Roll 99 dice.", "Roll a 1 sided die."])
+def test_dice_that_nobody_has_are_left_to_the_model(text: str) -> None:
+    assert answer(text, "en", SkillContext(NOW)) is None
