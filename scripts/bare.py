@@ -1,8 +1,8 @@
 """Replaces packages that a bare machine lacks by stand-ins with the little that the GPU check uses.
 
 The check reads no settings, resamples no sound, opens no sound file and splits no sentences. So
-msgspec need only provide objects with defaults, and the other packages need only be importable. Any
-other use of them fails.
+msgspec need only provide objects with defaults and read the tables of English, and the other
+packages need only be importable. Any other use of them fails.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
+from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, dataclass_transform
+from types import ModuleType, UnionType
+from typing import Any, dataclass_transform, get_args, get_origin, get_type_hints
 
 NEVER_CALLED = ("sentencex", "soundfile", "soxr")
 """Packages that the measured code imports, but never calls."""
@@ -38,6 +39,28 @@ class ValidationError(Exception):
     """A stand-in for `msgspec.ValidationError`, which is never raised here."""
 
 
+def convert(given: Any, kind: Any, **_options: object) -> Any:
+    """Make an object of the type `kind` from the tables, lists and values `given`, which are taken
+    to fit. This is a stand-in for `msgspec.convert`."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: convert(value, hints[name]) for name, value in given.items()})
+    if hasattr(kind, "_fields"):
+        return kind(*given)
+    if origin is UnionType:
+        return convert(given, parts[0])
+    if origin is Mapping:
+        return {parts[0](key): convert(value, parts[1]) for key, value in given.items()}
+    if origin is tuple and parts[-1] is not ...:
+        return tuple(map(convert, given, parts))
+    if origin is frozenset:
+        return frozenset(given)
+    if origin in (tuple, Sequence):
+        return tuple(convert(one, parts[0]) for one in given)
+    return given
+
+
 def complete() -> list[str]:
     """Install stand-ins for the packages that cannot be imported. Return their names."""
     lacking = [name for name in ("msgspec", *NEVER_CALLED) if not _there(name)]
@@ -51,7 +74,7 @@ def complete() -> list[str]:
         structs.replace, structs.fields = dataclasses.replace, dataclasses.fields
         known: Any = sys.modules["msgspec"]
         known.Struct, known.Meta, known.ValidationError = Struct, Meta, ValidationError
-        known.field = dataclasses.field
+        known.field, known.convert = dataclasses.field, convert
         known.NODEFAULT, known.UNSET, known.UnsetType = dataclasses.MISSING, None, type(None)
         known.structs = sys.modules["msgspec.structs"] = structs
     return lacking
