@@ -7,10 +7,9 @@ does not know what has been fetched, nor how.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
-from typing import Literal
-
-from msgspec import Struct, convert, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from voiceloop.config import PRESETS
 from voiceloop.voices import piper_name
@@ -23,7 +22,8 @@ PIPER_VOICES = "rhasspy/piper-voices"
 """The repository of Piper's voices."""
 
 
-class File(Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class File:
     """A file of a model, as its source gives it."""
 
     name: str
@@ -33,14 +33,16 @@ class File(Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str | None = None
 
 
-class Member(Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class Member:
     """A file in a wheel. It is appended to the file `to` of the model."""
 
     member: str
     to: str
 
 
-class Wheel(Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class Wheel:
     """A package that carries files of a model."""
 
     package: str
@@ -63,7 +65,8 @@ class Wheel(Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.package} {self.version}, {author}"
 
 
-class Licence(Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class Licence:
     """The licence of a model."""
 
     spdx: str
@@ -72,13 +75,14 @@ class Licence(Struct, frozen=True, forbid_unknown_fields=True):
     url: str
 
 
-class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+@dataclass(frozen=True, slots=True)
+class Card:
     """The description of a model as one source offers it. Its fields are shown to the user."""
 
     name: str
     title: str
     kind: Kind
-    origin: Origin = field(name="from")
+    origin: Origin
     publisher: str
     languages: tuple[str, ...]
     """Two-letter codes, e.g. `en`; `*` stands for many languages."""
@@ -93,7 +97,7 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Commit of the repository; None means the newest commit of `main` when the model is pulled."""
     folder: str = ""
     """Folder of the repository that contains the files."""
-    wheels: tuple[Wheel, ...] = field(name="wheel", default=())
+    wheels: tuple[Wheel, ...] = ()
 
     @property
     def download(self) -> int:
@@ -106,7 +110,7 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def parse(text: str) -> tuple[Card, ...]:
     """Read cards from TOML."""
-    return convert(tomllib.loads(text)["card"], tuple[Card, ...])
+    return tuple(map(_card, tomllib.loads(text)["card"]))
 
 
 def variants(cards: Iterable[Card], name: str, kind: Kind | None = None) -> list[Card]:
@@ -163,3 +167,20 @@ def _piper(name: str) -> list[Card]:
             folder=folder,
         )
     ]
+
+
+def _card(table: Mapping[str, Any]) -> Card:
+    fields = dict(table)
+    return Card(
+        origin=fields.pop("from"),
+        licence=Licence(**fields.pop("licence")),
+        languages=tuple(fields.pop("languages")),
+        files=tuple(File(**file) for file in fields.pop("files")),
+        wheels=tuple(map(_wheel, fields.pop("wheel", ()))),
+        **fields,
+    )
+
+
+def _wheel(table: Mapping[str, Any]) -> Wheel:
+    fields = dict(table)
+    return Wheel(take=tuple(Member(**member) for member in fields.pop("take")), **fields)

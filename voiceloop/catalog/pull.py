@@ -10,11 +10,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-from msgspec import to_builtins
 
 from voiceloop.catalog import packages
 from voiceloop.catalog.cards import Card, Kind
@@ -86,7 +84,7 @@ def order(card: Card) -> Order:
         listing = _list_card(card)
         source = {"repo": listing.repo, "revision": listing.revision}
         return Order(card.name, "hub", listing.files, source, card)
-    source = {"packages": [to_builtins(wheel) for wheel in card.wheels]}
+    source = {"packages": [asdict(wheel) for wheel in card.wheels]}
     wheels = tuple(packages.locate(card.wheels))
     return Order(card.name, "packages", wheels, source, card)
 
