@@ -6,12 +6,13 @@ may compute for hours or fill the memory, which nothing within this process coul
 
 from __future__ import annotations
 
-import atexit
 import json
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +34,33 @@ class Rendering:
         the maximum time of each rendering. Raises RenderingError.
         """
         self._text, self._named, self._seconds = text, dict(named), seconds
-        _process.ask(text, None, seconds)
+        _process().ask(text, None, seconds)
 
     def render(self, turns: Sequence[Mapping[str, Any]], **given: object) -> str:
         """Return the text of the dialogue `turns`. The template also sees the variables `given`,
         which JSON can hold. Raises RenderingError."""
         variables = {**self._named, "documents": None, **given, "messages": turns}
-        return _process.ask(self._text, variables, self._seconds)
+        return _process().ask(self._text, variables, self._seconds)
+
+
+@contextmanager
+def rendering() -> Iterator[None]:
+    """Keep the process that renders while the context lasts. Outside of such contexts each
+    rendering starts one."""
+    held = _process()
+    yield
+    del held
 
 
 class _RenderingProcess:
     """The process that renders. It is started when it is first needed, and again after it has
-    ended."""
+    ended. It ends when this object is deleted, or with the program."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        atexit.register(self.end)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        """The process, if it runs."""
+        weakref.finalize(self, _end, self._processes)
 
     def ask(self, text: str, variables: Mapping[str, object] | None, seconds: float) -> str:
         """Return what the template `text` makes of `variables`; an empty text if there are none."""
@@ -88,26 +99,35 @@ class _RenderingProcess:
             timer.cancel()
             timer.join()
             if late or not answer:
-                self.end()
+                _end(self._processes)
         return answer, late
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
+        if self._processes and self._processes[0].poll() is not None:
+            _end(self._processes)
+        if not self._processes:
+            process = subprocess.Popen(
                 [sys.executable, "-P", str(Path(__file__).with_name("sandbox.py"))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # keeps Ctrl-C away from it
             )
-        return self._process
-
-    def end(self) -> None:
-        """End the process, if it runs."""
-        process, self._process = self._process, None
-        if process is not None:
-            with process:  # closes the pipes, and waits
-                process.kill()
+            self._processes.append(process)
+        return self._processes[0]
 
 
-_process = _RenderingProcess()
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """End each of `processes`, and remove it."""
+    while processes:
+        with processes.pop() as process:  # closes the pipes, and waits
+            process.kill()
+
+
+_LOCK = threading.Lock()
+_shared: weakref.WeakValueDictionary[None, _RenderingProcess] = weakref.WeakValueDictionary()
+
+
+def _process() -> _RenderingProcess:
+    with _LOCK:
+        return _shared.setdefault(None, _RenderingProcess())
