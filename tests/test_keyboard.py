@@ -22,9 +22,9 @@ PROGRAM = """
 import anyio, anyio.lowlevel
 from rich.console import Console
 from voiceloop import signals
-from voiceloop.view.jobcontrol import follow_job_control
+from voiceloop.view.keyboard import follow_job_control
 from voiceloop.view.keyboard import own_keyboard
-from voiceloop.view.live import LiveView
+from voiceloop.view.views import LiveView
 from voiceloop.view.rows import Status
 
 async def main(keyboard, live):

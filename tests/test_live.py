@@ -28,11 +28,9 @@ from voiceloop.types import (
     TurnHeard,
     TurnTrace,
 )
-from voiceloop.view.activity import Activity
-from voiceloop.view.live import LiveView
-from voiceloop.view.rows import METER, STATE, Status, meter, rows
-from voiceloop.view.summary import summary
-from voiceloop.view.text import TurnText
+from voiceloop.view.rows import METER, STATE, Activity, Status, meter, rows
+from voiceloop.view.transcript import TurnText, summary
+from voiceloop.view.views import LiveView
 
 pytestmark = pytest.mark.pure
 

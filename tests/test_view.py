@@ -27,12 +27,9 @@ from voiceloop.types import (
     TurnTrace,
     Word,
 )
-from voiceloop.view.jsonlines import JsonView
-from voiceloop.view.live import LiveView
-from voiceloop.view.opening import open_view
-from voiceloop.view.plain import PlainView
 from voiceloop.view.rows import Status
-from voiceloop.view.text import split_after
+from voiceloop.view.transcript import split_after
+from voiceloop.view.views import JsonView, LiveView, PlainView, open_view
 
 pytestmark = pytest.mark.pure
 

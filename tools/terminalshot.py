@@ -32,8 +32,7 @@ from voiceloop.types import (
     TurnTrace,
     Word,
 )
-from voiceloop.view.activity import Activity
-from voiceloop.view.rows import Status, entry, rows
+from voiceloop.view.rows import Activity, Status, entry, rows
 from voiceloop.view.transcript import TranscriptWriter
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"

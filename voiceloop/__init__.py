@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         Transcript,
         TurnHeard,
     )
-    from voiceloop.view.text import TurnOver
+    from voiceloop.view.transcript import TurnOver
 
 __version__ = "0.1.0"
 

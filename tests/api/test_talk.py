@@ -27,7 +27,7 @@ from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import AudioError, ConfigError, VoiceloopError
 from voiceloop.runner import InlineRunner
 from voiceloop.types import AudioFrame, Clause, Notice, Pcm, TokenBurst, Transcript, TurnHeard, Word
-from voiceloop.view.text import TurnOver
+from voiceloop.view.transcript import TurnOver
 
 pytestmark = pytest.mark.virtual
 

@@ -21,7 +21,7 @@ from voiceloop.audio.recorded import PlayedAudio
 from voiceloop.config import TurnConfig
 from voiceloop.errors import AudioError
 from voiceloop.types import AudioFrame, Notice, Pcm
-from voiceloop.view.text import TurnOver
+from voiceloop.view.transcript import TurnOver
 
 MonoSound = npt.NDArray[np.float32 | np.float64 | np.int16]
 """Samples of one audio channel, shape [samples]: floats in [-1, 1], or 16-bit integers."""

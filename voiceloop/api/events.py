@@ -17,7 +17,7 @@ from voiceloop.types import (
     TurnHeard,
     TurnTrace,
 )
-from voiceloop.view.text import Exchanges, TurnOver
+from voiceloop.view.transcript import Exchanges, TurnOver
 
 TalkEvent = (
     Transcript | TokenBurst | ToolCall | Clause | Notice | TurnHeard | FloorChange | TurnOver

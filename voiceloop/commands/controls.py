@@ -10,9 +10,8 @@ from voiceloop.asr.pushtotalk import PushToTalk
 from voiceloop.audio.filters import Mute
 from voiceloop.terminal import printable
 from voiceloop.types import Event, Transcript, Word
-from voiceloop.view.activity import LISTENING, MUTED
 from voiceloop.view.keyboard import Keyboard
-from voiceloop.view.rows import Status
+from voiceloop.view.rows import LISTENING, MUTED, Status
 
 if TYPE_CHECKING:
     from voiceloop.session import Session

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from voiceloop.conversations.keeping import KeptConversation
     from voiceloop.engines import Engines
     from voiceloop.types import Event, TurnTrace
-    from voiceloop.view.live import LiveView
-    from voiceloop.view.opening import View
+    from voiceloop.view.views import LiveView, View
 
 
 class TerminalConversation:
@@ -88,8 +87,8 @@ class TerminalConversation:
         from voiceloop.tools.results import room
         from voiceloop.tools.servers import equipped
         from voiceloop.tools.toolbox import Toolbox
-        from voiceloop.view.jobcontrol import follow_job_control
-        from voiceloop.view.live import LiveView
+        from voiceloop.view.keyboard import follow_job_control
+        from voiceloop.view.views import LiveView
 
         keyboard = controls.keyboard if controls else None
         live = self._view if isinstance(self._view, LiveView) else None
@@ -157,8 +156,8 @@ class TerminalConversation:
         """Redraw the live region at the bottom of the terminal every `REFRESH_S` seconds."""
         import anyio
 
-        from voiceloop.view.live import REFRESH_S
         from voiceloop.view.rows import Status
+        from voiceloop.view.views import REFRESH_S
 
         began = anyio.current_time()
         while True:
@@ -202,7 +201,7 @@ def conversation(
             from rich.console import Console
 
             from voiceloop.loading import open_engines
-            from voiceloop.view.opening import open_view
+            from voiceloop.view.views import open_view
 
             engines = stack.enter_context(startup.settled(open_engines(settings)))
         console = Console(file=sys.stdout, highlight=False)

@@ -54,7 +54,7 @@ def talk(command: TalkCommand) -> int:
     from voiceloop.commands.waking import configured_word, wake_microphone
     from voiceloop.recording.recording import prepare
     from voiceloop.view.keyboard import own_keyboard
-    from voiceloop.view.summary import summary
+    from voiceloop.view.transcript import summary
 
     wake = command.settings.wake
     if command.push_to_talk and (wake.phrase or wake.model):

@@ -15,7 +15,7 @@ from typing import Any
 from voiceloop.terminal import printable
 from voiceloop.trace.record import LANE_OF, Lane, Mark, endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Clause, Event, Notice, TokenBurst, ToolCall, Transcript, TurnTrace
-from voiceloop.view.text import Exchanges, call_text
+from voiceloop.view.transcript import Exchanges, call_text
 
 NOBODY = 0
 """Turn number of events that belong to no turn."""

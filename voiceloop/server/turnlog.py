@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from voiceloop.trace.record import voice_to_voice_ms
 from voiceloop.types import Clause, Event, TokenBurst, Transcript, TurnTrace
-from voiceloop.view.text import Exchanges, TurnText
+from voiceloop.view.transcript import Exchanges, TurnText
 
 logger = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ from voiceloop.types import (
     TurnHeard,
     TurnTrace,
 )
-from voiceloop.view.text import TurnText
+from voiceloop.view.transcript import TurnText
 from voiceloop.wire.client_events import (
     ClientEvent,
     InputAudioAppend,

@@ -1,14 +1,17 @@
-"""The keys of the terminal that a command runs in. On Windows no keys are read."""
+"""Read the keys of the terminal that a command runs in. On Windows no keys are read. A shell may
+stop the process with Ctrl-Z, and continue it later.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import Self
+from typing import Protocol, Self
 
 import anyio
 
@@ -82,3 +85,31 @@ def own_keyboard() -> Keyboard | None:
     except OSError:  # the terminal does not control this process, and would not send it Ctrl-C
         return None
     return Keyboard(descriptor) if foreground else None
+
+
+class Pausable(Protocol):
+    """An object that uses the terminal, and leaves it to the shell while the process is stopped."""
+
+    def pause(self) -> None:
+        """Stop using the terminal, and restore the state that it had before."""
+        ...
+
+    def resume(self) -> None:
+        """Use the terminal again. Other programs may have written on it meanwhile."""
+        ...
+
+
+async def follow_job_control(*uses: Pausable) -> None:
+    """Pause all `uses` of the terminal before Ctrl-Z stops the process. Resume them when the
+    process continues."""
+    if sys.platform == "win32":
+        return
+    with anyio.open_signal_receiver(signal.SIGTSTP, signal.SIGCONT) as coming:
+        async for number in coming:
+            if number == signal.SIGTSTP:
+                for use in uses:
+                    use.pause()
+                os.kill(os.getpid(), signal.SIGSTOP)
+            else:
+                for use in uses:
+                    use.resume()

@@ -1,21 +1,113 @@
-"""The transcript of a conversation: entries that are final once they are made."""
+"""Write the transcript of a conversation: collect the texts of turns from the events of a session,
+and make entries of them that are final, and a summary at the end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from voiceloop.trace.record import Mark, latency_entry
+from voiceloop.trace.record import (
+    Mark,
+    endpoint_to_sound_ms,
+    latency_entry,
+    percentiles,
+    voice_to_voice_ms,
+)
 from voiceloop.types import (
     FILTERED,
     Clause,
     Event,
     Notice,
+    Outcome,
     TokenBurst,
     ToolCall,
     Transcript,
     TurnTrace,
 )
-from voiceloop.view.text import Exchanges, TurnText, call_text, split_after
+
+
+@dataclass(slots=True)
+class TurnText:
+    """The user's words and the reply of a turn so far."""
+
+    transcript: Transcript | None = None
+    reply: str = ""
+    sounding: int = 0
+    """Number of words of the reply that have sounded or are about to."""
+
+    @property
+    def said(self) -> str:
+        """The user's words."""
+        return self.transcript.text if self.transcript else ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """An event: a turn is over."""
+
+    turn: int
+    said: str
+    """The user's words; empty for a turn without words of the user."""
+    reply: str
+    """The whole reply, as the language model wrote it."""
+    heard: str
+    """The part of the reply that was heard, as it was spoken."""
+    outcome: Outcome
+    trace: TurnTrace
+    """The trace of the turn."""
+
+    @property
+    def voice_to_voice_ms(self) -> float | None:
+        """Return the ms from the user's last voiced sample to the first audible one of the reply;
+        None if one of them is missing."""
+        return voice_to_voice_ms(self.trace)
+
+    @property
+    def endpoint_to_sound_ms(self) -> float | None:
+        """Return the ms from the endpoint to the first audible sample of the reply; None if one of
+        them is missing."""
+        return endpoint_to_sound_ms(self.trace)
+
+
+class Exchanges:
+    """The turns that are not over yet, each with its text."""
+
+    def __init__(self) -> None:
+        self.live: dict[int, TurnText] = {}
+
+    def follow(self, event: Transcript | TokenBurst | Clause) -> TurnText:
+        """Add an event to its turn, and return the text of that turn."""
+        exchange = self.live.setdefault(event.turn, TurnText())
+        match event:
+            case Transcript():
+                exchange.transcript = event
+            case TokenBurst():
+                exchange.reply += event.text
+            case Clause():
+                exchange.sounding += len(event.text.split())
+        return exchange
+
+    def end(self, turn: int) -> TurnText:
+        """Forget a turn, and return its text."""
+        return self.live.pop(turn, TurnText())
+
+    def over(self, trace: TurnTrace) -> TurnOver:
+        """Forget the turn of `trace`. Return the event that reports its end."""
+        text = self.end(trace.turn)
+        reply = text.reply.strip()
+        return TurnOver(trace.turn, text.said, reply, trace.heard, trace.outcome, trace)
+
+
+def split_after(text: str, words: int) -> tuple[str, str]:
+    """Split `text` after its first `words` words."""
+    parts = text.split()
+    return " ".join(parts[:words]), " ".join(parts[words:])
+
+
+def call_text(call: ToolCall) -> str:
+    """Return a tool call as text, in the notation of a function call."""
+    return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +189,28 @@ def _words_heard(trace: TurnTrace, exchange: TurnText) -> int:
     if trace.outcome in ("done", "silent"):
         return len(exchange.reply.split())
     return len(trace.heard.split())
+
+
+def summary(traces: Sequence[TurnTrace], seconds: float) -> list[str]:
+    """Return the lines of a summary of a conversation that lasted `seconds`. Abandoned turns do not
+    count. Without other turns there are no lines."""
+    turns = [trace for trace in traces if trace.outcome != "abandoned"]
+    if not turns:
+        return []
+    interrupted = sum(trace.outcome == "interrupted" for trace in turns)
+    lines = [
+        f"{_count(len(turns), 'turn')} in {seconds / 60:.1f} minutes, "
+        f"{_count(interrupted, 'interruption')}"
+    ]
+    latencies = [ms for trace in turns if (ms := voice_to_voice_ms(trace)) is not None]
+    if latencies:
+        found = percentiles(latencies, (50, 90))
+        lines.append(f"voice to voice: median {found['p50']:.0f} ms, p90 {found['p90']:.0f} ms")
+    if drafted := sum(trace.counters.get("drafted", 0) for trace in turns):
+        accepted = sum(trace.counters.get("accepted", 0) for trace in turns)
+        lines.append(f"draft tokens accepted: {accepted / drafted:.0%}")
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
