@@ -1,7 +1,7 @@
 """A FastAPI application with the assistant below /voice/.
 
-pip install fastapi uvicorn
-uvicorn fastapi_app:app --port 8000
+pip install fastapi
+uvicorn fastapi_app:app --port 8000 --ws voiceloop.server.paced:PacedWebSocket
 """
 
 from collections.abc import AsyncGenerator

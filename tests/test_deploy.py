@@ -176,7 +176,7 @@ def answering(routes: Routes, port: int) -> Iterator[int]:
             peer = self.client_address[0]
             answer = anyio.run(routes.answer, HttpRequest("GET", self.path, headers, peer))
             assert answer is not None
-            self.send_response(answer.status)
+            self.send_response(answer.status_code)
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:

@@ -98,7 +98,7 @@ class LoadMeasurement:
         binding = Binding("localhost", self._port)
         site = load(bundled("web"))
         service = Service(nullcontext(loaded), self.settings, Access(binding), site, MemoryStore())
-        app = App(service, self.settings.server, binding)
+        app = App(service, binding)
         listening, found = anyio.Event(), None
         async with anyio.create_task_group() as tasks:
 

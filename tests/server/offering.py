@@ -76,7 +76,7 @@ def main(port: str, page: str, file: str, *ports: str) -> None:
         *(nullcontext(engines), config, access, load(Path(page)), MemoryStore(), offers),
         conversations=OfferedConversations(location()) if os.environ[VARIABLE] else None,
     )
-    app = App(service, config.server, binding)
+    app = App(service, binding)
     anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
 
 

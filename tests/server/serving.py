@@ -38,9 +38,16 @@ FRAME_S = 0.02
 PATIENCE_S = 30.0
 Event = dict[str, Any]
 SHELL = os.environ.get("VOICELOOP_TEST_SHELL", "voiceloop")
-"""What servers run under where a test does not say: the program, `uvicorn`, `haproxy` (two servers
-behind it), or `ray` (two replicas behind Ray's proxy). Tests that are marked as not meant for one
-of them are skipped then."""
+"""What servers run under where a test does not say: the program, `uvicorn`, `mounted` (in FastAPI,
+under uvicorn), `haproxy` (two servers behind it), or `ray` (two replicas behind Ray's proxy). Tests
+that are marked as not meant for one of them are skipped then."""
+SHELLS = ("voiceloop", "uvicorn", "mounted") if SHELL == "voiceloop" else (SHELL,)
+"""What attacks are tried on."""
+UVICORN = {
+    "uvicorn": ("voiceloop.server.asgi:app", "--http", "voiceloop.server.paced:PacedHttp"),
+    "mounted": ("tests.server.mounted:site", "--ws", "voiceloop.server.paced:PacedWebSocket"),
+}
+"""What uvicorn is told of the application."""
 READS_FIGURES = pytest.mark.not_over("ray", why="Ray asks one replica only for its figures")
 """Mark of tests that read /metrics."""
 KEY = "k" * 32
@@ -92,16 +99,16 @@ def serving(
     folder: Path,
     *options: str,
     port: int | None = None,
-    asgi: bool = SHELL == "uvicorn",
+    shell: str = SHELL,
     **variables: str,
 ) -> AbstractContextManager[Serving]:
-    """Run `voiceloop serve`, or the same service under uvicorn, until the block ends."""
-    one = asgi or port is not None or "--cert" in options
-    if SHELL == "haproxy" and not one:
+    """Run `voiceloop serve`, or the same service in another shell, until the block ends."""
+    one = port is not None or "--cert" in options
+    if shell == "haproxy" and not one:
         return _behind_haproxy(folder, *options, **variables)
-    if SHELL == "ray" and not one:
+    if shell == "ray" and not one:
         return _on_ray(folder, *options, **variables)
-    return _one(folder, *options, port=port or free_port(), asgi=asgi, **variables)
+    return _one(folder, *options, port=port or free_port(), shell=shell, **variables)
 
 
 @contextmanager
@@ -110,7 +117,7 @@ def _behind_haproxy(folder: Path, *options: str, **variables: str) -> Iterator[S
     options += ("--allow-host", f"localhost:{port}", "--server.store", str(folder / "sessions.db"))
     with ExitStack() as stack:
         servers = [
-            stack.enter_context(_one(folder, *options, port=own, asgi=False, **variables))
+            stack.enter_context(_one(folder, *options, port=own, shell="voiceloop", **variables))
             for own in ports
         ]
         stack.enter_context(proxied(port, ports))
@@ -159,12 +166,12 @@ def proxied(port: int, ports: Sequence[int]) -> Iterator[None]:
 
 
 @contextmanager
-def _one(folder: Path, *options: str, port: int, asgi: bool, **variables: str) -> Iterator[Serving]:
+def _one(folder: Path, *options: str, port: int, shell: str, **variables: str) -> Iterator[Serving]:
     log = folder / f"serve-{port}.log"
     given = ["--port", str(port), *BY_ITSELF, *options]
     command = ["-m", "voiceloop", "serve", *given]
-    if asgi:
-        command = ["-m", "uvicorn", "voiceloop.server.asgi:app", "--port", str(port)]
+    if shell in UVICORN:
+        command = ["-m", "uvicorn", *UVICORN[shell], "--port", str(port)]
         variables["VOICELOOP_OPTIONS"] = shlex.join(given)
     with log.open("a") as stream:
         process = subprocess.Popen(
@@ -176,7 +183,7 @@ def _one(folder: Path, *options: str, port: int, asgi: bool, **variables: str) -
         )
         assert process.stdout is not None
         try:
-            if asgi:
+            if shell in UVICORN:
                 wait_until_it_listens(process, port, log)
             else:
                 line = process.stdout.readline()

@@ -123,7 +123,7 @@ def main(text: str, shell: str) -> None:
     logging.getLogger("websockets").setLevel(logging.ERROR)
     port, engines, config = int(text), _engines(), _config()
     if shell == "own":
-        app = App(_service(engines, config, port), config.server, Binding(port=port))
+        app = App(_service(engines, config, port), Binding(port=port))
         anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
         return
     site = _site(engines, config, port)

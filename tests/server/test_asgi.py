@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
@@ -62,7 +63,10 @@ REQUESTS: list[tuple[str, str, dict[str, str]]] = [
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, Serving]]:
     """`voiceloop serve`, and the same under uvicorn."""
     folder = tmp_path_factory.mktemp("asgi")
-    with serving(folder, asgi=False) as plain, serving(folder, asgi=True) as other:
+    with (
+        serving(folder, shell="voiceloop") as plain,
+        serving(folder, shell="uvicorn") as other,
+    ):
         yield plain, other
         assert "Traceback" not in other.log.read_text()
 
@@ -125,6 +129,20 @@ def test_a_client_that_goes_in_the_middle_leaves_nothing(both: tuple[Serving, Se
             client.drop()
     with Client(server.url) as client:
         assert "Paris" in str(client.write(CAPITAL)["output"])
+
+
+@pytest.mark.parametrize("shell", ["uvicorn", "mounted"])
+def test_a_turn_ends_before_the_server_does(tmp_path: Path, shell: str) -> None:
+    with serving(tmp_path, shell=shell) as server, Client(server.url) as client:
+        client.wait("session.created")
+        client.create("Why is the sky blue?")
+        client.send("response.create")
+        client.wait("response.output_audio.delta")
+        server.process.send_signal(signal.SIGTERM)
+        assert client.wait("response.done")["response"]["status"] == "completed"
+        server.process.wait(20)
+        assert client.socket.close_code == 1001
+        assert "Traceback" not in server.log.read_text()
 
 
 def test_wrong_options_are_one_line(tmp_path: Path) -> None:

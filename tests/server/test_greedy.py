@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.server.serving import KEY, RATE, Client, Serving, serving, until, well_served
+from tests.server.serving import KEY, RATE, SHELLS, Client, Serving, serving, until, well_served
 
 pytestmark = pytest.mark.real
 
@@ -21,8 +21,14 @@ PER_S, BURST = 100, 50
 QUESTION = "What is the capital of France?"
 
 
+@pytest.fixture(scope="module", params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> str:
+    """Where the server runs."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def server(shell: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     options = {
         "prefill-tokens-per-min": PREFILL,
         "audio-ahead-s": AHEAD_S,
@@ -30,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         "messages-burst": BURST,
     }
     flags = [text for name, value in options.items() for text in (f"--server.{name}", str(value))]
-    with serving(tmp_path_factory.mktemp("greedy"), *flags) as server:
+    with serving(tmp_path_factory.mktemp("greedy"), *flags, shell=shell) as server:
         yield server
         assert "Traceback" not in server.log.read_text()
 

@@ -3,46 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import cycle, islice
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from websockets.asyncio.server import Server
-from websockets.exceptions import ConnectionClosed
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
-from websockets.http11 import Request, Response
-from websockets.server import ServerProtocol
 
 from tests.support.clock import VirtualClock
 from voiceloop.config import ServerConfig
 from voiceloop.server.paced import (
+    EXTENSION,
     HEAD_BYTES,
     NEWCOMERS,
+    OPENING_S,
     PIECE,
     UNREAD_BYTES,
     WEIGHT_BYTES,
-    Paced,
+    PacedHttp,
+    PacedWebSocket,
 )
 
 pytestmark = pytest.mark.virtual
 
 AT_ONCE = 250_000
 """Bytes that the event loop hands over in one go."""
-LIMITS = ServerConfig(messages_burst=100, messages_per_s=20)
+LIMITS = ServerConfig(messages_burst=100, messages_per_s=20, ping_s=1e6)
 OPENING = b"\r\n".join(
     (
         *(b"GET / HTTP/1.1", b"Host: localhost", b"Upgrade: websocket", b"Connection: Upgrade"),
         *(b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", b"Sec-WebSocket-Version: 13", b"", b""),
     )
 )
-Handle = Callable[["Counted"], Any]
+Receive = Callable[[], Awaitable[Any]]
+Handle = Callable[[Receive], Awaitable[None]]
 
 
 class Wire(asyncio.Transport):
@@ -60,11 +61,21 @@ class Wire(asyncio.Transport):
         self._reading = True
         self._high = self._low = 0
         self._full = False
-        self.protocol: Paced
+        self.loop = asyncio.get_event_loop()
+        self.protocol: Any
+
+    def get_protocol(self) -> Any:
+        return self.protocol
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
 
     def send(self, data: bytes) -> None:
         self.sent += data
-        self.protocol.loop.call_soon(self._give)
+        self.loop.call_soon(self._give)
 
     def read(self) -> None:
         """The client reads all, and from now on."""
@@ -78,7 +89,7 @@ class Wire(asyncio.Transport):
             data = bytes(self.sent[:AT_ONCE])
             del self.sent[:AT_ONCE]
             self.protocol.data_received(data)
-            self.protocol.loop.call_soon(self._give)
+            self.loop.call_soon(self._give)
 
     def write(self, data: Any) -> None:
         self.received += data
@@ -92,7 +103,7 @@ class Wire(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._reading = True
-        self.protocol.loop.call_soon(self._give)
+        self.loop.call_soon(self._give)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._high = high or 0
@@ -109,74 +120,75 @@ class Wire(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.aborted
 
+    def close(self) -> None:
+        self.abort()
+
     def abort(self) -> None:
         if not self.aborted:
             self.aborted = True
-            self.protocol.loop.call_soon(self.protocol.connection_lost, None)
+            self.loop.call_soon(self.protocol.connection_lost, None)
 
 
-class Counted(Paced):
+class Counted(PacedWebSocket):
     """Notes what it takes."""
 
-    frames = 0
+    taken = 0
     weight = 0.0
     unserved = 0
     """Frames since others were served."""
     most = 0
     """The most of these."""
 
-    def process_event(self, event: Request | Response | Frame) -> None:
-        if isinstance(event, Frame):
-            self.frames += 1
-            self.weight += 1 + len(event.data) / WEIGHT_BYTES
-            if not self.unserved:
-                self.loop.call_soon(self._serve_others)
-            self.unserved += 1
-            self.most = max(self.most, self.unserved)
-        super().process_event(event)
+    def handle_events(self) -> None:
+        for event in self.conn.events:
+            if isinstance(event, Frame):
+                self.taken += 1
+                self.weight += 1 + len(event.data) / WEIGHT_BYTES
+                if not self.unserved:
+                    self.loop.call_soon(self._serve_others)
+                self.unserved += 1
+                self.most = max(self.most, self.unserved)
+        super().handle_events()
 
     def _serve_others(self) -> None:
         self.unserved = 0
 
 
-class Listening:
-    """As much of the library's server as a connection asks of it."""
+class Opened(PacedHttp):
+    """A connection that notes its websocket."""
 
-    def __init__(self, handle: Handle) -> None:
-        self.handler_tasks = set[asyncio.Task[None]]()
-        self._handle = handle
+    websocket: Counted
 
-    def is_serving(self) -> bool:
-        return True
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.ws_protocol_class = self._open  # type: ignore[assignment]
 
-    async def handler(self, connection: Counted) -> None:
-        await connection.handshake()
-        if connection.response and connection.response.status_code == 101:
-            with suppress(ConnectionClosed):
-                await self._handle(connection)
+    def _open(self, **arguments: Any) -> Counted:
+        self.websocket = Counted(**arguments)
+        return self.websocket
 
 
-async def receive_all(connection: Counted) -> None:
-    async for _ in connection:
+async def receive_all(receive: Receive) -> None:
+    while (await receive())["type"] != "websocket.disconnect":
         pass
 
 
-def connected(
-    wire: Wire, handle: Handle = receive_all, newcomers: dict[Paced, None] | None = None
-) -> Counted:
+def connected(wire: Wire, handle: Handle = receive_all, state: ServerState | None = None) -> Opened:
     """A connection at the other end of the wire."""
-    protocol = ServerProtocol(max_size=4 * 2**20)
-    wire.protocol = connection = Counted(
-        protocol,
-        cast(Server, Listening(handle)),
-        limits=LIMITS,
-        newcomers={} if newcomers is None else newcomers,
-        ping_interval=None,
-        ping_timeout=None,
-        close_timeout=1,
-        max_queue=0,
-        write_limit=2**15,
-    )
+
+    async def application(scope: Any, receive: Receive, send: Any) -> None:
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body"})
+            return
+        await receive()
+        scope["extensions"][EXTENSION].keep_to(LIMITS, lambda: None)
+        await send({"type": "websocket.accept"})
+        await handle(receive)
+
+    config = Config(application, log_config=None, ws_per_message_deflate=False)
+    config.load()
+    wire.protocol = connection = Opened(config, state or ServerState(), {}, wire.loop)
     connection.connection_made(wire)
     return connection
 
@@ -216,15 +228,17 @@ async def test_no_more_is_taken_than_the_client_may_send(kind: str) -> None:
     # The last piece may be of frames that are small, or the end of one that is not.
     longest = max(map(len, FLOODS[kind][1]))
     slack = PIECE / 6 + longest / WEIGHT_BYTES + 2
+    await anyio.sleep(0.1)
+    counted = connection.websocket
     for seconds in (0.0, 1.0, 9.0, 40.0):
         begun = anyio.current_time()
         await anyio.sleep(seconds)
         assert anyio.current_time() - begun == pytest.approx(seconds)
         passed = anyio.current_time()
         most = LIMITS.messages_burst + LIMITS.messages_per_s * passed + slack
-        assert connection.weight <= most
-    assert connection.weight >= LIMITS.messages_burst + 40 * LIMITS.messages_per_s
-    assert connection.most <= PIECE / 6 + 1
+        assert counted.weight <= most
+    assert counted.weight >= LIMITS.messages_burst + 40 * LIMITS.messages_per_s
+    assert counted.most <= PIECE / 6 + 1
 
 
 @pytest.mark.parametrize("kind", ["full pings", "pings in a message", "messages and pings"])
@@ -236,27 +250,27 @@ async def test_who_does_not_read_is_not_answered_without_end(kind: str) -> None:
     await anyio.sleep(3600 * 24)
     if kind == "full pings":
         assert UNREAD_BYTES < wire.unread <= UNREAD_BYTES + PIECE
-        taken = connection.frames
+        taken = connection.websocket.taken
         await anyio.sleep(3600)
-        assert connection.frames == taken
+        assert connection.websocket.taken == taken
     assert wire.unread <= UNREAD_BYTES + PIECE
     wire.read()
     await anyio.sleep(3600 * 24)
-    assert connection.frames >= min(count, 4096)
+    assert connection.websocket.taken >= min(count, 4096)
     assert not wire.sent
 
 
 async def test_while_a_message_waits_nothing_is_taken() -> None:
     wire = Wire()
 
-    async def handle(connection: Counted) -> None:
-        await connection.wait_closed()
+    async def handle(receive: Receive) -> None:
+        await anyio.sleep_forever()
 
     connection = connected(wire, handle)
     message = frame(Opcode.TEXT, b" " * 1_000_000)
     wire.send(OPENING + message * 8)
     await anyio.sleep(3600)
-    assert connection.frames == 1
+    assert connection.websocket.taken == 1
     assert len(wire.sent) >= 7 * len(message) - AT_ONCE
     wire.abort()
     await anyio.sleep(1)
@@ -277,17 +291,39 @@ async def test_a_request_has_an_end(head: bytes) -> None:
     connected(wire)
     wire.send(b"GET / HTTP/1.1\r\n" + head * (10**6 // len(head)))
     await anyio.sleep(1)
-    status = int(wire.received.split()[1])
-    assert status in (414, 431)
-    # Nor does anybody who has been answered have more taken than others.
-    wire.send(b"a" * 100 * LIMITS.messages_burst * WEIGHT_BYTES)
-    await anyio.sleep(1)
-    left = len(wire.sent)
-    await anyio.sleep(60)
-    taken = 60 * LIMITS.messages_per_s * WEIGHT_BYTES
-    assert 0.9 * taken - AT_ONCE <= left - len(wire.sent) <= 1.1 * taken + AT_ONCE
-    wire.abort()
-    await anyio.sleep(1)
+    assert wire.received.startswith(b"HTTP/1.1 400 ")
+    assert wire.aborted and len(wire.sent) > 10**6 - AT_ONCE - len(head) - 100
+
+
+async def test_who_does_not_complete_a_request_is_closed() -> None:
+    wire = Wire()
+    connected(wire)
+    for _ in range(round(OPENING_S) - 1):
+        wire.send(b"GET / HTTP/1.1\r\nX:" if not wire.received else b"a")
+        await anyio.sleep(1)
+    assert not wire.aborted
+    await anyio.sleep(1.01)
+    assert wire.aborted
+
+
+@pytest.mark.parametrize("behind", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 9])
+async def test_a_connection_has_one_request(behind: bytes) -> None:
+    wire = Wire()
+    connected(wire)
+    wire.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" + behind)
+    await anyio.sleep(0.1)
+    assert wire.received.count(b"HTTP/1.1 200 ") == 1
+    assert wire.received.lower().count(b"connection: close") == 1
+    assert wire.aborted
+
+
+async def test_a_line_that_the_websocket_cannot_read_is_refused() -> None:
+    wire = Wire()
+    connected(wire)
+    wire.send(OPENING[:-2] + b"X: " + b"a" * 9000 + b"\r\n\r\n")
+    await anyio.sleep(0.1)
+    assert wire.received.startswith(b"HTTP/1.1 431 ")
+    assert wire.aborted
 
 
 async def test_a_request_as_long_as_it_may_be_is_read() -> None:
@@ -315,20 +351,22 @@ def test_a_request_is_answered_first_whatever_comes_behind_it(behind: bytes) -> 
 
 
 async def test_of_those_who_do_not_say_what_for_the_oldest_go() -> None:
-    newcomers: dict[Paced, None] = {}
+    state = ServerState()
     wires = [Wire() for _ in range(NEWCOMERS + 20)]
-    made = [connected(wire, newcomers=newcomers) for wire in wires[:40]]
-    for connection in made[10:20]:
-        connection.welcome()  # who has a socket is none of them
+    for wire in wires[:40]:
+        connected(wire, state=state)
+    for wire in wires[10:20]:
+        wire.send(OPENING)  # who has a socket is none of them
+    await anyio.sleep(1)
     for wire in wires[40:]:
-        connected(wire, newcomers=newcomers)
+        connected(wire, state=state)
     await anyio.sleep(1)
     assert [wire.aborted for wire in wires[:21]] == [True] * 10 + [False] * 11
-    assert len(newcomers) == NEWCOMERS
+    assert len(state.connections) == NEWCOMERS + 10
     for wire in wires:
         wire.abort()
     await anyio.sleep(1)
-    assert not newcomers
+    assert not state.connections
 
 
 # --- an honest client ---------------------------------------------------------------------------
@@ -364,13 +402,13 @@ def test_whatever_is_sent_arrives_in_order(
     async def main() -> None:
         got = list[str | bytes]()
 
-        async def handle(connection: Counted) -> None:
-            async for message in connection:
-                got.append(message)
+        async def handle(receive: Receive) -> None:
+            while "text" in (message := await receive()):
+                got.append(message["text"])
                 await anyio.sleep(0.01)
 
         wire = Wire()
-        connection = connected(wire, handle)
+        connected(wire, handle)
         wire.send(OPENING)
         await anyio.sleep(1)
         opened, left = len(wire.received), data
@@ -385,6 +423,6 @@ def test_whatever_is_sent_arrives_in_order(
         pongs = b"".join(Frame(Opcode.PONG, ping).serialize(mask=False) for ping in pings)
         assert wire.received[opened:] == pongs
         wire.abort()
-        await connection.wait_closed()
+        await anyio.sleep(1)
 
     VirtualClock().run(partial(main))

@@ -101,7 +101,7 @@ def main(port: str, words: str) -> None:
     service = Service(
         nullcontext(engines), config, Access(binding), site, MemoryStore(), telemetry=telemetry
     )
-    app = App(service, config.server, binding)
+    app = App(service, binding)
     anyio.run(app.run, lambda: print("ready", flush=True), backend_options=LOOP)
 
 

@@ -6,7 +6,8 @@ import os
 import sys
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.command import Serve, serve_at_port
+from voiceloop.server.app import serve_at_port
+from voiceloop.server.command import Serve
 
 HARD_STOP_MARGIN_S = 100.0
 """Seconds that Ray's old proxy may run on after `server.session_s`, until it is ended by force."""

@@ -2,7 +2,7 @@
 
 From the network inwards:
 
-- `port`, `tls`, `websocket`, `paced`: the address, encryption, and websockets with limited input;
+- `port`, `tls`, `paced`: the address, encryption, and uvicorn's protocols with limited input;
 - `phone`: the key, the certificate and the QR code by which phones get in;
 - `routes`, `http`: what a request gets: a page, metrics, a voice sample, a refusal or a websocket;
 - `auth`, `keys`, `limits`: who may connect, and how much one client may use;
@@ -15,8 +15,8 @@ From the network inwards:
 - `audio`: a client as microphone and speaker;
 - `offers`: other language-model servers that may generate the replies;
 - `service`: the whole server without a port;
-- `app`: the service at a port of its own, until a signal ends it;
-- `asgi`: the service as an ASGI application, for servers such as uvicorn;
+- `asgi`: the service as an ASGI application;
+- `app`: that application under uvicorn at a port of its own, until a signal ends it;
 - `command`: the command `voiceloop serve` and its options;
 - `replicas`: the rules for replicas of the service on a Ray cluster;
 - `metrics`, `otlpmetrics`, `telemetry`: metrics, and their export with traces by OpenTelemetry;

@@ -1,17 +1,18 @@
 """The service as an ASGI application, for servers such as uvicorn.
 
-    uvicorn voiceloop.server.asgi:app --port 8765
+    uvicorn voiceloop.server.asgi:app --port 8765 --http voiceloop.server.paced:PacedHttp
 
 The options are those of `voiceloop serve`, in the environment variable VOICELOOP_OPTIONS. The
-server that runs the application handles the port, TLS, signals, and the pings by which it notices
-that a client has gone. Wherever it listens, without keys only this machine may connect. In an
-application of your own, `Application.of` takes the options, and `open` keeps the models loaded:
+server that runs the application handles the port, TLS and signals. Wherever it listens, without
+keys only this machine may connect. In an application of your own, `Application.of` takes the
+options, and `open` keeps the models loaded:
 
     voice = Application.of("--preset", "cpu", "--port", "8000")
     site = FastAPI(lifespan=lambda _: voice.open())
     site.mount("/", voice)
 
-The protocol is ASGI 3.0 (https://asgi.readthedocs.io/en/stable/specs/), with the extension
+Limits of what is read, and pings, need uvicorn with the protocols of `voiceloop.server.paced`. The
+protocol is ASGI 3.0 (https://asgi.readthedocs.io/en/stable/specs/), with the extension
 `websocket.http.response` where the server has it.
 """
 
@@ -19,12 +20,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from http import HTTPStatus
 from urllib.parse import quote
 
 import anyio
+from starlette.types import Receive, Scope, Send
 
 from voiceloop import startup
 from voiceloop.errors import ConfigError, VoiceloopError, first_cause
@@ -33,24 +35,20 @@ from voiceloop.server.auth import PROTOCOL
 from voiceloop.server.closecodes import POLICY
 from voiceloop.server.command import Serve, service_of
 from voiceloop.server.connection import Disconnected
-from voiceloop.server.http import HttpResponse
+from voiceloop.server.paced import EXTENSION, PacedWebSocket
 from voiceloop.server.routes import HttpRequest
 from voiceloop.server.service import Service
 
 VARIABLE = "VOICELOOP_OPTIONS"
 
-Scope = Mapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-
 
 class AsgiSocket:
     """A websocket of the ASGI server; implements `service.Socket`."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, paced: PacedWebSocket | None) -> None:
         self._receive = receive
         self._send = send
+        self._paced = paced
         self._gone = False
 
     async def receive(self) -> str | bytes:
@@ -78,9 +76,10 @@ class AsgiSocket:
             if not self._gone:
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
-    async def vanished(self, ping_s: float) -> None:
-        """Wait for ever: the ASGI server sends the pings, and ends the websocket itself."""
-        await anyio.sleep_forever()
+    async def vanished(self) -> None:
+        """Wait until the client gives no sign of life. If the ASGI server does not pace its
+        websockets, it sends the pings and ends the websocket itself: then wait for ever."""
+        await (anyio.sleep_forever() if self._paced is None else self._paced.vanished.wait())
 
 
 class Application:
@@ -127,16 +126,22 @@ class Application:
         if service is None:
             raise RuntimeError("voiceloop is not open: enter `Application.open` in your lifespan")
         request = _request_of(scope)
+        extensions = scope.get("extensions") or {}
         if scope["type"] == "websocket":
             await receive()  # the event `websocket.connect`
         response = await service.answer(request)
-        if response is not None:
-            await _respond(response, scope, send)
-            return
-        offered = scope.get("subprotocols", ())
-        spoken = PROTOCOL if PROTOCOL in offered else None
-        await send({"type": "websocket.accept", "subprotocol": spoken})
-        await service.serve(AsgiSocket(receive, send), request)
+        if response is None:
+            paced: PacedWebSocket | None = extensions.get(EXTENSION)
+            if paced:
+                paced.keep_to(service.limits, service.end)
+            spoken = PROTOCOL if PROTOCOL in scope.get("subprotocols", ()) else None
+            await send({"type": "websocket.accept", "subprotocol": spoken})
+            await service.serve(AsgiSocket(receive, send, paced), request)
+        elif scope["type"] == "websocket" and "websocket.http.response" not in extensions:
+            reason = HTTPStatus(response.status_code).phrase
+            await send({"type": "websocket.close", "code": POLICY, "reason": reason})
+        else:
+            await response(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -164,26 +169,8 @@ def _request_of(scope: Scope) -> HttpRequest:
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
     ]
     peer = scope.get("client") or ("",)
-    return HttpRequest(scope.get("method", "GET"), target, headers, str(peer[0]))
-
-
-async def _respond(response: HttpResponse, scope: Scope, send: Send) -> None:
-    """Send a response to a request or to a websocket handshake. If the ASGI server cannot answer a
-    handshake with a response, close the websocket instead."""
-    kind = "http.response"
-    if scope["type"] == "websocket":
-        if "websocket.http.response" not in (scope.get("extensions") or {}):
-            await send({"type": "websocket.close", "code": POLICY, "reason": response.phrase})
-            return
-        kind = "websocket.http.response"
-    # The ASGI server decides whether the connection stays open.
-    headers = [
-        (name.lower().encode(), value.encode())
-        for name, value in response.headers
-        if name != "Connection"
-    ]
-    await send({"type": f"{kind}.start", "status": response.status, "headers": headers})
-    await send({"type": f"{kind}.body", "body": response.body})
+    websocket = scope["type"] == "websocket"
+    return HttpRequest(scope.get("method", "GET"), target, headers, str(peer[0]), websocket)
 
 
 def command_of(options: Sequence[str]) -> Serve:

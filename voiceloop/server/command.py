@@ -5,9 +5,7 @@ Heavy modules are imported only when the command runs.
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +15,10 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from voiceloop import startup
-from voiceloop.choosing import Choosing, notes, settle
+from voiceloop.choosing import Choosing, settle
 from voiceloop.config import SECTIONS, data_folder
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
-from voiceloop.status import engine_names
 
 if TYPE_CHECKING:
     from voiceloop.engines import Engines
@@ -32,8 +29,6 @@ if TYPE_CHECKING:
     from voiceloop.server.port import Binding
     from voiceloop.server.service import Service
     from voiceloop.server.telemetry import Telemetry
-
-logger = logging.getLogger(__name__)
 
 
 class Serve(Choosing, frozen=True, kw_only=True):
@@ -78,52 +73,6 @@ class Serve(Choosing, frozen=True, kw_only=True):
     """Run as a replica on a Ray cluster; docs/deploy.md has more."""
 
 
-def serve_at_port(command: Serve) -> int:
-    """Run `voiceloop serve` at its own port. Return its exit status."""
-    import anyio
-
-    from voiceloop.server import tls
-    from voiceloop.server.port import LOOP, check_port
-
-    # Mistakes in the options are found before the models are loaded, which takes long.
-    invitation = None
-    if command.phone:
-        command, invitation = _for_phones(command)
-    secure = None
-    if command.cert and command.key:
-        secure = tls.context(command.cert, command.key)
-    elif command.cert or command.key:
-        raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
-    binding, access, site = guarded(command)
-    if invitation and invitation.issuer:
-        site.add(invitation.issuer)
-    _prepare(command)
-    check_port(binding)
-    command, notice = settle(command, looks=True)
-    _start_log(command)
-    startup.configure(command.settings.threads)
-    logger.info("loading", extra={"models": engine_names(command.settings)})
-    from voiceloop.server.app import App
-
-    service = _service(command, access, site, alone=True)
-    app = App(service, command.settings.server, binding, secure)
-    where = f"{'https' if secure else 'http'}://{command.host}:{command.port}"
-    invited = [] if invitation is None else invitation.told(secret=sys.stdout.isatty())
-
-    def ready() -> None:
-        page = invitation.page if invitation else where
-        print(f"listening on {page}: open it in a browser, Ctrl-C ends", flush=True)
-        for note in (*notice.all(), *notes(command.settings), *invited):
-            print(note, flush=True)
-        if command.record is not None:
-            print(f"recording what is said and decided in {command.record}", flush=True)
-
-    anyio.run(app.run, ready, backend_options=LOOP)
-    if app.interrupted:
-        raise KeyboardInterrupt
-    return 0
-
-
 def service_of(command: Serve, *, alone: bool = False) -> Service:
     """Return the service that `command` describes, for a program that has its own port, such as
     uvicorn.
@@ -137,9 +86,9 @@ def service_of(command: Serve, *, alone: bool = False) -> Service:
             "TLS is up to the server that runs the application", "leave --cert and --phone out"
         )
     _, access, site = guarded(command)
-    _prepare(command)
+    prepare_recordings(command)
     command, _ = settle(command, looks=False, ask=None)
-    return _service(command, access, site, alone=alone)
+    return made_service(command, access, site, alone=alone)
 
 
 def service_beside(command: Serve, engines: Engines) -> Service:
@@ -182,7 +131,7 @@ def guarded(command: Serve) -> tuple[Binding, Access, Site]:
     return binding, access, load(bundled("web"))
 
 
-def _for_phones(command: Serve) -> tuple[Serve, Invitation]:
+def for_phones(command: Serve) -> tuple[Serve, Invitation]:
     """Return `command` with a key, a certificate and a name by which phones can reach the server,
     each made only if `command` names none. Also return the invitation for phones. Raises
     ConfigError."""
@@ -213,7 +162,7 @@ def _for_phones(command: Serve) -> tuple[Serve, Invitation]:
     return ready, phone.Invitation(f"https://{name}:{command.port}", keys[0], issuer)
 
 
-def _service(command: Serve, access: Access, site: Site, *, alone: bool) -> Service:
+def made_service(command: Serve, access: Access, site: Site, *, alone: bool) -> Service:
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
     from voiceloop.server.offers import Offers
@@ -246,7 +195,7 @@ def _conversations(command: Serve) -> OfferedConversations | None:
     return OfferedConversations(location()) if command.conversations else None
 
 
-def _prepare(command: Serve) -> None:
+def prepare_recordings(command: Serve) -> None:
     """Make the folder for recordings, if there are to be any."""
     from voiceloop.recording.recording import prepare
 
@@ -265,15 +214,3 @@ def _telemetry(command: Serve) -> Telemetry | None:
             "--telemetry needs OpenTelemetry's SDK", "pip install 'voiceloop[otel]'"
         ) from error
     return Telemetry(words=command.log_transcripts)
-
-
-def _start_log(command: Serve) -> None:
-    """Log to stderr: in plain words on a terminal, else as JSON for programs."""
-    from voiceloop.server import logs
-    from voiceloop.server.plainlog import PlainFormatter, worth_telling
-
-    plain = sys.stderr.isatty()
-    formatter = PlainFormatter if plain else logs.Formatter
-    handler = logs.start(sys.stderr, formatter(transcripts=command.log_transcripts))
-    if plain:
-        handler.addFilter(worth_telling)

@@ -83,7 +83,7 @@ class Transport(Protocol):
     async def send(self, message: str | bytes) -> None:
         """Send `message`, and wait while the client does not read.
 
-        The message is sent even if the wait is cancelled. Raises Disconnected if nothing can be
+        If the wait is cancelled, the message is not sent. Raises Disconnected if nothing can be
         sent.
         """
         ...

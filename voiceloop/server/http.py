@@ -4,7 +4,8 @@ The headers tell a browser to run only code from this server. All files of web/ 
 start, and served from a dictionary in memory whose keys are the exact paths of their URLs. No path
 of a file is made from what a client sends, so no request can reach another folder. Escapes in URLs
 are not decoded, since the names in web/ need none. This module does not decide who may request
-what, and it knows no sockets and no clock: the sender adds the Date.
+what, and it knows no sockets and no clock: the server adds the Date, and leaves out the body for
+HEAD.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
+
+from starlette.responses import Response
 
 from voiceloop.errors import ConfigError
 from voiceloop.server.auth import AccessRefused, HeaderList
@@ -44,31 +46,16 @@ UNSERVED = (".d.ts", "package.json")
 
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*", re.IGNORECASE | re.ASCII)
 _ETAG = re.compile(r'(?:W/)?("[^"]*")')
-_FIXED = (
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Permissions-Policy", "microphone=(self), camera=(), geolocation=(), display-capture=()"),
-    ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
+_FIXED = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": "microphone=(self), camera=(), geolocation=(), display-capture=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     # Browsers ask again each time and get 304: so a page and its scripts are of one version.
-    ("Cache-Control", "no-cache"),
-    # The websockets library closes after every response that opens no socket.
-    ("Connection", "close"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
-    """An HTTP response that opens no websocket."""
-
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    body: bytes = b""
-
-    @property
-    def phrase(self) -> str:
-        """The status in words, such as `Not Found`."""
-        return HTTPStatus(self.status).phrase
+    "Cache-Control": "no-cache",
+}
+NONE: Mapping[str, str] = {}
 
 
 def reply(
@@ -77,32 +64,26 @@ def reply(
     kind: str,
     *,
     host: str | None = None,
-    more: tuple[tuple[str, str], ...] = (),
-) -> HttpResponse:
+    more: Mapping[str, str] = NONE,
+) -> Response:
     """Return a response with `body` of content type `kind`, the fixed headers, and `more` headers.
 
     `host` is the name by which the server was called, as `Access.host` returns it. Scripts may
     open sockets to it.
     """
-    headers = (
-        ("Content-Type", kind),
-        ("Content-Length", str(len(body))),
-        ("Content-Security-Policy", policy(host)),
-        *_FIXED,
-        *more,
-    )
-    return HttpResponse(status, headers, body)
+    headers = {"Content-Security-Policy": policy(host), **_FIXED, **more}
+    return Response(body, status, headers, kind)
 
 
-def line(status: int, text: str, *, more: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
+def line(status: int, text: str, *, more: Mapping[str, str] = NONE) -> Response:
     """Return a response of one line of text."""
     return reply(status, f"{text}\n".encode(), "text/plain; charset=utf-8", more=more)
 
 
-def refusal(refused: AccessRefused) -> HttpResponse:
+def refusal(refused: AccessRefused) -> Response:
     """Return the response for a client that may not connect."""
     # RFC 9110, 15.5.2: a 401 must say which credentials are accepted.
-    challenge = (("WWW-Authenticate", "Bearer"),) if refused.status == 401 else ()
+    challenge = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else NONE
     return line(refused.status, f"{refused.reason}: {refused.hint}", more=challenge)
 
 
@@ -149,22 +130,20 @@ class Site:
         """Serve one more file, under its own name."""
         self.assets[f"/{file.name}"] = _asset(file)
 
-    def answer(self, method: str, target: str, headers: HeaderList, host: str) -> HttpResponse:
+    def answer(self, method: str, target: str, headers: HeaderList, host: str) -> Response:
         """Answer a request for `target`, whose query is ignored.
 
         `host` is what `Access.host` returned. The status is 200, 304 if the client has the file
         already, 404, or 405 for a method other than GET and HEAD.
         """
         if method not in ("GET", "HEAD"):
-            answered = line(405, "only GET and HEAD are understood", more=(("Allow", "GET, HEAD"),))
-        elif asset := self.assets.get(target.partition("?")[0]):
-            answered = reply(200, asset.body, asset.kind, host=host, more=(("ETag", asset.etag),))
-            if _names(headers, asset.etag):
-                answered = HttpResponse(304, answered.headers)
-        else:
-            answered = line(404, "there is nothing under that name")
-        # HEAD gets all headers of GET, even Content-Length, but no body.
-        return HttpResponse(answered.status, answered.headers) if method == "HEAD" else answered
+            return line(405, "only GET and HEAD are understood", more={"Allow": "GET, HEAD"})
+        asset = self.assets.get(target.partition("?")[0])
+        if asset is None:
+            return line(404, "there is nothing under that name")
+        known = _names(headers, asset.etag)
+        status, body = (304, b"") if known else (200, asset.body)
+        return reply(status, body, asset.kind, host=host, more={"ETag": asset.etag})
 
 
 def load(folder: Path) -> Site:

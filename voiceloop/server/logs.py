@@ -90,6 +90,8 @@ def start(
     logging.getLogger("voiceloop").setLevel(level)
     # At lower levels websockets logs headers, which have keys, and frames, which have speech.
     logging.getLogger("websockets").setLevel(max(level, logging.WARNING))
+    # uvicorn warns of each request that is none.
+    logging.getLogger("uvicorn").setLevel(max(level, logging.ERROR))
     # It shows where it failed to read each line of a tool server that is no message.
     logging.getLogger("mcp.client.stdio").addFilter(_without_traceback)
     return handler

@@ -96,7 +96,12 @@ class Outbox:
             while self._queue:
                 message, audio = self._queue.popleft()
                 self._count(-len(message), audio)
-                await send(message)
+                try:
+                    await send(message)
+                except anyio.get_cancelled_exc_class():  # it is sent before the goodbye
+                    self._queue.appendleft((message, audio))
+                    self._count(len(message), audio)
+                    raise
                 if audio:
                     self._metrics.sent(audio.length / RATE)
             if self._ended:

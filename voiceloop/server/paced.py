@@ -1,26 +1,36 @@
-"""Websockets that read no faster than clients may send, and no faster than the server can process.
+"""uvicorn's protocols, made to read no faster than clients may send and the server can process.
 
-The websockets library takes all bytes that have come, answers every ping at once, and queues what
-it has taken. Here it gets small pieces, and other tasks run between them. It gets none while a
-message waits to be processed, while the client leaves many answers unread, or while the client has
-sent more than it may. Bytes that are not taken stay on the client's machine.
+uvicorn takes all bytes that have come, answers every ping at once, and queues what it has taken.
+Here it gets small pieces, and other tasks run between them. It gets none while a message waits to
+be processed, while the client leaves many answers unread, or while the client has sent more than it
+may. Bytes that are not taken stay on the client's machine.
+
+`PacedHttp` reads requests and opens `PacedWebSocket`. Other applications' websockets are not paced:
+the application that accepts one calls its `keep_to`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
-from typing import Any, cast
+from collections.abc import Callable
+from itertools import count
+from typing import Any
 
-from websockets.asyncio.server import Server, ServerConnection
+import h11
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
-from websockets.http11 import Request, Response
-from websockets.protocol import CONNECTING
-from websockets.server import ServerProtocol
+from websockets.http11 import Request
 
 from voiceloop.config import ServerConfig
+from voiceloop.server.connection import GOODBYE_S
 from voiceloop.server.limits import Bucket
+from voiceloop.wire.client_events import MAX_BYTES
+from voiceloop.wire.jsontext import MAX_CHARACTERS
 
+EXTENSION = "voiceloop.paced"
+"""Name of the ASGI extension by which an application finds the `PacedWebSocket` below it."""
 PIECE = 2048
 """Maximum number of bytes that are taken at once. They contain at most 341 frames, about 3 ms of
 work."""
@@ -34,153 +44,250 @@ HEAD_BYTES = 2**15
 NEWCOMERS = 256
 """Maximum number of connections that still wait for a websocket or a page. If there are more, the
 oldest is closed."""
+OPENING_S = 10.0
+"""Seconds after which a connection without a websocket is closed."""
+TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n"
+    b"Content-Length: 47\r\n\r\na header of a websocket has 8192 bytes at most\n"
+)
+_NUMBERS = count()
 
 
-class Paced(ServerConnection):
-    """A connection that takes bytes only at the rate that its client is allowed."""
+class _Paced(asyncio.Protocol):
+    """A protocol of uvicorn that takes bytes in pieces, when it may."""
 
-    def __init__(
-        self,
-        protocol: ServerProtocol,
-        server: Server,
-        *,
-        limits: ServerConfig,
-        newcomers: dict[Paced, None],
-        ping_interval: float | None,
-        ping_timeout: float | None,
-        close_timeout: float | None,
-        max_queue: int | tuple[int | None, int | None] | None,
-        write_limit: int | tuple[int, int | None],
-    ) -> None:
-        """`newcomers` are all connections of the server without a websocket, oldest first."""
-        super().__init__(
-            protocol,
-            server,
-            ping_interval=ping_interval,
-            ping_timeout=ping_timeout,
-            close_timeout=close_timeout,
-            max_queue=max_queue,
-            write_limit=write_limit,
-        )
-        self._newcomers = newcomers
-        self._rate = Bucket(limits.messages_burst, limits.messages_per_s, self.loop.time())
-        """Number of frames that the client may still send: messages, parts of messages, and
-        pings."""
-        self._head = 0
-        """Number of bytes of the request so far."""
-        self._untaken = bytearray()
+    transport: asyncio.Transport
+    loop: asyncio.AbstractEventLoop
+    in_lines = False
+    """Whether pieces end at line ends, so that nothing behind a request is taken with it."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.untaken = bytearray()
         """Bytes that have come and were not taken yet. Reading is paused while there are any, so
         they are at most what the system delivers at once."""
-        self._queue_full = False
-        """Whether the library wants no more bytes, because a message waits to be processed."""
         self._next: asyncio.Handle | None = None
         """The scheduled call that takes the next piece; None if none is scheduled."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Add the connection to the newcomers. Close the oldest if there are too many."""
-        super().connection_made(transport)
-        self.recv_messages.pause = self._pause
-        self.recv_messages.resume = self._resume
-        self._newcomers[self] = None
-        if len(self._newcomers) > NEWCOMERS:
-            oldest = next(iter(self._newcomers))
-            oldest.welcome()
-            oldest.transport.abort()
-
-    def welcome(self) -> None:
-        """Remove the connection from the newcomers."""
-        self._newcomers.pop(self, None)
-
-    async def handshake(self, *handlers: Any, **options: Any) -> None:
-        """Answer the request, and then take what comes after it."""
-        await super().handshake(*handlers, **options)
-        self._go_on()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Clean up after the end. Bytes that were not taken are lost."""
-        self.welcome()
-        self._untaken.clear()
-        if self._next is not None:
-            self._next.cancel()
-        super().connection_lost(exc)
+    def wait_s(self) -> float | None:
+        """Return the seconds until more may be taken; None while an event is waited for."""
+        raise NotImplementedError
 
     def data_received(self, data: bytes) -> None:
         """Queue bytes that have come, and begin to take them."""
-        self._untaken += data
+        self.untaken += data
         if self._next is None:
             self._take()
 
     def eof_received(self) -> None:
-        """Note that the client sends nothing more."""
+        """Drop what was not taken, since the client sends nothing more."""
         # Bytes can be left only with TLS. Without TLS, the end is not seen while reading is paused.
-        self._untaken.clear()
-        super().eof_received()
+        self.untaken.clear()
 
-    def process_event(self, event: Request | Response | Frame) -> None:
-        """Charge the client for a frame of any kind. A large frame counts as several."""
-        if isinstance(event, Frame):
-            self._rate.take(1 + len(event.data) / WEIGHT_BYTES, self.loop.time())
-        super().process_event(event)
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Clean up after the end. Bytes that were not taken are lost."""
+        self.untaken.clear()
+        if self._next is not None:
+            self._next.cancel()
+        super().connection_lost(exc)
 
     def resume_writing(self) -> None:
         """Go on reading, since the client has read its answers."""
         super().resume_writing()
-        self._go_on()
-
-    def _pause(self) -> None:
-        self._queue_full = True
-
-    def _resume(self) -> None:
-        self._queue_full = False
-        self._go_on()
+        self.go_on()
 
     def _take(self) -> None:
-        """Take a piece of the bytes that have come."""
+        """Take a piece of the bytes that have come, if that is allowed now."""
         self._next = None
-        if not self._untaken:
-            return
-        # Line by line, so that nothing after a request is taken before the request is answered.
-        line = 0 if self.request else self._untaken.find(b"\n", 0, PIECE) + 1
-        piece = bytes(self._untaken[: line or PIECE])
-        del self._untaken[: line or PIECE]
-        super().data_received(piece)
-        if self.protocol.close_expected():  # its frames are ignored, so only bytes can be charged
-            self._rate.take(len(piece) / WEIGHT_BYTES, self.loop.time())
-        if self.request is None:
-            self._head += len(piece)
-            if self._head > HEAD_BYTES and not self.protocol.close_expected():
-                self._refuse()
-        self._go_on()
+        if self.untaken and self.wait_s() == 0:
+            line = self.untaken.find(b"\n", 0, PIECE) + 1 if self.in_lines else 0
+            piece = bytes(self.untaken[: line or PIECE])
+            del self.untaken[: line or PIECE]
+            super().data_received(piece)
+        self.go_on()
 
-    def _refuse(self) -> None:
-        """Refuse a request that is too long."""
-        status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        why = f"a request has {HEAD_BYTES} bytes at most\n"
-        self.protocol.send_response(self.protocol.reject(status, why))
-        self.send_data()
-
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Schedule the call that takes the next piece. Pause reading while bytes wait or may not be
         taken, and resume it otherwise."""
-        transport = cast("asyncio.Transport", self.transport)
-        if self._next is not None or transport.is_closing():
+        if self._next is not None or self.transport.is_closing():
             return
-        unread = transport.get_write_buffer_size() > UNREAD_BYTES
-        wait = self._rate.wait_s(0, self.loop.time())
-        unanswered = self.request is not None and self.protocol.state is CONNECTING
-        held = self._queue_full or unread or unanswered
-        if held or wait:
-            transport.pause_reading()
-        if held:
+        wait = self.wait_s()
+        if wait == 0 and not self.untaken:
+            self.transport.resume_reading()
             return
-        if wait:
-            self._next = self.loop.call_later(wait, self._after_wait)
-        elif self._untaken:
-            transport.pause_reading()
-            self._next = self.loop.call_soon(self._take)
-        else:
-            transport.resume_reading()
+        self.transport.pause_reading()
+        if wait is not None:
+            self._next = self.loop.call_later(wait, self._take)
 
-    def _after_wait(self) -> None:
-        self._next = None
-        self._go_on()
+
+class PacedHttp(_Paced, H11Protocol):
+    """A connection that reads one request, and is closed or becomes a websocket with its answer."""
+
+    in_lines = True
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.conn = h11.Connection(h11.SERVER, HEAD_BYTES)
+        self.ws_protocol_class = PacedWebSocket
+        self._number = next(_NUMBERS)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Close the connection in `OPENING_S` seconds, and the oldest if there are too many."""
+        super().connection_made(transport)
+        self._end = self.loop.call_later(OPENING_S, transport.abort)
+        others = [one for one in self.connections if isinstance(one, PacedHttp)]
+        waiting = [one for one in others if not one.transport.is_closing()]
+        if len(waiting) > NEWCOMERS:
+            min(waiting, key=lambda one: one._number).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Clean up after the end."""
+        self._end.cancel()
+        super().connection_lost(exc)
+
+    def wait_s(self) -> float | None:
+        """Return 0, or None once the request is complete: nothing that follows it is read."""
+        return 0.0 if self.cycle is None else None
+
+    def handle_events(self) -> None:
+        """Answer a request that is complete, and say that the connection ends with the answer."""
+        super().handle_events()
+        if self.cycle is not None:  # the answer is written later
+            self.cycle.default_headers = [*self.cycle.default_headers, CLOSE_HEADER]
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Pass the connection on to a websocket, with the bytes that came behind the request."""
+        self._end.cancel()
+        behind, self.untaken = self.untaken, bytearray()
+        super().handle_websocket_upgrade(event)
+        websocket = self.transport.get_protocol()
+        assert isinstance(websocket, PacedWebSocket)
+        websocket.data_received(bytes(behind))
+
+    def go_on(self) -> None:
+        """Take what follows, unless the connection is a websocket's by now."""
+        if self.transport.get_protocol() is self:
+            super().go_on()
+
+
+class PacedWebSocket(_Paced, WebSocketsSansIOProtocol):
+    """A websocket that takes frames at the rate that its client is allowed."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.conn.available_extensions = None  # a compressed frame weighs more than it seems to
+        self.vanished = asyncio.Event()
+        """Set once the client has neither answered a ping nor sent a message for too long."""
+        self._heard = True
+        """Whether a message has been received since the last ping."""
+        self._rate: Bucket | None = None
+        """Number of frames that the client may still send: messages, parts of messages, and pings.
+        None if the application has set no limits."""
+        self._ends: Callable[[], object] | None = None
+
+    def keep_to(self, limits: ServerConfig, ends: Callable[[], object]) -> None:
+        """Take no more than `limits` allow, and send pings. When uvicorn ends, call `ends` instead
+        of closing the websocket. Call this before the websocket is accepted."""
+        self._rate = Bucket(limits.messages_burst, limits.messages_per_s, self.loop.time())
+        self.ping_interval = self.ping_timeout = limits.ping_s
+        self.close_timeout = GOODBYE_S
+        self.conn.max_message_size = max(MAX_CHARACTERS, MAX_BYTES)
+        self._ends = ends
+
+    def wait_s(self) -> float | None:
+        """Return the seconds until the client may send more; None while it must wait for an answer,
+        while a message waits to be processed, and while the client leaves answers unread."""
+        answering = self.handshake_initiated and not self.handshake_complete
+        unread = self.transport.get_write_buffer_size() > UNREAD_BYTES
+        if answering or unread or self.read_paused:
+            return None
+        return self._rate.wait_s(0, self.loop.time()) if self._rate else 0.0
+
+    def data_received(self, data: bytes) -> None:
+        """Queue bytes that have come, and begin to take them. The first are the request."""
+        if not self.handshake_initiated:
+            super(_Paced, self).data_received(data)
+            if not self.handshake_initiated:  # the websockets library cannot read it
+                self.transport.write(TOO_LARGE)
+                self.transport.close()
+            return
+        if self._rate and self.conn.close_expected():  # frames are ignored: only bytes are charged
+            self._rate.take(len(data) / WEIGHT_BYTES, self.loop.time())
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        """Charge the client for frames of any kind. A large frame counts as several."""
+        frames = [event for event in self.conn.events if isinstance(event, Frame)]
+        if self._rate and frames:
+            weight = sum(1 + len(frame.data) / WEIGHT_BYTES for frame in frames)
+            self._rate.take(weight, self.loop.time())
+        super().handle_events()
+
+    def handle_connect(self, event: Request) -> None:
+        """Answer the request, and let the application find this protocol."""
+        super().handle_connect(event)
+        if not self.handshake_complete:  # otherwise it was refused
+            self.scope["extensions"][EXTENSION] = self  # type: ignore[index]
+
+    def send_receive_event_to_app(self) -> None:
+        """Queue a message, or end the connection if it is text that is not UTF-8."""
+        try:
+            if self.curr_msg_data_type == "text":
+                b"".join(self.frames).decode()
+        except UnicodeDecodeError as error:  # uvicorn would log a traceback
+            self.conn.fail(1007, f"{error.reason} at position {error.start}")
+            self.handle_parser_exception()
+            return
+        super().send_receive_event_to_app()
+
+    def handle_parser_exception(self) -> None:
+        """Tell the client why the connection ends, and give it time to read that."""
+        if self.close_sent:
+            return
+        closed = self.conn.close_sent
+        assert closed is not None
+        event = {"type": "websocket.disconnect", "code": closed.code, "reason": closed.reason}
+        self.queue.put_nowait(event)  # type: ignore[arg-type]
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+
+    async def run_asgi(self) -> None:
+        """Run the application. After it, a client that does not read is not waited for."""
+        await super().run_asgi()
+        if self._rate:
+            self.loop.call_later(self.close_timeout, self.transport.abort)
+
+    async def send(self, message: Any) -> None:
+        """Send `message`, and take what had to wait for it."""
+        await super().send(message)
+        self.go_on()
+
+    async def receive(self) -> Any:
+        """Return the next message, and take what had to wait for it."""
+        message = await super().receive()
+        self._heard = True
+        self.go_on()
+        return message
+
+    def send_keepalive_ping(self) -> None:
+        """Send a ping, and note what is heard from now on."""
+        self._heard = False
+        super().send_keepalive_ping()
+
+    def keepalive_timeout(self) -> None:
+        """Send the next ping if a message has come, and otherwise set `vanished`."""
+        self.pong_timer = self.pending_ping_payload = None
+        if self._heard:  # its pong may wait behind its messages
+            self.schedule_ping()
+        else:
+            self.vanished.set()
+
+    def shutdown(self) -> None:
+        """Let the application end its conversation, or close the websocket if it has none."""
+        if self._ends is None:
+            super().shutdown()
+        else:
+            self._ends()

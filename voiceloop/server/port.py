@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import os
 import socket
 import sys
 import time
@@ -96,26 +97,39 @@ def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
         )
 
 
-def check_port(binding: Binding) -> None:
-    """Raise DeviceError if the port cannot be opened. Call this before the models are loaded, so
-    that the user need not wait for the error."""
+def bound(binding: Binding) -> list[socket.socket]:
+    """Return sockets at all addresses of the host, at which nobody listens yet. Raises
+    DeviceError."""
+    sockets: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(
             binding.host or None, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        for family, kind, protocol, _, address in found:
-            with socket.socket(family, kind, protocol) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            try:
+                sockets.append(own := socket.socket(family, kind, protocol))
+                if os.name == "posix":  # on Windows it would let two programs have the port
+                    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
-                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                try:
-                    probe.bind(address)
-                except OSError as error:
-                    # A name may have addresses of a family that this machine lacks.
-                    if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
-                        raise
+                    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                own.bind(address)
+            except OSError as error:
+                # A name may have addresses of a family that this machine lacks.
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) or len(found) == 1:
+                    raise
+                sockets.remove(own)
     except OSError as error:
+        for own in sockets:
+            own.close()
         raise no_port(binding, error) from error
+    return sockets
+
+
+def check_port(binding: Binding) -> None:
+    """Raise DeviceError if the port cannot be opened. Call this before the models are loaded, so
+    that the user need not wait for the error."""
+    for own in bound(binding):
+        own.close()
 
 
 def no_port(binding: Binding, error: OSError) -> DeviceError:

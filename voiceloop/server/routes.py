@@ -17,13 +17,14 @@ from urllib.parse import unquote
 
 import anyio
 import numpy as np
+from starlette.responses import Response
 
 from voiceloop.audio.frames import silence, to_pcm16
 from voiceloop.engines import GUESS, Engines
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
 from voiceloop.server.auth import Access, AccessRefused, HeaderList
-from voiceloop.server.http import HttpResponse, Site, line, refusal, reply
+from voiceloop.server.http import Site, line, refusal, reply
 from voiceloop.server.limits import Kind
 from voiceloop.server.metrics import Metrics
 from voiceloop.tts.clauses import cut
@@ -49,6 +50,8 @@ class HttpRequest:
     headers: HeaderList
     peer: str
     """Address that the connection comes from; empty if it is unknown."""
+    websocket: bool = False
+    """Whether it asks for a websocket."""
 
     @property
     def browser(self) -> bool:
@@ -78,7 +81,7 @@ class Routes:
         self._metrics = metrics
         self._full = full
 
-    async def answer(self, request: HttpRequest) -> HttpResponse | None:
+    async def answer(self, request: HttpRequest) -> Response | None:
         """Return the response to a request; None if a websocket is to be opened."""
         if request.method not in ("GET", "HEAD"):  # a shell would take CONNECT for a tunnel
             return self._site.answer(request.method, request.target, request.headers, "")
@@ -96,7 +99,7 @@ class Routes:
             case _:
                 return self._site.answer(request.method, request.target, request.headers, called)
 
-    async def _protected(self, request: HttpRequest, path: str) -> HttpResponse | None:
+    async def _protected(self, request: HttpRequest, path: str) -> Response | None:
         """Return the response for a path that `Access.judge` protects; None for a websocket."""
         verdict = self._access.judge(request.target, request.headers, request.peer)
         if isinstance(verdict, AccessRefused):
@@ -113,11 +116,11 @@ class Routes:
             _log_refusal(Kind.SESSIONS, why)
             return line(503, why)
         # Checked last: a page whose websocket was refused sends a plain request to get the reason.
-        if "upgrade" not in {name.lower() for name, _ in request.headers}:
-            return line(426, "open a websocket here", more=(("Upgrade", "websocket"),))
+        if not request.websocket:
+            return line(426, "open a websocket here", more={"Upgrade": "websocket"})
         return None
 
-    def _refused(self, refused: AccessRefused) -> HttpResponse:
+    def _refused(self, refused: AccessRefused) -> Response:
         """Return the response for a refused request, and count and log the refusal."""
         self._metrics.refused(refused.reason)
         _log_refusal(refused.reason, refused.hint)
@@ -137,7 +140,7 @@ class Samples:
         self._lock = anyio.Lock()
         self._requests = 0
 
-    async def answer(self, voice: str) -> HttpResponse:
+    async def answer(self, voice: str) -> Response:
         """Return a wav file of the voice. The status is 200, 404 for an unknown voice, or 503 if
         too many requests wait."""
         try:

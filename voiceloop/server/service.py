@@ -1,14 +1,14 @@
 """The service: the models and the sessions of one server, and its answers to requests.
 
-It knows neither a port nor signals nor a library of sockets. A *shell* has those: it passes each
-request to `Service.answer`. If that returns None, the shell opens a websocket and passes it to
-`Service.serve`. There are two shells: `voiceloop.server.app` for `voiceloop serve`, and
-`voiceloop.server.asgi` for ASGI servers such as uvicorn.
+It knows neither a port nor signals nor a library of sockets. `voiceloop.server.asgi` has those: it
+passes each request to `Service.answer`. If that returns None, it accepts a websocket and passes it
+to `Service.serve`.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.to_thread
+from starlette.responses import Response
 
 from voiceloop.calibration.idle import calibrate_in_idle_time
 from voiceloop.calibration.keeping import cache_folder
-from voiceloop.config import Config, McpServer
+from voiceloop.config import Config, McpServer, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.runner import ModelThread
 from voiceloop.server.auth import Access, Allowed
 from voiceloop.server.closecodes import AWAY, INTERNAL, TRY_AGAIN
 from voiceloop.server.connection import Connection, Transport
 from voiceloop.server.conversations import OfferedConversations
-from voiceloop.server.http import HttpResponse, Site
+from voiceloop.server.http import Site
 from voiceloop.server.limits import Refusal
 from voiceloop.server.lobby import SessionRegistry
 from voiceloop.server.logs import VISIT
@@ -54,7 +55,7 @@ CLOSING_S = 10.0
 class Socket(Transport, Protocol):
     """A transport that notices when its client is gone and has not closed the connection."""
 
-    async def vanished(self, ping_s: float) -> None:
+    async def vanished(self) -> None:
         """Wait until the client has given no sign of life for `ping_s` seconds after a ping."""
         ...
 
@@ -112,8 +113,14 @@ class Service:
         self._connections: set[Connection] = set()
         self._numbers = count(1)
         """Numbers of client sessions, for the log."""
+        self._ending = anyio.Event()
         self._changed = anyio.Event()
         """Set when a turn or a connection ends; then it is replaced by a new event."""
+
+    @property
+    def limits(self) -> ServerConfig:
+        """The limits of clients."""
+        return self._config.server
 
     @property
     def loaded(self) -> bool:
@@ -167,7 +174,7 @@ class Service:
             with anyio.CancelScope(shield=True):
                 await self._store.close()
 
-    async def answer(self, request: HttpRequest) -> HttpResponse | None:
+    async def answer(self, request: HttpRequest) -> Response | None:
         """Return the response to a request, or None if it is to get a websocket."""
         return await self._routes.answer(request)
 
@@ -196,22 +203,31 @@ class Service:
         self._routes.samples, self._routes.unready = Samples(engines), ""
         ready()
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._drain_at_end)
             tasks.start_soon(self._registry.expire)
             tasks.start_soon(self._registry.tell_places)
             if self._calibrates:
                 turns = self._config.turns
                 tasks.start_soon(calibrate_in_idle_time, engines, turns, cache_folder())
 
-    async def drain(self) -> None:
-        """End each conversation after its turn. After `server.drain_s` seconds, end all that are
-        left.
+    def end(self) -> None:
+        """Have `drain` run in the background, if the models are loaded."""
+        self._ending.set()
+
+    async def _drain_at_end(self) -> None:
+        await self._ending.wait()
+        await self.drain()
+
+    async def drain(self, most_s: float = math.inf) -> None:
+        """End each conversation after its turn. After `server.drain_s` seconds, or `most_s` if that
+        is less, end all that are left.
 
         From now on new clients are refused, and /readyz says so.
         """
         self._routes.unready = GOING
         if self._registry is not None:
             self._registry.closing = True
-        with anyio.move_on_after(self._config.server.drain_s):
+        with anyio.move_on_after(min(most_s, self.limits.drain_s)):
             while self._connections:
                 for connection in [one for one in self._connections if not one.visit.in_turn]:
                     connection.close(AWAY, GOING)
@@ -226,7 +242,7 @@ class Service:
         """Serve the websocket of a client until either side closes it. `request` is the one that
         opened it, for which `answer` returned None."""
         verdict = self._access.judge(request.target, request.headers, request.peer)
-        registry, limits = self._registry, self._config.server
+        registry, limits = self._registry, self.limits
         assert registry is not None and isinstance(verdict, Allowed), "nobody else gets a socket"
         beside = self._access.beside(request.headers, request.peer)
         ticket = await registry.admit(verdict.key, beside=beside)
@@ -269,9 +285,8 @@ class Service:
 
     async def _look_after(self, socket: Socket, connection: Connection) -> None:
         """Close the connection once its client no longer answers pings."""
-        ping_s = self._config.server.ping_s
-        await socket.vanished(ping_s)
-        connection.close(INTERNAL, f"no answer to a ping in {ping_s:g} s")
+        await socket.vanished()
+        connection.close(INTERNAL, f"no answer to a ping in {self.limits.ping_s:g} s")
 
     def _wake(self) -> None:
         self._changed.set()
