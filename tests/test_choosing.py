@@ -34,7 +34,7 @@ from voiceloop.config import load_config
 from voiceloop.errors import ConfigError, ModelNotFound
 from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.finding import begin_search
-from voiceloop.server.offers import Offers
+from voiceloop.server.session.offers import Offers
 
 __all__ = ["pulled"]
 

@@ -23,13 +23,12 @@ from voiceloop.cli import COMMANDS
 from voiceloop.config import ServerConfig
 from voiceloop.errors import ConfigError
 from voiceloop.flags import parse
-from voiceloop.server.auth import Access, Allowed
+from voiceloop.server.access.auth import Access, Allowed
+from voiceloop.server.access.keys import VARIABLE, Keyring, read_keys
 from voiceloop.server.command import Serve
-from voiceloop.server.http import load
-from voiceloop.server.keys import VARIABLE, Keyring, read_keys
-from voiceloop.server.metrics import Metrics
+from voiceloop.server.ops.metrics import Metrics
 from voiceloop.server.port import Binding
-from voiceloop.server.routes import METRICS, HttpRequest, Routes
+from voiceloop.server.routes import METRICS, HttpRequest, Routes, load
 from voiceloop.server.service import CLOSING_S
 
 pytestmark = pytest.mark.real

@@ -74,7 +74,7 @@ _HOMES = {
         *("Clause", "FloorChange", "Notice", "TokenBurst"),
         *("ToolCall", "Transcript", "TurnHeard"),
     ),
-    "view.text": ("TurnOver",),
+    "view.transcript": ("TurnOver",),
 }
 """The names of `__all__` that each module of the package defines, e.g. `Loop` in `api.loop`."""
 

@@ -38,11 +38,11 @@ from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import written
 from voiceloop.loading import open_engines
+from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
-from voiceloop.server.auth import Access
-from voiceloop.server.http import load
 from voiceloop.server.port import LOOP, Binding
 from voiceloop.server.resume.store import MemoryStore
+from voiceloop.server.routes import load
 from voiceloop.server.service import Service
 from voiceloop.startup import settled
 from voiceloop.types import Pcm

@@ -24,9 +24,9 @@ from tests.support.user import Lexicon, Piece
 from voiceloop.audio.frames import SPEECH_RATE, to_pcm16
 from voiceloop.errors import ProtocolError
 from voiceloop.replay.recorded import in_order
-from voiceloop.server.audio import RATE
-from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.visit import ClientSession
+from voiceloop.server.session.audio import RATE
+from voiceloop.server.session.client_conversation import ClientConversation
+from voiceloop.server.session.client_session import ClientSession
 from voiceloop.trace.record import Lane
 from voiceloop.types import Event, Pcm, TurnTrace, Word
 from voiceloop.wire.client_events import parse, parse_binary
@@ -194,7 +194,7 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
     model = engines.llm
 
     async def converse() -> None:
-        dialogue = Dialogue(
+        dialogue = ClientConversation(
             engines, case.scenario.config, model.conversation(), maker(Random(0)), WALL_CLOCK
         )
         if client.transcribes:

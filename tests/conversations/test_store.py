@@ -32,7 +32,7 @@ from voiceloop.conversations.store import (
 )
 from voiceloop.conversations.writer import ConversationWriter
 from voiceloop.errors import VoiceloopError
-from voiceloop.server.resume.sqlite import SqliteStore
+from voiceloop.server.resume.stores import SqliteStore
 from voiceloop.skills.known import Fact
 
 pytestmark = pytest.mark.real

@@ -20,15 +20,14 @@ from voiceloop.config import Config, given_in_settings, load_config
 from voiceloop.conversations.store import VARIABLE, location
 from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner
-from voiceloop.server import logs
+from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
-from voiceloop.server.auth import Access
-from voiceloop.server.conversations import OfferedConversations
-from voiceloop.server.http import load
-from voiceloop.server.offers import Offers
+from voiceloop.server.ops import logs
 from voiceloop.server.port import LOOP, Binding
 from voiceloop.server.resume.store import MemoryStore
+from voiceloop.server.routes import load
 from voiceloop.server.service import Service
+from voiceloop.server.session.offers import OfferedConversations, Offers
 
 STORY = "Once there was a whale who wanted to see the mountains, and swam and swam all day long."
 HERE = {

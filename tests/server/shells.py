@@ -28,13 +28,13 @@ from voiceloop.bundled import bundled
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner
-from voiceloop.server import logs
+from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
 from voiceloop.server.asgi import Application
-from voiceloop.server.auth import Access
-from voiceloop.server.http import load
+from voiceloop.server.ops import logs
 from voiceloop.server.port import LOOP, Binding
 from voiceloop.server.resume.store import MemoryStore
+from voiceloop.server.routes import load
 from voiceloop.server.service import Service
 from voiceloop.types import ToolCall
 

@@ -26,11 +26,11 @@ from voiceloop.bundled import bundled
 from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner
+from voiceloop.server.access.auth import Access
 from voiceloop.server.asgi import Application
-from voiceloop.server.auth import Access
-from voiceloop.server.http import load
 from voiceloop.server.port import Binding
 from voiceloop.server.resume.store import MemoryStore
+from voiceloop.server.routes import load
 from voiceloop.server.service import Service
 
 pytestmark = pytest.mark.real

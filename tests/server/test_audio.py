@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from voiceloop.audio.g711 import encode
-from voiceloop.server.audio import (
+from voiceloop.server.session.audio import (
     MAX_LAG_S,
     MISSING_S,
     RATE,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.auth import (
+from voiceloop.server.access.auth import (
     KEY_PROTOCOL,
     PROTOCOL,
     Access,
@@ -17,7 +17,7 @@ from voiceloop.server.auth import (
     Allowed,
     RefusalReason,
 )
-from voiceloop.server.keys import Keyring
+from voiceloop.server.access.keys import Keyring
 from voiceloop.server.port import Binding, check_binding
 
 pytestmark = pytest.mark.pure

@@ -21,9 +21,9 @@ from voiceloop.engines import Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import AUTO, language
 from voiceloop.runner import InlineRunner
-from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.history import text_of
-from voiceloop.server.visit import ClientSession
+from voiceloop.server.session.client_conversation import ClientConversation
+from voiceloop.server.session.client_session import ClientSession
+from voiceloop.server.session.history import text_of
 from voiceloop.types import ToolCall
 from voiceloop.wire.client_events import parse
 from voiceloop.wire.ids import maker
@@ -73,7 +73,7 @@ class Told:
 class Client:
     """Says what it wants."""
 
-    def __init__(self, dialogue: Dialogue) -> None:
+    def __init__(self, dialogue: ClientConversation) -> None:
         self.dialogue, self.told = dialogue, Told()
         self.visit = ClientSession(dialogue, self.told)
 
@@ -122,7 +122,7 @@ async def client_of(llm: Llm, spoken: str = "en") -> AsyncGenerator[Client, None
     )
     config = Config(asr=AsrConfig(language=spoken))
     began = datetime(2026, 1, 5, 14, 5)
-    dialogue = Dialogue(engines, config, llm.conversation(), maker(Random(0)), began)
+    dialogue = ClientConversation(engines, config, llm.conversation(), maker(Random(0)), began)
     one = Client(dialogue)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.visit.run)

@@ -20,19 +20,18 @@ from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner
-from voiceloop.server.closecodes import POLICY
-from voiceloop.server.connection import (
+from voiceloop.server.access.limits import POLICY, Kind, Refusal, Ticket
+from voiceloop.server.access.rate_limiter import PATIENCE_S
+from voiceloop.server.ops.metrics import Metrics
+from voiceloop.server.resume.registry import SessionRegistry
+from voiceloop.server.resume.store import MemoryStore, Store
+from voiceloop.server.session.connection import (
     GOODBYE_S,
     MOST_ERRORS,
     Connection,
     Disconnected,
 )
-from voiceloop.server.limits import Kind, Refusal, Ticket
-from voiceloop.server.lobby import SessionRegistry
-from voiceloop.server.meter import PATIENCE_S
-from voiceloop.server.metrics import Metrics
-from voiceloop.server.outbox import ENOUGH_BYTES
-from voiceloop.server.resume.store import MemoryStore, Store
+from voiceloop.server.session.outbox import ENOUGH_BYTES
 
 pytestmark = pytest.mark.virtual
 
@@ -105,7 +104,7 @@ class Wire:
 
 
 class Server:
-    """A lobby over scripted engines, and the connections that are open."""
+    """A registry over scripted engines, and the connections that are open."""
 
     def __init__(self, tasks: TaskGroup, store: Store | None = None, **limits: float) -> None:
         script = Script([], 1.0)
@@ -115,7 +114,7 @@ class Server:
         engines = Engines(ScriptedVad(), ScriptedAsr(script), run(), llm, run(), tts, run())
         self.limits = replace(ServerConfig(), **limits)
         self.metrics = Metrics()
-        self.lobby = SessionRegistry(
+        self.registry = SessionRegistry(
             engines,
             replace(Config(), server=self.limits),
             self.metrics,
@@ -125,13 +124,13 @@ class Server:
         self.tasks = tasks
 
     async def connect(self) -> tuple[Wire, Connection]:
-        wire, ticket = Wire(), await self.lobby.admit(None)
+        wire, ticket = Wire(), await self.registry.admit(None)
         assert isinstance(ticket, Ticket)
-        connection = Connection(wire, self.lobby, ticket, self.limits, self.metrics)
+        connection = Connection(wire, self.registry, ticket, self.limits, self.metrics)
 
         async def serve() -> None:
             await connection.run()
-            await self.lobby.leave(connection)
+            await self.registry.leave(connection)
 
         self.tasks.start_soon(serve)
         return wire, connection
@@ -162,11 +161,11 @@ async def test_what_is_asked_is_answered_until_the_client_hangs_up() -> None:
         wire.say("response.create")
         response = (await wire.wait("response.done"))["response"]
         assert response["status"] == "completed"
-        assert len(own.lobby) == 1
+        assert len(own.registry) == 1
         wire.hang_up()
         await connection.over.wait()
         await anyio.sleep(0.1)
-        assert len(own.lobby) == 0
+        assert len(own.registry) == 0
         assert wire.closed is None, "nobody is there to say goodbye to"
 
 
@@ -312,7 +311,7 @@ async def test_who_comes_back_has_its_session_and_the_old_connection_is_closed()
         assert second != first
         assert old.closed == (POLICY, "the session is on another connection now, or over")
         await anyio.sleep(0.1)
-        assert len(own.lobby) == 1, "the one that the new connection began with is over"
+        assert len(own.registry) == 1, "the one that the new connection began with is over"
 
 
 def told_again(wire: Wire) -> list[tuple[str, str, str]]:
@@ -393,9 +392,9 @@ async def test_a_session_that_waits_takes_nobodys_place() -> None:
         await connection.over.wait()
         await anyio.sleep(0.1)
         (_, one), (other, _) = await own.connect(), await own.connect()
-        assert own.lobby.full
-        assert len(own.lobby) == 3
-        refused = await own.lobby.admit(None)
+        assert own.registry.full
+        assert len(own.registry) == 3
+        refused = await own.registry.admit(None)
         assert isinstance(refused, Refusal)
         assert refused.reason is Kind.SESSIONS
         one.close(POLICY, "enough")
@@ -405,7 +404,7 @@ async def test_a_session_that_waits_takes_nobodys_place() -> None:
         back.say("voiceloop.resume", token=first)
         await back.wait("voiceloop.session.resumed")
         assert told_again(back) == [("user", "completed", "Hello")]
-        assert own.lobby.full
+        assert own.registry.full
         assert other.closed is None
 
 
@@ -431,7 +430,7 @@ async def test_a_token_is_spent_once_its_successor_has_arrived(known: bool) -> N
             await third.wait("voiceloop.session.resumed")
         assert new.closed is not None, "of the two who have held it nobody is left with it"
         await anyio.sleep(0.1)
-        assert len(own.lobby) == 1
+        assert len(own.registry) == 1
 
 
 async def test_who_leaves_at_once_has_its_token_all_the_same() -> None:
@@ -467,26 +466,26 @@ async def test_who_has_a_token_is_waited_for_unless_the_server_goes_down() -> No
         async with server() as own:
             wire, connection = await own.connect()
             await token(wire)
-            own.lobby.closing = closing
+            own.registry.closing = closing
             wire.hang_up()
             await connection.over.wait()
             await anyio.sleep(0.1)
-            assert len(own.lobby) == (0 if closing else 1)
+            assert len(own.registry) == (0 if closing else 1)
 
 
 async def test_of_sessions_that_wait_too_many_are_over_and_so_are_those_that_wait_too_long() -> (
     None
 ):
     async with server(max_parked_per_key=2, resume_s=30.0) as own:
-        own.tasks.start_soon(own.lobby.expire)
+        own.tasks.start_soon(own.registry.expire)
         for _ in range(3):
             wire, connection = await own.connect()
             await token(wire)
             wire.hang_up()
             await connection.over.wait()
         await anyio.sleep(0.1)
-        assert len(own.lobby) == 2
+        assert len(own.registry) == 2
         await anyio.sleep(29)
-        assert len(own.lobby) == 2
+        assert len(own.registry) == 2
         await anyio.sleep(2)
-        assert len(own.lobby) == 0
+        assert len(own.registry) == 0

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.languages import language
-from voiceloop.server.history import history, text_of
-from voiceloop.server.speaking import ClauseStarts
+from voiceloop.server.session.history import history, text_of
+from voiceloop.server.session.responses import ClauseStarts
 from voiceloop.tts.clauses import cut
 from voiceloop.types import spaced
 from voiceloop.wire.items import Message, OutputText

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from voiceloop.conversations.prompt import past
 from voiceloop.conversations.records import KeptCall, KeptTurn
-from voiceloop.server.history import history, items_of, unanswered
+from voiceloop.server.session.history import history, items_of, unanswered
 from voiceloop.types import Past
 from voiceloop.wire.items import (
     FunctionCall,

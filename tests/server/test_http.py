@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from starlette.responses import Response
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.auth import AccessRefused, RefusalReason
-from voiceloop.server.http import (
+from voiceloop.server.access.auth import AccessRefused, RefusalReason
+from voiceloop.server.routes import (
     INDEX,
     TYPES,
     Asset,

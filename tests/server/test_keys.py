@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.keys import LENGTHS, MAX_FILE_BYTES, VARIABLE, Keyring, read_keys
+from voiceloop.server.access.keys import LENGTHS, MAX_FILE_BYTES, VARIABLE, Keyring, read_keys
 
 pytestmark = pytest.mark.pure
 

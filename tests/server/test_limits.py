@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from msgspec.structs import fields, replace
 
 from voiceloop.config import ServerConfig
-from voiceloop.server.limits import Admission, Bucket, Budget, Kind, Refusal, Ticket
+from voiceloop.server.access.limits import Admission, Bucket, Budget, Kind, Refusal, Ticket
 
 pytestmark = pytest.mark.pure
 

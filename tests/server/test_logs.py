@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.server.auth import KEY_PROTOCOL
-from voiceloop.server.logs import MAX_TEXT, MAX_TRACEBACK, TRANSCRIPTS, Formatter, start
+from voiceloop.server.access.auth import KEY_PROTOCOL
+from voiceloop.server.ops.logs import MAX_TEXT, MAX_TRACEBACK, TRANSCRIPTS, Formatter, start
 
 pytestmark = pytest.mark.pure
 

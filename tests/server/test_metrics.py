@@ -12,8 +12,8 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from voiceloop.errors import Code
-from voiceloop.server import auth, limits
-from voiceloop.server.metrics import ANSWER_S, MODELS, WAIT_S, Metrics
+from voiceloop.server.access import auth, limits
+from voiceloop.server.ops.metrics import ANSWER_S, MODELS, WAIT_S, Metrics
 from voiceloop.server.resume import sessions
 from voiceloop.trace.record import Mark
 from voiceloop.types import Outcome, TurnTrace

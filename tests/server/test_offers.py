@@ -19,7 +19,7 @@ from tests.server.serving import Client, Event, Serving, until
 from voiceloop.choosing import Choosing
 from voiceloop.config import load_config
 from voiceloop.llm.remote.servers import LocalServer
-from voiceloop.server.offers import Offers
+from voiceloop.server.session.offers import Offers
 from voiceloop.wire.settings import LlmServer
 
 pytestmark = pytest.mark.real
@@ -191,7 +191,7 @@ def test_a_server_that_is_ending_keeps_its_name(
         async def find(_: object, found: list[LocalServer] = found) -> list[LocalServer]:
             return found
 
-        monkeypatch.setattr("voiceloop.server.offers.find_servers", find)
+        monkeypatch.setattr("voiceloop.server.session.offers.find_servers", find)
         told += [(one.name, one.used) for one in anyio.run(offers.look)]
     assert told == [("a server at port 5005", True)] + [("Ollama", True)] * 3
 

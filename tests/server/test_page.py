@@ -12,9 +12,9 @@ from msgspec.structs import fields
 from voiceloop import server
 from voiceloop.config import ServerConfig
 from voiceloop.manual import meanings
-from voiceloop.server.auth import AccessRefused, RefusalReason
-from voiceloop.server.keys import LENGTHS, VARIABLE
-from voiceloop.server.metrics import Metrics
+from voiceloop.server.access.auth import AccessRefused, RefusalReason
+from voiceloop.server.access.keys import LENGTHS, VARIABLE
+from voiceloop.server.ops.metrics import Metrics
 
 pytestmark = pytest.mark.pure
 

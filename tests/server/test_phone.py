@@ -34,7 +34,7 @@ from voiceloop.server.phone import (
     kept_key,
     own_address,
 )
-from voiceloop.server.tls import context
+from voiceloop.server.port import tls_context
 
 pytestmark = pytest.mark.real
 
@@ -112,7 +112,7 @@ def test_who_trusts_the_issuer_trusts_the_server_by_its_names_alone(
     file = kept_certificate(tmp_path, (name, *NAMES), NOW)
     client = ssl.create_default_context(cafile=str(tmp_path / ISSUER))
     client.verify_flags |= ssl.VERIFY_X509_STRICT  # as newer versions of Python do
-    server = context(file, file)
+    server = tls_context(file, file)
     greet(client, server, name.strip("[]"))
     for other in ("example.org", "192.168.1.24"):
         with pytest.raises(ssl.SSLCertVerificationError):

@@ -13,9 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.server.test_logs import KEY, hostile
-from voiceloop.server.logs import VISIT, Formatter, start
-from voiceloop.server.plainlog import SENTENCES, PlainFormatter, worth_telling
-from voiceloop.server.turnlog import TurnLog
+from voiceloop.server.ops.logs import (
+    SENTENCES,
+    VISIT,
+    Formatter,
+    PlainFormatter,
+    TurnLog,
+    start,
+    worth_telling,
+)
 from voiceloop.trace.record import Mark
 from voiceloop.types import Event, TokenBurst, Transcript, TurnTrace, Word
 

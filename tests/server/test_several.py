@@ -10,9 +10,8 @@ import anyio
 import pytest
 
 from tests.server.test_connection import Server, Wire, token, told_again, write
-from voiceloop.server.closecodes import POLICY
-from voiceloop.server.limits import Kind, Refusal
-from voiceloop.server.lobby import BEAT_S
+from voiceloop.server.access.limits import POLICY, Kind, Refusal
+from voiceloop.server.resume.registry import BEAT_S
 from voiceloop.server.resume.sessions import Sessions
 from voiceloop.server.resume.snapshot import restore, snapshot
 from voiceloop.server.resume.store import MemoryStore, StoredValue, StoreError
@@ -125,7 +124,7 @@ async def test_a_client_that_comes_back_here_after_it_was_there_has_all_of_it() 
         await anyio.sleep(BEAT_S + 0.1)
         assert away.closed == ELSEWHERE
         assert back.closed is None
-        assert (len(here.lobby), len(there.lobby)) == (1, 0)
+        assert (len(here.registry), len(there.registry)) == (1, 0)
 
 
 async def test_whoever_shows_a_token_twice_on_two_servers_ends_the_session_for_both() -> None:
@@ -200,7 +199,7 @@ async def test_a_conversation_that_no_server_can_read_is_not_resumed() -> None:
         back = await come_back(there, shown)
         assert "cannot be resumed" in refused(back)
         await answered(back, "Hello")
-        assert len(there.lobby) == 1
+        assert len(there.registry) == 1
 
 
 async def test_the_clients_of_a_key_are_counted_over_all_servers() -> None:
@@ -208,18 +207,18 @@ async def test_the_clients_of_a_key_are_counted_over_all_servers() -> None:
     async with several.server(max_sessions_per_key=3) as here:
         async with several.server(max_sessions_per_key=3) as there:
             for server in (here, there):
-                server.tasks.start_soon(server.lobby.tell_places)
+                server.tasks.start_soon(server.registry.tell_places)
             for server in (here, there, there):
                 await server.connect()
             for server in (here, there):
-                found = await server.lobby.admit(None)
+                found = await server.registry.admit(None)
                 assert isinstance(found, Refusal)
                 assert found.reason is Kind.SESSIONS_OF_KEY
             await anyio.sleep(60)
-            assert isinstance(await here.lobby.admit(None), Refusal)
+            assert isinstance(await here.registry.admit(None), Refusal)
             there.tasks.cancel_scope.cancel()
         await anyio.sleep(60)
-        assert not isinstance(await here.lobby.admit(None), Refusal)
+        assert not isinstance(await here.registry.admit(None), Refusal)
 
 
 # ---- a store that fails
@@ -269,11 +268,11 @@ async def test_a_server_that_ends_leaves_its_sessions_to_the_others() -> None:
         wire, connection = await first.connect()
         shown = await token(wire)
         await answered(wire, "Hello")
-        first.lobby.closing = True
+        first.registry.closing = True
         connection.close(1001, "going")
         await wire.end()
         await anyio.sleep(0.1)
-        assert len(first.lobby) == 0
+        assert len(first.registry) == 0
     async with several.server() as second:
         assert told_again(await come_back(second, shown))[0] == ("user", "completed", "Hello")
 
@@ -299,7 +298,7 @@ async def test_a_snapshot_is_read_as_it_was_written() -> None:
         output = {"type": "function_call_output", "call_id": "c", "output": "on"}
         wire.say("conversation.item.create", item=output)
         await answered(wire, "Hello")
-        other = server.lobby._new_dialogue()
+        other = server.registry._new_dialogue()
         restore(snapshot(connection.dialogue), other)
         assert other.ledger.items == connection.dialogue.ledger.items
         assert snapshot(other) == snapshot(connection.dialogue)

@@ -18,8 +18,8 @@ from voiceloop.config import Config, LlmConfig
 from voiceloop.engines import Engines
 from voiceloop.llm.text.messages import OWN_CALL, told
 from voiceloop.runner import InlineRunner
-from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.history import history
+from voiceloop.server.session.client_conversation import ClientConversation
+from voiceloop.server.session.history import history
 from voiceloop.tools.declared import tool
 from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
@@ -36,7 +36,7 @@ PLACE = "Lisbon, Portugal"
 
 def dialogue(
     toolbox: Toolbox = NO_TOOLS, calls: Sequence[ToolCall] = (ToolCall(1, "c1", "open_door", {}),)
-) -> tuple[Dialogue, ScriptedLlm]:
+) -> tuple[ClientConversation, ScriptedLlm]:
     llm, runner = (
         ScriptedLlm(
             {"Open the door": calls, "Yes": calls},
@@ -51,11 +51,11 @@ def dialogue(
     engines = Engines(ScriptedVad(), ears, runner(), llm, runner(), tts, runner())
     config = Config(place=PLACE, llm=LlmConfig(target="other"))
     conversation, new_id = llm.conversation(), maker(Random(0))
-    return Dialogue(engines, config, conversation, new_id, BEGAN, toolbox), llm
+    return ClientConversation(engines, config, conversation, new_id, BEGAN, toolbox), llm
 
 
 @asynccontextmanager
-async def client(own: Dialogue, **session: Any) -> AsyncGenerator[Client, None]:
+async def client(own: ClientConversation, **session: Any) -> AsyncGenerator[Client, None]:
     one = Client(own)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.visit.run)

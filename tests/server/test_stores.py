@@ -18,10 +18,9 @@ import pytest
 from tests.conftest import lacking
 from tests.server.serving import free_port
 from voiceloop.errors import ConfigError
-from voiceloop.server.resume.opening import open_store
 from voiceloop.server.resume.redis import RedisStore, redis_store
-from voiceloop.server.resume.sqlite import SqliteStore
 from voiceloop.server.resume.store import MemoryStore, Store, StoreError, change
+from voiceloop.server.resume.stores import SqliteStore, open_store
 
 pytestmark = [pytest.mark.real, pytest.mark.anyio]
 

@@ -17,7 +17,7 @@ from tests.server.collector import Arrived, Collector, collecting
 from tests.server.serving import BY_ITSELF, Client, free_port, serving, to_wire
 from tests.server.traced import spoken, traced
 from voiceloop.audio.frames import SPEECH_RATE, silence
-from voiceloop.server.metrics import Metrics
+from voiceloop.server.ops.metrics import Metrics
 
 pytestmark = pytest.mark.real
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.tls import context
+from voiceloop.server.port import tls_context
 
 pytestmark = pytest.mark.pure
 
@@ -79,7 +79,7 @@ def authority(require_program: Callable[[str], Path], tmp_path: Path) -> Authori
 
 def complaint(certificate: Path, key: Path) -> str:
     with pytest.raises(ConfigError) as caught:
-        context(certificate, key)
+        tls_context(certificate, key)
     assert caught.value.hint
     return caught.value.message
 
@@ -89,7 +89,7 @@ def complaint(certificate: Path, key: Path) -> str:
 def test_a_sound_certificate_is_taken(authority: Authority, kind: str, leaf: bool) -> None:
     key = authority.key("key.pem", kind)
     certificate = authority.certificate("cert.pem", key, leaf=leaf)
-    made = context(certificate, key)
+    made = tls_context(certificate, key)
     assert made.minimum_version is ssl.TLSVersion.TLSv1_2
     assert made.verify_mode is ssl.CERT_NONE
     assert greeted(made, certificate) == ("TLSv1.3", "http/1.1")
@@ -119,7 +119,7 @@ def test_a_chain_is_taken_by_its_first_certificate(authority: Authority) -> None
     above = authority.certificate("above.pem", authority.key("above.key"))
     chain = own.with_name("chain.pem")
     chain.write_text(f"issued by somebody\n{own.read_text()}{above.read_text()}")
-    assert context(chain, key)
+    assert tls_context(chain, key)
     chain.write_text(above.read_text() + own.read_text())
     assert "does not belong to" in complaint(chain, key)
 
@@ -130,7 +130,7 @@ def test_a_certificate_is_valid_for_its_time_only(authority: Authority) -> None:
     def said_of(begins: timedelta, ends: timedelta) -> str:
         certificate = authority.certificate_of(now + begins, now + ends, key)
         try:
-            assert context(certificate, key)
+            assert tls_context(certificate, key)
         except ConfigError as error:
             assert f"openssl x509 -noout -dates -in {certificate}" in error.hint
             assert str(certificate) in error.message
@@ -211,4 +211,4 @@ def test_a_damaged_file_is_refused_wherever_the_damage_is(authority: Authority) 
             said = complaint(certificate, key)
             assert str(path) in said
         path.write_text(whole)
-    assert context(certificate, key)
+    assert tls_context(certificate, key)

@@ -21,14 +21,14 @@ from voiceloop.bundled import bundled
 from voiceloop.config import Config, LlmConfig, VadConfig
 from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner
-from voiceloop.server import logs
+from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
-from voiceloop.server.auth import Access
-from voiceloop.server.http import load
+from voiceloop.server.ops import logs
+from voiceloop.server.ops.telemetry import Telemetry
 from voiceloop.server.port import LOOP, Binding
 from voiceloop.server.resume.store import MemoryStore
+from voiceloop.server.routes import load
 from voiceloop.server.service import Service
-from voiceloop.server.telemetry import Telemetry
 from voiceloop.types import Pcm, ToolCall, Word
 
 SAID = ("What", "time", "is", "it", "in", "Paris")

@@ -16,7 +16,6 @@ from uvicorn.server import ServerState
 from voiceloop import signals, startup
 from voiceloop.choosing import notes, settle
 from voiceloop.errors import ConfigError
-from voiceloop.server import logs, tls
 from voiceloop.server.asgi import Application
 from voiceloop.server.command import (
     Serve,
@@ -25,11 +24,12 @@ from voiceloop.server.command import (
     made_service,
     prepare_recordings,
 )
-from voiceloop.server.connection import GOODBYE_S
+from voiceloop.server.ops import logs
+from voiceloop.server.ops.logs import PlainFormatter, worth_telling
 from voiceloop.server.paced import PacedHttp
-from voiceloop.server.plainlog import PlainFormatter, worth_telling
-from voiceloop.server.port import LOOP, Binding, bound, check_port, no_port
+from voiceloop.server.port import LOOP, Binding, bound, check_port, no_port, tls_context
 from voiceloop.server.service import Service
+from voiceloop.server.session.connection import GOODBYE_S
 from voiceloop.status import engine_names
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def serve_at_port(command: Serve) -> int:
         command, invitation = for_phones(command)
     secure = None
     if command.cert and command.key:
-        secure = tls.context(command.cert, command.key)
+        secure = tls_context(command.cert, command.key)
     elif command.cert or command.key:
         raise ConfigError("TLS takes a certificate and its key", "give both --cert and --key")
     binding, access, site = guarded(command)

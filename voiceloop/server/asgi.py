@@ -31,13 +31,13 @@ from starlette.types import Receive, Scope, Send
 from voiceloop import startup
 from voiceloop.errors import ConfigError, VoiceloopError, first_cause
 from voiceloop.flags import Help, parse
-from voiceloop.server.auth import PROTOCOL
-from voiceloop.server.closecodes import POLICY
+from voiceloop.server.access.auth import PROTOCOL
+from voiceloop.server.access.limits import POLICY
 from voiceloop.server.command import Serve, service_of
-from voiceloop.server.connection import Disconnected
 from voiceloop.server.paced import EXTENSION, PacedWebSocket
 from voiceloop.server.routes import HttpRequest
 from voiceloop.server.service import Service
+from voiceloop.server.session.connection import Disconnected
 
 VARIABLE = "VOICELOOP_OPTIONS"
 

@@ -22,13 +22,13 @@ from voiceloop.flags import written
 
 if TYPE_CHECKING:
     from voiceloop.engines import Engines
-    from voiceloop.server.auth import Access
-    from voiceloop.server.conversations import OfferedConversations
-    from voiceloop.server.http import Site
+    from voiceloop.server.access.auth import Access
+    from voiceloop.server.ops.telemetry import Telemetry
     from voiceloop.server.phone import Invitation
     from voiceloop.server.port import Binding
+    from voiceloop.server.routes import Site
     from voiceloop.server.service import Service
-    from voiceloop.server.telemetry import Telemetry
+    from voiceloop.server.session.offers import OfferedConversations
 
 
 class Serve(Choosing, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def service_beside(command: Serve, engines: Engines) -> Service:
 
     Raises ConfigError for wrong options.
     """
-    from voiceloop.server.resume.opening import open_store
+    from voiceloop.server.resume.stores import open_store
     from voiceloop.server.service import Service
 
     _, access, site = guarded(command)
@@ -114,10 +114,10 @@ def guarded(command: Serve) -> tuple[Binding, Access, Site]:
     """Return the address of the server, its access rules and its page. Raises ConfigError if others
     could connect without a key, and for options that exclude each other."""
     from voiceloop.bundled import bundled
-    from voiceloop.server.auth import Access
-    from voiceloop.server.http import load
-    from voiceloop.server.keys import Keyring, read_keys
+    from voiceloop.server.access.auth import Access
+    from voiceloop.server.access.keys import Keyring, read_keys
     from voiceloop.server.port import Binding
+    from voiceloop.server.routes import load
 
     if command.conversations and command.behind_proxy:
         raise ConfigError(
@@ -136,7 +136,7 @@ def for_phones(command: Serve) -> tuple[Serve, Invitation]:
     each made only if `command` names none. Also return the invitation for phones. Raises
     ConfigError."""
     from voiceloop.server import phone
-    from voiceloop.server.keys import read_keys
+    from voiceloop.server.access.keys import read_keys
     from voiceloop.server.port import Binding
 
     if command.behind_proxy:
@@ -165,9 +165,9 @@ def for_phones(command: Serve) -> tuple[Serve, Invitation]:
 def made_service(command: Serve, access: Access, site: Site, *, alone: bool) -> Service:
     from voiceloop.catalog.names import prepare
     from voiceloop.loading import open_engines
-    from voiceloop.server.offers import Offers
-    from voiceloop.server.resume.opening import open_store
+    from voiceloop.server.resume.stores import open_store
     from voiceloop.server.service import Service
+    from voiceloop.server.session.offers import Offers
     from voiceloop.tools.results import room
     from voiceloop.tools.servers import configured
     from voiceloop.tools.toolbox import Toolbox
@@ -190,7 +190,7 @@ def made_service(command: Serve, access: Access, site: Site, *, alone: bool) -> 
 def _conversations(command: Serve) -> OfferedConversations | None:
     """Return the kept conversations, if `command` offers them."""
     from voiceloop.conversations.store import location
-    from voiceloop.server.conversations import OfferedConversations
+    from voiceloop.server.session.offers import OfferedConversations
 
     return OfferedConversations(location()) if command.conversations else None
 
@@ -208,7 +208,7 @@ def _telemetry(command: Serve) -> Telemetry | None:
     if not command.telemetry:
         return None
     try:
-        from voiceloop.server.telemetry import Telemetry
+        from voiceloop.server.ops.telemetry import Telemetry
     except ModuleNotFoundError as error:
         raise ConfigError(
             "--telemetry needs OpenTelemetry's SDK", "pip install 'voiceloop[otel]'"

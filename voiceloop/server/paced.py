@@ -24,8 +24,8 @@ from websockets.frames import Frame
 from websockets.http11 import Request
 
 from voiceloop.config import ServerConfig
-from voiceloop.server.connection import GOODBYE_S
-from voiceloop.server.limits import Bucket
+from voiceloop.server.access.limits import Bucket
+from voiceloop.server.session.connection import GOODBYE_S
 from voiceloop.wire.client_events import MAX_BYTES
 from voiceloop.wire.jsontext import MAX_CHARACTERS
 

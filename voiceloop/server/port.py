@@ -1,5 +1,5 @@
-"""The address at which the server listens, the protection that it needs there, and the event
-loop."""
+"""The address at which the server listens, the protection that it needs there, its TLS certificate
+and key, and the event loop."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import errno
 import ipaddress
 import os
 import socket
+import ssl
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 from typing import Any
 
 from voiceloop.errors import ConfigError, DeviceError
-from voiceloop.server.keys import VARIABLE
+from voiceloop.server.access.keys import VARIABLE, read_private
 
 PROBE_S, PAGE_BYTES = 1.0, 10_000
 """Seconds and bytes to wait for and to read of what listens at a port."""
@@ -100,28 +102,29 @@ def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
 def bound(binding: Binding) -> list[socket.socket]:
     """Return sockets at all addresses of the host, at which nobody listens yet. Raises
     DeviceError."""
-    sockets: list[socket.socket] = []
-    try:
-        found = socket.getaddrinfo(
-            binding.host or None, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        for family, kind, protocol, _, address in dict.fromkeys(found):
-            try:
-                sockets.append(own := socket.socket(family, kind, protocol))
+    with ExitStack() as stack:
+        sockets: list[socket.socket] = []
+        try:
+            found = socket.getaddrinfo(
+                binding.host or None, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            for family, kind, protocol, _, address in found:
+                own = stack.enter_context(socket.socket(family, kind, protocol))
                 if os.name == "posix":  # on Windows it would let two programs have the port
                     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                own.bind(address)
-            except OSError as error:
-                # A name may have addresses of a family that this machine lacks.
-                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) or len(found) == 1:
-                    raise
-                sockets.remove(own)
-    except OSError as error:
-        for own in sockets:
-            own.close()
-        raise no_port(binding, error) from error
+                try:
+                    own.bind(address)
+                except OSError as error:
+                    # A name may have addresses of a family that this machine lacks.
+                    if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
+                        raise
+                    continue
+                sockets.append(own)
+        except OSError as error:
+            raise no_port(binding, error) from error
+        stack.pop_all()
     return sockets
 
 
@@ -161,3 +164,84 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
+
+
+_MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+_OUT_OF_TIME = (9, 10)
+"""OpenSSL's error codes for certificates that are not valid yet, or not any more."""
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Make the server's TLS context from two PEM files: its certificate, followed by the
+    certificates of its issuers, and its private key.
+
+    Raises ConfigError if a file cannot be read or is damaged, if the two do not belong together, if
+    every user of this machine can read or change the key, if the key is encrypted, and if the
+    certificate is not valid now.
+    """
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        client.load_verify_locations(certificate)
+    except ssl.SSLError:
+        raise ConfigError(
+            f"{certificate} holds no certificate, or a damaged one",
+            "name the PEM file of the certificate",
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the certificate {certificate}: {error.strerror}",
+            "check its name and permissions",
+        ) from error
+    if b"PRIVATE KEY-----" not in read_private(key, "private key"):
+        raise ConfigError(f"{key} holds no private key", "name the PEM file of the key")
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_alpn_protocols(["http/1.1"])
+    try:
+        # Without `_no_password` OpenSSL would ask for a password at the terminal.
+        made.load_cert_chain(certificate, key, password=_no_password)
+    except _EncryptedError:
+        raise ConfigError(
+            f"the private key {key} is encrypted", f"openssl pkey -in {key} -out plain.pem"
+        ) from None
+    except ssl.SSLError as error:
+        if error.reason in _MISMATCH:
+            raise ConfigError(
+                f"the private key {key} does not belong to the certificate {certificate}",
+                "give both files of one certificate",
+            ) from error
+        raise ConfigError(
+            f"the certificate {certificate} or its key {key} is damaged", "get them anew"
+        ) from error
+    try:
+        _greet(client, made)
+    except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _OUT_OF_TIME:
+            raise ConfigError(
+                f"the certificate {certificate} cannot be used today: {error.verify_message}",
+                f"renew it; `openssl x509 -noout -dates -in {certificate}` says when it is valid",
+            ) from error
+    return made
+
+
+def _greet(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
+    """Let a client that trusts the certificate check it in a handshake, since `ssl` has no other
+    way to check a certificate.
+
+    Raises SSLCertVerificationError if the client finds a fault.
+    """
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    near, far = client.wrap_bio(down, up), server.wrap_bio(up, down, server_side=True)
+    for end in (near, far, near):
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+
+
+class _EncryptedError(Exception):
+    pass
+
+
+def _no_password() -> str:
+    raise _EncryptedError

@@ -1,18 +1,25 @@
-"""Routes: each request gets a file, metrics, a voice sample, a refusal or a websocket.
+"""Routes: each request gets a file of web/, metrics, a voice sample, a refusal or a websocket.
 
-Clients that may not connect are refused here, before a websocket is opened. This module knows
-neither the library that reads requests nor the messages of a websocket.
+Clients that may not connect are refused here, before a websocket is opened. The headers of all
+responses tell a browser to run only code from this server. All files of web/ are read once at the
+start, and served from a dictionary in memory whose keys are the exact paths of their URLs. No path
+of a file is made from what a client sends, so no request can reach another folder. Escapes in URLs
+are not decoded, since the names in web/ need none. This module knows neither sockets nor the
+messages of a websocket: the server adds the Date, and leaves out the body for HEAD.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import logging
+import re
 import wave
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from urllib.parse import unquote
 
 import anyio
@@ -23,11 +30,184 @@ from voiceloop.audio.frames import silence, to_pcm16
 from voiceloop.engines import GUESS, Engines
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
-from voiceloop.server.auth import Access, AccessRefused, HeaderList
-from voiceloop.server.http import Site, line, refusal, reply
-from voiceloop.server.limits import Kind
-from voiceloop.server.metrics import Metrics
+from voiceloop.server.access.auth import Access, AccessRefused, HeaderList
+from voiceloop.server.access.limits import Kind
+from voiceloop.server.ops.metrics import Metrics
 from voiceloop.tts.clauses import cut
+
+INDEX = "/index.html"
+"""Path of the page."""
+ALIASES: Mapping[str, str] = {"/": INDEX, "/favicon.ico": "/favicon.svg"}
+"""Other names of files. Browsers request /favicon.ico if no page names an icon."""
+TYPES: Mapping[str, str] = {
+    ".crt": "application/x-x509-ca-cert",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".wasm": "application/wasm",
+    ".wav": "audio/wav",
+    ".webmanifest": "application/manifest+json",
+    ".woff2": "font/woff2",
+}
+"""Content types by suffix. The system's own table is not used, since it differs among machines."""
+UNSERVED = (".d.ts", "package.json")
+"""Endings of the names of files that only developers of the page need."""
+
+_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*", re.IGNORECASE | re.ASCII)
+_ETAG = re.compile(r'(?:W/)?("[^"]*")')
+_FIXED = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": "microphone=(self), camera=(), geolocation=(), display-capture=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # Browsers ask again each time and get 304: so a page and its scripts are of one version.
+    "Cache-Control": "no-cache",
+}
+NONE: Mapping[str, str] = {}
+
+
+def reply(
+    status: int,
+    body: bytes,
+    kind: str,
+    *,
+    host: str | None = None,
+    more: Mapping[str, str] = NONE,
+) -> Response:
+    """Return a response with `body` of content type `kind`, the fixed headers, and `more` headers.
+
+    `host` is the name by which the server was called, as `Access.host` returns it. Scripts may
+    open sockets to it.
+    """
+    headers = {"Content-Security-Policy": policy(host), **_FIXED, **more}
+    return Response(body, status, headers, kind)
+
+
+def line(status: int, text: str, *, more: Mapping[str, str] = NONE) -> Response:
+    """Return a response of one line of text."""
+    return reply(status, f"{text}\n".encode(), "text/plain; charset=utf-8", more=more)
+
+
+def refusal(refused: AccessRefused) -> Response:
+    """Return the response for a client that may not connect."""
+    # RFC 9110, 15.5.2: a 401 must say which credentials are accepted.
+    challenge = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else NONE
+    return line(refused.status, f"{refused.reason}: {refused.hint}", more=challenge)
+
+
+def policy(host: str | None) -> str:
+    """Return the Content-Security-Policy of a page that is served as `host`."""
+    # In older browsers 'self' does not include websockets, so these are named. A source cannot be
+    # an IPv6 address: pages that are opened at one need a newer browser.
+    named = host is not None and not host.startswith("[")
+    sockets = f" ws://{host} wss://{host}" if named else ""
+    rules = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "connect-src": f"'self'{sockets}",
+        "img-src": "'self'",
+        "media-src": "'self'",
+        "worker-src": "'self'",
+        "font-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return "; ".join(f"{name} {sources}" for name, sources in rules.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file of the page, as it is served."""
+
+    body: bytes
+    kind: str
+    """Content type."""
+    etag: str
+
+
+class Site:
+    """All files of the page, by the path under which they are requested."""
+
+    def __init__(self, assets: Mapping[str, Asset]) -> None:
+        named = {alias: assets[name] for alias, name in ALIASES.items() if name in assets}
+        self.assets = {**assets, **named}
+
+    def add(self, file: Path) -> None:
+        """Serve one more file, under its own name."""
+        self.assets[f"/{file.name}"] = _asset(file)
+
+    def answer(self, method: str, target: str, headers: HeaderList, host: str) -> Response:
+        """Answer a request for `target`, whose query is ignored.
+
+        `host` is what `Access.host` returned. The status is 200, 304 if the client has the file
+        already, 404, or 405 for a method other than GET and HEAD.
+        """
+        if method not in ("GET", "HEAD"):
+            return line(405, "only GET and HEAD are understood", more={"Allow": "GET, HEAD"})
+        asset = self.assets.get(target.partition("?")[0])
+        if asset is None:
+            return line(404, "there is nothing under that name")
+        known = _names(headers, asset.etag)
+        status, body = (304, b"") if known else (200, asset.body)
+        return reply(status, body, asset.kind, host=host, more={"ETag": asset.etag})
+
+
+def load(folder: Path) -> Site:
+    """Read all files under `folder`.
+
+    Raises ConfigError if index.html is missing, if a file cannot be read, and if the folder has a
+    link, a file of an unknown type, or a name that would have to be escaped in a URL.
+    """
+    assets: dict[str, Asset] = {}
+    try:
+        for path in sorted(folder.rglob("*")):
+            if path.is_symlink():
+                raise ConfigError(f"{path} is a link", "put the file itself there")
+            if path.is_file() and not path.name.endswith(UNSERVED):
+                name = _path(path, folder)
+                assets[name] = _asset(path)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {error.filename}: {error.strerror}", "install voiceloop again"
+        ) from error
+    if INDEX not in assets:
+        raise ConfigError(f"no web page in {folder}", "install voiceloop again")
+    return Site(assets)
+
+
+def _path(path: Path, folder: Path) -> str:
+    """Return the path in the URL of a file. Raises ConfigError if it would have to be escaped."""
+    parts = path.relative_to(folder).parts
+    if not all(_NAME.fullmatch(part) for part in parts):
+        raise ConfigError(
+            f"{path} cannot be served under that name", "use letters, digits, and . _ - within"
+        )
+    return "/" + "/".join(parts)
+
+
+def _asset(path: Path) -> Asset:
+    if path.suffix not in TYPES:
+        raise ConfigError(
+            f"{path} is of no known type",
+            f"known are {', '.join(TYPES)}; others do not belong here",
+        )
+    body = path.read_bytes()
+    return Asset(body, TYPES[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+
+
+def _names(headers: HeaderList, etag: str) -> bool:
+    """Return whether the client has this version already (If-None-Match, RFC 9110, 13.1.2)."""
+    given = [value for name, value in headers if name.lower() == "if-none-match"]
+    return any(value.strip() == "*" or etag in _ETAG.findall(value) for value in given)
+
 
 logger = logging.getLogger(__name__)
 

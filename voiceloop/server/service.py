@@ -25,24 +25,21 @@ from voiceloop.calibration.keeping import cache_folder
 from voiceloop.config import Config, McpServer, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.runner import ModelThread
-from voiceloop.server.auth import Access, Allowed
-from voiceloop.server.closecodes import AWAY, INTERNAL, TRY_AGAIN
-from voiceloop.server.connection import Connection, Transport
-from voiceloop.server.conversations import OfferedConversations
-from voiceloop.server.http import Site
-from voiceloop.server.limits import Refusal
-from voiceloop.server.lobby import SessionRegistry
-from voiceloop.server.logs import VISIT
-from voiceloop.server.metrics import Metrics
-from voiceloop.server.offers import Offers
+from voiceloop.server.access.auth import Access, Allowed
+from voiceloop.server.access.limits import AWAY, INTERNAL, TRY_AGAIN, Refusal
+from voiceloop.server.ops.logs import VISIT
+from voiceloop.server.ops.metrics import Metrics
+from voiceloop.server.resume.registry import SessionRegistry
 from voiceloop.server.resume.store import Store
-from voiceloop.server.routes import HttpRequest, Routes, Samples
+from voiceloop.server.routes import HttpRequest, Routes, Samples, Site
+from voiceloop.server.session.connection import Connection, Transport
+from voiceloop.server.session.offers import OfferedConversations, Offers
 from voiceloop.tools.servers import equipped
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import unusable
 
 if TYPE_CHECKING:
-    from voiceloop.server.telemetry import Telemetry
+    from voiceloop.server.ops.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +132,7 @@ class Service:
     @property
     def speaking(self) -> int:
         """Number of clients that are in a turn."""
-        return sum(connection.visit.in_turn for connection in self._connections)
+        return sum(connection.client_session.in_turn for connection in self._connections)
 
     @property
     def sessions(self) -> int:
@@ -229,7 +226,9 @@ class Service:
             self._registry.closing = True
         with anyio.move_on_after(min(most_s, self.limits.drain_s)):
             while self._connections:
-                for connection in [one for one in self._connections if not one.visit.in_turn]:
+                for connection in [
+                    one for one in self._connections if not one.client_session.in_turn
+                ]:
                     connection.close(AWAY, GOING)
                 await self._changed.wait()
         for connection in list(self._connections):

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
-from voiceloop.server import choices
+from voiceloop.server.session import choices
 from voiceloop.turn.skills import SkillsMemory
 from voiceloop.wire.ledger import LedgerState
 from voiceloop.wire.settings import SessionSettings
 
 if TYPE_CHECKING:
-    from voiceloop.server.dialogue import Dialogue
+    from voiceloop.server.session.client_conversation import ClientConversation
 
 
 class Snapshot(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Snapshot(Struct, frozen=True):
     typed: bool
 
 
-def snapshot(dialogue: Dialogue) -> bytes:
+def snapshot(dialogue: ClientConversation) -> bytes:
     """Return the conversation as it is now. Items in progress are left out."""
     offered = replace(
         dialogue.settings.voiceloop,
@@ -57,7 +57,7 @@ def snapshot(dialogue: Dialogue) -> bytes:
     return msgspec.msgpack.encode(taken)
 
 
-def restore(state: bytes, dialogue: Dialogue) -> None:
+def restore(state: bytes, dialogue: ClientConversation) -> None:
     """Restore the conversation of the snapshot `state` into a new `dialogue`.
 
     Raises msgspec.DecodeError if `state` does not have the form of a `Snapshot`.

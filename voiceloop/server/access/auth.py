@@ -24,7 +24,7 @@ from enum import StrEnum
 from urllib.parse import parse_qsl
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.keys import Keyring
+from voiceloop.server.access.keys import Keyring
 from voiceloop.server.port import Binding, check_binding, is_loopback
 
 HeaderList = Sequence[tuple[str, str]]

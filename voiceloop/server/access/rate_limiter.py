@@ -6,15 +6,15 @@ import anyio
 
 from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError
-from voiceloop.server.limits import Budget, Kind, Refusal
-from voiceloop.server.metrics import Metrics
+from voiceloop.server.access.limits import Budget, Kind, Refusal
+from voiceloop.server.ops.metrics import Metrics
 
 PATIENCE_S = 2.0
 """Maximum wait, in seconds, by which a client that exceeds a limit is slowed down. If it would have
 to wait longer, it gets an error."""
 
 
-class Meter:
+class RateLimiter:
     """A meter that enforces the limits of one client and counts refusals."""
 
     def __init__(self, limits: ServerConfig, metrics: Metrics) -> None:

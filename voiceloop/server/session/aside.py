@@ -18,11 +18,11 @@ from voiceloop.audio.frames import Resampler
 from voiceloop.engines import GUESS, Conversation
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.languages import language
-from voiceloop.server import choices
-from voiceloop.server.audio import RATE
-from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.history import SILENCE, history, unanswered
-from voiceloop.server.speaking import Out, Speaking, SpokenResponse
+from voiceloop.server.session import choices
+from voiceloop.server.session.audio import RATE
+from voiceloop.server.session.client_conversation import ClientConversation
+from voiceloop.server.session.history import SILENCE, history, unanswered
+from voiceloop.server.session.responses import Out, Responses, SpokenResponse
 from voiceloop.tts.stream import clauses
 from voiceloop.types import FILTERED, Clause, TokenBurst, ToolCall
 from voiceloop.wire.responses import CONTENT_FILTERED, NOTHING_SAID, TOO_LONG, failed
@@ -30,7 +30,9 @@ from voiceloop.wire.responses import CONTENT_FILTERED, NOTHING_SAID, TOO_LONG, f
 logger = logging.getLogger(__name__)
 
 
-async def respond(dialogue: Dialogue, speaking: Speaking, out: Out, spoken: SpokenResponse) -> None:
+async def respond(
+    dialogue: ClientConversation, responses: Responses, out: Out, spoken: SpokenResponse
+) -> None:
     """Make a response that was announced, and end it. Stop early if it is cancelled. A failure ends
     only this response."""
     try:
@@ -40,10 +42,10 @@ async def respond(dialogue: Dialogue, speaking: Speaking, out: Out, spoken: Spok
         known = isinstance(cause, VoiceloopError)
         logger.warning("a response failed: %s", cause, exc_info=None if known else error)
         spoken.ending = failed(cause.message if known else repr(cause))
-    speaking.withdraw(spoken.response.id, spoken.ending)
+    responses.withdraw(spoken.response.id, spoken.ending)
 
 
-async def _make(dialogue: Dialogue, out: Out, spoken: SpokenResponse) -> None:
+async def _make(dialogue: ClientConversation, out: Out, spoken: SpokenResponse) -> None:
     runner, settings = dialogue.engines.llm_runner, spoken.response.settings
     seen, items = dialogue.seen(settings), dialogue.read(settings)
     system, past = history(seen.instructions, items, ())
@@ -66,7 +68,11 @@ async def _make(dialogue: Dialogue, out: Out, spoken: SpokenResponse) -> None:
 
 
 async def _bursts(
-    dialogue: Dialogue, out: Out, spoken: SpokenResponse, conversation: Conversation, text: str
+    dialogue: ClientConversation,
+    out: Out,
+    spoken: SpokenResponse,
+    conversation: Conversation,
+    text: str,
 ) -> AsyncGenerator[TokenBurst, None]:
     """Answer `text`. Yield the bursts, and send their text and the calls. At the end, note how the
     response ends."""
@@ -98,7 +104,7 @@ async def _bursts(
 
 
 async def _speak(
-    dialogue: Dialogue,
+    dialogue: ClientConversation,
     out: Out,
     spoken: SpokenResponse,
     bursts: AsyncGenerator[TokenBurst, None],

@@ -17,7 +17,7 @@ progress, because rules may answer them, and what they claim is watched.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,13 +27,13 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from voiceloop.errors import ProtocolError
-from voiceloop.server import aside, choices
-from voiceloop.server.audio import SocketMicrophone
-from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.history import SILENCE, history, unanswered
-from voiceloop.server.speaking import Out, Speaking, SpokenResponse
-from voiceloop.server.unanswered import Unanswered
+from voiceloop.server.session import aside, choices
+from voiceloop.server.session.audio import SocketMicrophone
+from voiceloop.server.session.client_conversation import ClientConversation
+from voiceloop.server.session.history import SILENCE, history, unanswered
+from voiceloop.server.session.responses import Out, Responses, SpokenResponse
 from voiceloop.session import Session
+from voiceloop.types import ToolCall
 from voiceloop.wire.client_events import ResponseCreate
 from voiceloop.wire.items import FunctionCall
 from voiceloop.wire.responses import failed
@@ -62,15 +62,15 @@ class _Request:
         return self.settings.conversation == "none"
 
 
-class Asking:
+class ResponseRequests:
     """The requests of one connection for responses."""
 
     def __init__(
         self,
-        dialogue: Dialogue,
+        dialogue: ClientConversation,
         session: Session,
         microphone: SocketMicrophone,
-        speaking: Speaking,
+        responses: Responses,
         out: Out,
         begin: Callable[[int], None],
         spent: Callable[[float, float], None],
@@ -82,7 +82,7 @@ class Asking:
         self._dialogue = dialogue
         self._session = session
         self._microphone = microphone
-        self._speaking = speaking
+        self._responses = responses
         self._out = out
         self._begins = begin
         self._spent = spent
@@ -133,8 +133,8 @@ class Asking:
         settings of the session."""
         request, self._requested = self._requested, None
         if request is None:
-            return self._speaking.announce(self._dialogue.settings.response(), requested=False)
-        return request.spoken or self._speaking.announce(request.settings)
+            return self._responses.announce(self._dialogue.settings.response(), requested=False)
+        return request.spoken or self._responses.announce(request.settings)
 
     def rewrite(self, settings: SessionSettings | ResponseSettings | None = None) -> None:
         """Replace the history that the language model reads, and its instructions and functions.
@@ -175,15 +175,15 @@ class Asking:
             return
         if request.aside and not self._dialogue.options(request.settings).own_tools:
             assert self._tasks is not None, "the session runs"
-            self._tasks.start_soon(self._respond_aside, self._speaking.announce(request.settings))
+            self._tasks.start_soon(self._respond_aside, self._responses.announce(request.settings))
             return
         if self._must_wait(request):
             if request.aside and request.spoken is None:
-                request.spoken = self._speaking.announce(request.settings)
+                request.spoken = self._responses.announce(request.settings)
             self._next.append(request)
             return
         self._waiting -= 1
-        if self._speaking.responding:
+        if self._responses.responding:
             self._out.refuse(_busy(), request.event_id)
             return
         dialogue, requested = self._dialogue, request.settings
@@ -201,12 +201,12 @@ class Asking:
         refusal = self._refusal()
         if request.spoken:
             ending = failed(refusal.message, refusal.code)
-            self._speaking.withdraw(request.spoken.response.id, ending)
+            self._responses.withdraw(request.spoken.response.id, ending)
         else:
             self._out.refuse(refusal, request.event_id)
 
     async def _respond_aside(self, spoken: SpokenResponse) -> None:
-        await aside.respond(self._dialogue, self._speaking, self._out, spoken)
+        await aside.respond(self._dialogue, self._responses, self._out, spoken)
         self._waiting -= 1
         self._spent(spoken.tokens, spoken.read)
 
@@ -224,8 +224,8 @@ class Asking:
         one that is being cut off, or that is out of the conversation. Texts and outputs also wait
         for a turn that is yet to be answered: one reply to both would leave one of them out.
         """
-        if self._speaking.responding:
-            return request.aside or not self._speaking.busy
+        if self._responses.responding:
+            return request.aside or not self._responses.busy
         given = request.texts or self.unanswered.brought
         return self._session.expected and bool(request.aside or given)
 
@@ -250,7 +250,7 @@ class Asking:
         answered = self._session.respond(options)
         if answered is not None:
             return answered
-        free = not self._speaking.responding and not self._session.expected
+        free = not self._responses.responding and not self._session.expected
         if results or (free and not self.unanswered.missing()):
             # No turn is left to answer: reply to the conversation as it is, even an empty one.
             self.rewrite(requested)
@@ -277,3 +277,89 @@ def _busy() -> ProtocolError:
         "send response.cancel first, or wait for response.done",
         code="conversation_already_has_active_response",
     )
+
+
+class Unanswered:
+    """The unanswered texts and outputs of one connection."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, ToolCall] = {}
+        """Calls without an output yet, by the id that the client was sent."""
+        self._results: list[tuple[ToolCall, str]] = []
+        """Calls with their outputs, which no response has answered yet."""
+        self._texts: dict[str, str] = {}
+        """Texts of the user, by item id."""
+        self._newest: int | None = None
+        """Number of the turn whose reply can go on with the outputs of its calls; None if no reply
+        can."""
+
+    @property
+    def items(self) -> Collection[str]:
+        """Item ids of the texts."""
+        return self._texts.keys()
+
+    @property
+    def brought(self) -> bool:
+        """Whether outputs of calls have not been answered."""
+        return bool(self._results)
+
+    def call(self, call_id: str, call: ToolCall) -> None:
+        """Add a call that was sent to the client."""
+        self._calls[call_id], self._newest = call, call.turn
+
+    def bring(self, call_id: str, output: str) -> bool:
+        """Add the output of a call. Return False if there is no such call."""
+        call = self._calls.pop(call_id, None)
+        if call is not None:
+            self._results.append((call, output))
+        return call is not None
+
+    def write(self, item_id: str, text: str) -> None:
+        """Add a text of the user."""
+        self._texts[item_id] = text
+
+    def forget(self, item_id: str) -> None:
+        """Remove the text of an item, if there is one."""
+        self._texts.pop(item_id, None)
+
+    def keep_calls(self, known: Collection[str]) -> None:
+        """Forget the calls whose ids are not among `known`: no output of them can come any more."""
+        kept = {call_id: call for call_id, call in self._calls.items() if call_id in known}
+        if len(kept) < len(self._calls):
+            self._calls = kept
+            self.moved_on()
+
+    def begin(self, turn: int) -> None:
+        """Note that the response to a turn begins."""
+        if turn != self._newest:
+            self.moved_on()
+
+    def moved_on(self) -> None:
+        """Note that no reply is left that outputs of calls could continue: another turn has begun,
+        the reply was cut, or the history was rewritten."""
+        self._newest = None
+
+    def continues(self, results: Iterable[tuple[ToolCall, str]]) -> bool:
+        """Return whether the reply that made all these calls can go on with their outputs."""
+        return {call.turn for call, _ in results} == {self._newest}
+
+    def missing(self) -> list[str]:
+        """Return the names of the called functions that still lack an output, although another call
+        of the same turn has one."""
+        turns = {call.turn for call, _ in self._results}
+        return [call.name for call in self._calls.values() if call.turn in turns]
+
+    def take_results(self) -> list[tuple[ToolCall, str]]:
+        """Remove and return the calls with their outputs, of all turns in which no output is
+        missing."""
+        lacking = {call.turn for call in self._calls.values()}
+        found, self._results = self._results, []
+        for call, output in found:
+            if call.turn in lacking:
+                self._results.append((call, output))
+        return [(call, output) for call, output in found if call.turn not in lacking]
+
+    def take_texts(self, items: Iterable[str] | None = None) -> str:
+        """Remove and return the user's texts, one per line: all of them, or those of `items`."""
+        among = list(self._texts) if items is None else [one for one in items if one in self._texts]
+        return "\n".join(self._texts.pop(one) for one in among)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from voiceloop.errors import ProtocolError
-from voiceloop.server.metrics import Metrics
+from voiceloop.server.ops.metrics import Metrics
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.response_events import OutputAudioDelta
 from voiceloop.wire.server_events import ServerEvent
@@ -44,10 +44,12 @@ class Outbox:
         self._answers = self._audio = 0
         """Queued bytes of answers and of audio."""
         self._more, self._less = anyio.Event(), anyio.Event()
-        self._ended = False
+        self._ended = self._discards = False
 
     def put(self, event: ServerEvent) -> None:
-        """Queue `event`."""
+        """Queue `event`, if there is still somebody to send it to."""
+        if self._discards:
+            return
         audio = event if isinstance(event, OutputAudioDelta) else None
         if audio and self.binary:
             message: Message = audio.to_frame()
@@ -83,6 +85,13 @@ class Outbox:
         while self._answers > ENOUGH_BYTES:
             self._less = anyio.Event()
             await self._less.wait()
+
+    def discard(self) -> None:
+        """Drop what is queued and what will be, since the client is gone. `room` waits no more."""
+        self._discards = True
+        self._queue.clear()
+        self._answers = self._audio = 0
+        self._less.set()
 
     def end(self) -> None:
         """Let `run` return when all messages have been sent."""

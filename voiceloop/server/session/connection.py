@@ -18,17 +18,17 @@ from msgspec import UNSET
 
 from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError, VoiceloopError
-from voiceloop.server.closecodes import INTERNAL, POLICY
-from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.limits import Kind, Ticket
-from voiceloop.server.lobby import KeptSession, Resumed, SessionRegistry
-from voiceloop.server.logs import VISIT
-from voiceloop.server.meter import Meter
-from voiceloop.server.metrics import Metrics
-from voiceloop.server.outbox import Outbox
+from voiceloop.schema import tag_of
+from voiceloop.server.access.limits import INTERNAL, POLICY, Kind, Ticket
+from voiceloop.server.access.rate_limiter import RateLimiter
+from voiceloop.server.ops.logs import VISIT
+from voiceloop.server.ops.metrics import Metrics
+from voiceloop.server.resume.registry import KeptSession, Resumed, SessionRegistry
 from voiceloop.server.resume.sessions import ResumeFailure
 from voiceloop.server.resume.store import StoreError
-from voiceloop.server.visit import ClientSession
+from voiceloop.server.session.client_conversation import ClientConversation
+from voiceloop.server.session.client_session import ClientSession
+from voiceloop.server.session.outbox import Outbox
 from voiceloop.trace.otel import Report
 from voiceloop.types import TurnTrace
 from voiceloop.wire.client_events import (
@@ -124,24 +124,24 @@ class Connection:
             self.dialogue.transcribe()
         self._registry = registry
         self._transport = transport
-        self._meter = Meter(limits, metrics)
+        self._limiter = RateLimiter(limits, metrics)
         self._outbox = Outbox(registry.new_id, metrics)
         self._report = report
         self._record = record
-        self.visit = self._begin()
+        self.client_session = self._begin()
         """The client session that runs on this connection."""
         self._scope = anyio.CancelScope()
         self._closing: tuple[int, str] = (1000, "")
 
     @property
-    def dialogue(self) -> Dialogue:
+    def dialogue(self) -> ClientConversation:
         """The dialogue of the session."""
         return self.kept.dialogue
 
     @property
     def turns(self) -> int:
         """Number of turns that have ended and had something to answer."""
-        return self._meter.turns
+        return self._limiter.turns
 
     @property
     def why(self) -> str:
@@ -155,7 +155,7 @@ class Connection:
 
     def charge(self, kind: Kind, tokens: float) -> None:
         """Count tokens that the session has used. End the connection if they are too many."""
-        if refusal := self._meter.charge(kind, tokens):
+        if refusal := self._limiter.charge(kind, tokens):
             self._fail(refusal.text, POLICY)
 
     async def run(self) -> None:
@@ -166,8 +166,8 @@ class Connection:
                 async with anyio.create_task_group() as self._tasks:
                     self._tasks.start_soon(self._write)
                     self._tasks.start_soon(self._watch)
-                    self.visit.welcome()
-                    self._tasks.start_soon(self._converse, self.visit)
+                    self.client_session.welcome()
+                    self._tasks.start_soon(self._converse, self.client_session)
                     self._tasks.start_soon(self._offer)
                     try:
                         await self._read()
@@ -189,13 +189,15 @@ class Connection:
             self.close(POLICY, "the client reads too slowly")
 
     async def _send(self) -> None:
-        # The reading task notices the closed transport too, and ends the connection.
-        with suppress(Disconnected):
+        try:
             await self._outbox.run(self._transport.send)
+        except Disconnected:
+            # The reading task notices it too, once it has read what came before.
+            self._outbox.discard()
 
     async def _watch(self) -> None:
         """End the connection when the client was idle or connected for too long."""
-        refusal = await self._meter.over()
+        refusal = await self._limiter.over()
         self.close(POLICY, refusal.text)
 
     async def _say_goodbye(self, code: int, reason: str) -> None:
@@ -234,19 +236,26 @@ class Connection:
         """Handle one message. Return False if it was answered with an error."""
         event_id = None
         try:
-            await self._meter.spend(Kind.MESSAGES, 1)
+            await self._limiter.spend(Kind.MESSAGES, 1)
             event = self._parsed(message)
             event_id = event.event_id
-            if isinstance(event, Resume) and first:
-                await self._take_up(event)
-            elif isinstance(event, TokenReceived):
-                self.kept.arrived(self)
-            elif isinstance(event, UseLlmServer):
-                self._use(event)
-            elif isinstance(event, OpenConversation) and first:
-                await self._open(event)
-            else:
-                await self._pass_on(event)
+            match event:
+                case Resume() | OpenConversation() if not first:
+                    raise ProtocolError(
+                        f"{tag_of(type(event))} comes first, before anything else",
+                        "send it as the first message of a connection",
+                        code="resume_failed" if isinstance(event, Resume) else "unsupported_event",
+                    )
+                case Resume():
+                    await self._take_up(event)
+                case OpenConversation():
+                    await self._open(event)
+                case TokenReceived():
+                    self.kept.arrived(self)
+                case UseLlmServer():
+                    self._use(event)
+                case _:
+                    await self._pass_on(event)
         except ProtocolError as error:
             self._outbox.refuse(error, event_id)
             return False
@@ -262,8 +271,8 @@ class Connection:
         """Give an event to the client session, within the limits."""
         if isinstance(event, InputAudioAppend):
             seconds = length(event.audio, self.dialogue.settings.audio.input.format) / RATE
-            await self._meter.hear(seconds, self.visit.microphone.backlog_s)
-        self.visit.handle(event)
+            await self._limiter.hear(seconds, self.client_session.microphone.backlog_s)
+        self.client_session.handle(event)
         if isinstance(event, SessionUpdate):
             self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
             asks = self.dialogue.settings.voiceloop.resume and not self.kept.resumable
@@ -286,8 +295,8 @@ class Connection:
             return
         conversations, offers = self._registry.conversations, self._registry.offers
         names = UNSET if conversations is None else await conversations.names()
-        self.visit.offer((), names)
-        self.visit.offer(() if offers is None else await offers.look(), names)
+        self.client_session.offer((), names)
+        self.client_session.offer(() if offers is None else await offers.look(), names)
 
     def _use(self, event: UseLlmServer) -> None:
         """Begin to use another language-model server, if the client may choose one."""
@@ -329,12 +338,12 @@ class Connection:
                 raise ProtocolError(error.message, error.hint, param="name") from error
             await self._replace(kept)
         logger.info("a kept conversation goes on", extra={"items": len(self.dialogue.ledger.items)})
-        self.visit = self._begin()
-        self.visit.welcome()
+        self.client_session = self._begin()
+        self.client_session.welcome()
         for text in self._registry.conversations.news():
             self._outbox.put(Error(ErrorDetails("server_error", text)))
         self._tasks.start_soon(self._offer)
-        self._tasks.start_soon(self._converse, self.visit)
+        self._tasks.start_soon(self._converse, self.client_session)
 
     # ---- the session
 
@@ -354,8 +363,8 @@ class Connection:
 
     def _note_end(self, trace: TurnTrace) -> None:
         """Count a turn that has ended, and charge its tokens."""
-        self._meter.turns += trace.outcome != "abandoned"
-        self._meter.metrics.observe(trace)
+        self._limiter.turns += trace.outcome != "abandoned"
+        self._limiter.metrics.observe(trace)
         self._spend(trace.counters.get("tokens", 0), trace.counters.get("tokens_read", 0))
         self.kept.changed()
         self._registry.turn_over()
@@ -379,7 +388,7 @@ class Connection:
 
     async def _replace(self, kept: KeptSession) -> None:
         """End the session with which this connection began, and use the session `kept` instead."""
-        await self.visit.stop()
+        await self.client_session.stop()
         await self._registry.forget(self.dialogue)
         self.kept = kept
         await self._registry.renew(self.dialogue)
@@ -391,10 +400,10 @@ class Connection:
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
         self._outbox.put(SessionResumed())
-        self.visit = self._begin()
-        self.visit.welcome_back()
+        self.client_session = self._begin()
+        self.client_session.welcome_back()
         self._tasks.start_soon(self._offer)
-        self._tasks.start_soon(self._converse, self.visit)
+        self._tasks.start_soon(self._converse, self.client_session)
         self._give_token(found.token)
         self._tasks.start_soon(self._registry.keep, self)
 
@@ -416,4 +425,4 @@ class Connection:
         await self._registry.keep(self)
 
     def _give_token(self, token: str) -> None:
-        self._outbox.put(SessionToken(token, self._meter.limits.resume_s))
+        self._outbox.put(SessionToken(token, self._limiter.limits.resume_s))

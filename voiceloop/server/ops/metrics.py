@@ -23,7 +23,7 @@ from prometheus_client import (
 )
 
 from voiceloop.errors import Code
-from voiceloop.server import auth, limits
+from voiceloop.server.access import auth, limits
 from voiceloop.server.resume import sessions
 from voiceloop.trace.record import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from voiceloop.errors import ProtocolError
-from voiceloop.server.audio import ResponseEncoder, SocketSpeaker
+from voiceloop.server.session.audio import ResponseEncoder, SocketSpeaker
 from voiceloop.types import FILTERED, Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.extensions import OutputClause, Played
@@ -124,7 +124,7 @@ class SpokenResponse:
     """The truncation by the client that has stopped it; None if there was none."""
 
 
-class Speaking:
+class Responses:
     """The responses of one connection. Callers name a response by the turn that it answers."""
 
     def __init__(self, new_id: NewId, ledger: Ledger, conversation_id: str, out: Out) -> None:

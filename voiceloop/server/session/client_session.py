@@ -21,16 +21,14 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import language
 from voiceloop.recording.recording import Recording, Surroundings
-from voiceloop.schema import tag_of
-from voiceloop.server.asking import Asking
-from voiceloop.server.audio import SocketMicrophone
-from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.editing import Editing
-from voiceloop.server.history import SILENCE
-from voiceloop.server.inputbuffer import InputBuffer
-from voiceloop.server.speaking import Out, Speaking
-from voiceloop.server.turnlog import TurnLog
-from voiceloop.server.userturns import UserTurns
+from voiceloop.server.ops.logs import TurnLog
+from voiceloop.server.session.audio import SocketMicrophone
+from voiceloop.server.session.client_conversation import ClientConversation
+from voiceloop.server.session.editing import Editing
+from voiceloop.server.session.history import SILENCE
+from voiceloop.server.session.response_requests import ResponseRequests
+from voiceloop.server.session.responses import Out, Responses
+from voiceloop.server.session.user_turns import InputBuffer, UserTurns
 from voiceloop.session import Session
 from voiceloop.trace.otel import About, Report, WordsSaid
 from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
@@ -60,11 +58,9 @@ from voiceloop.wire.client_events import (
     SessionUpdate,
 )
 from voiceloop.wire.extensions import (
-    OpenConversation,
     OutputPaused,
     OutputResumed,
     Played,
-    Resume,
     TraceSent,
 )
 from voiceloop.wire.responses import CLIENT_CANCELLED
@@ -84,13 +80,13 @@ class ClientSession:
     """One connection of a client, from its start to its end. `run` it once.
 
     It has many attributes: the parts that carry events from the client to the session and back.
-    State that outlives the connection is in its `Dialogue`. A client that comes back gets a new
-    client session.
+    State that outlives the connection is in its `ClientConversation`. A client that comes back gets
+    a new client session.
     """
 
     def __init__(
         self,
-        dialogue: Dialogue,
+        dialogue: ClientConversation,
         out: Out,
         ended: Callable[[TurnTrace], None] = lambda trace: None,
         report: Report | None = None,
@@ -106,11 +102,11 @@ class ClientSession:
         self._out = out
         self._ended = ended
         self._listening = UserTurns(dialogue.new_id, dialogue.ledger, out.put)
-        self._speaking = Speaking(dialogue.new_id, dialogue.ledger, dialogue.id, out)
+        self._responses = Responses(dialogue.new_id, dialogue.ledger, dialogue.id, out)
         self.microphone = SocketMicrophone(self._note_silence, lambda: self._buffer.lacks)
         around = Surroundings(
             FilteredMicrophone(self.microphone, DcBlocker(self._note_muted)),
-            self._speaking.speaker,
+            self._responses.speaker,
             TurnLog(self.show, partial(_tell, dialogue, report)).show,
         )
         self._recording: Recording | None = None
@@ -129,11 +125,11 @@ class ClientSession:
         self._buffer = InputBuffer(
             self.microphone, self.session, dialogue.settings, dialogue.config.turns, out.refuse
         )
-        self._asking = Asking(
-            *(dialogue, self.session, self.microphone, self._speaking, out),
+        self._requests = ResponseRequests(
+            *(dialogue, self.session, self.microphone, self._responses, out),
             *(self._begin_response, spent),
         )
-        self._editing = Editing(dialogue, self.session, self._speaking, self._asking, out)
+        self._editing = Editing(dialogue, self.session, self._responses, self._requests, out)
         self._noticed = ""
         """Text of the session's last notice, which says what went wrong if a turn fails."""
         self._scope, self._over = anyio.CancelScope(), anyio.Event()
@@ -143,8 +139,8 @@ class ClientSession:
     @property
     def in_turn(self) -> bool:
         """Whether the user speaks, waits for an answer, or hears it."""
-        asked = self._asking.waits or not self.session.idle
-        return asked or self._listening.in_turn or self._speaking.responding
+        asked = self._requests.waits or not self.session.idle
+        return asked or self._listening.in_turn or self._responses.responding
 
     def welcome(self) -> None:
         """Send a new client the settings of its session, and the items of a conversation that was
@@ -166,17 +162,21 @@ class ClientSession:
     def welcome_back(self) -> None:
         """Send all items of the conversation to a client that has come back, and let the language
         model read them."""
-        self._asking.rewrite()
+        self._requests.rewrite()
         self._editing.send(self._dialogue.ledger.told_again())
 
     async def run(self) -> None:
         """Converse until `stop` is called."""
         try:
             with self._scope:
-                async with self._recording or nullcontext(), self._keeping(), self._asking.beside():
+                async with (
+                    self._recording or nullcontext(),
+                    self._keeping(),
+                    self._requests.beside(),
+                ):
                     await self.session.run()
         finally:
-            self._speaking.leave(self.session.words_heard)
+            self._responses.leave(self.session.words_heard)
             self._dialogue.language = self.session.language
             self._dialogue.offer()  # the next connection may come from another machine
             self._over.set()
@@ -206,7 +206,7 @@ class ClientSession:
             case InputAudioAppend():
                 self._buffer.append(event.audio)
             case Played():
-                self._speaking.played(event)
+                self._responses.played(event)
             case SessionUpdate():
                 self._update(event)
             case InputAudioCommit():
@@ -217,15 +217,9 @@ class ClientSession:
             case ItemCreate() | ItemRetrieve() | ItemDelete() | ItemTruncate():
                 self._editing.edit(event)
             case ResponseCreate():
-                self._asking.ask(event)
+                self._requests.ask(event)
             case ResponseCancel():
                 self._cancel(event)
-            case Resume() | OpenConversation():
-                raise ProtocolError(
-                    f"{tag_of(type(event))} comes first, before anything else",
-                    "send it as the first message of a connection",
-                    code="resume_failed" if isinstance(event, Resume) else "unsupported_event",
-                )
 
     def _update(self, event: SessionUpdate) -> None:
         dialogue = self._dialogue
@@ -236,7 +230,7 @@ class ClientSession:
         if settings.audio.input.turn_detection != before.audio.input.turn_detection:
             self._buffer.listen(settings)
         if dialogue.seen(settings) != dialogue.seen(before):
-            self._asking.rewrite()
+            self._requests.rewrite()
         self._conduct()
         if dialogue.asked_language != spoken:  # otherwise keep a language that was detected
             self.session.language = language(dialogue.asked_language)
@@ -257,9 +251,9 @@ class ClientSession:
         """Stop a response. Raises ProtocolError if it is not in progress."""
         if event.response_id is None:
             turn = self.session.cancel()
-        elif self._speaking.withdraw(event.response_id, CLIENT_CANCELLED):
+        elif self._responses.withdraw(event.response_id, CLIENT_CANCELLED):
             return
-        elif (turn := self._speaking.turn_of(event.response_id)) is not None:
+        elif (turn := self._responses.turn_of(event.response_id)) is not None:
             turn = self.session.cancel(turn)
         if turn is None:
             raise ProtocolError(
@@ -269,7 +263,7 @@ class ClientSession:
                 param="response_id",
             )
         self._begin_response(turn)  # it may be cancelled before its first word
-        self._speaking.cancel(turn)
+        self._responses.cancel(turn)
 
     # ---- events from the session
 
@@ -277,23 +271,23 @@ class ClientSession:
         """Send the client the events that follow from an event of the session."""
         match event:
             case TurnHeard():
-                self._asking.unanswered.moved_on()
+                self._requests.unanswered.moved_on()
                 self._listening.turn(event, self._dialogue.settings)
             case FloorChange():
                 self._note_floor(event)
             case Transcript():
                 self._listening.transcript(event, self._dialogue.settings)
                 answered = event.final and event.text and self.session.expected
-                if answered and not self._speaking.responding:
+                if answered and not self._responses.responding:
                     self._begin_response(event.turn)
             case TokenBurst():
                 self._begin_response(event.turn)
-                self._speaking.burst(event)
+                self._responses.burst(event)
             case ToolCall():
                 self._note_call(event)
             case Clause():
                 self._begin_response(event.turn)
-                self._speaking.clause(event, report=self._dialogue.settings.voiceloop.clauses)
+                self._responses.clause(event, report=self._dialogue.settings.voiceloop.clauses)
             case Notice():
                 self._noticed = event.text
             case TurnTrace():
@@ -313,7 +307,7 @@ class ClientSession:
 
     def _note_floor(self, event: FloorChange) -> None:
         """Report that the user may be interrupting a response, and later whether this was so."""
-        settings, item_id = self._dialogue.settings, self._speaking.item_of(event.rival)
+        settings, item_id = self._dialogue.settings, self._responses.item_of(event.rival)
         reports = item_id is not None and settings.voiceloop.pause
         logger.info("the user may interrupt", extra={"change": event.change, "item": item_id})
         match event.change:
@@ -326,24 +320,24 @@ class ClientSession:
                 if reports and item_id:
                     self._out.put(OutputResumed(item_id))
             case "interrupted":
-                self._speaking.interrupt(event.rival)
+                self._responses.interrupt(event.rival)
                 self._listening.interrupts(event.turn, settings)
 
     def _note_call(self, call: ToolCall) -> None:
         if call.result:
-            self._speaking.done(call)
+            self._responses.done(call)
         if not call.client:
             return
         self._begin_response(call.turn)
-        self._asking.unanswered.call(self._speaking.call(call), call)
+        self._requests.unanswered.call(self._responses.call(call), call)
 
     def _begin_response(self, turn: int) -> None:
         """Begin the response to a turn, unless it has begun."""
-        if not self._speaking.begun(turn):
+        if not self._responses.begun(turn):
             self._dialogue.typed = True
             self._listening.silent_since = None
-            self._asking.unanswered.begin(turn)
-            self._speaking.begin(turn, self._asking.take())
+            self._requests.unanswered.begin(turn)
+            self._responses.begin(turn, self._requests.take())
 
     def _note_end(self, trace: TurnTrace) -> None:
         """End the response to a turn that is over, and begin those that waited for it."""
@@ -356,30 +350,32 @@ class ClientSession:
         if trace.outcome in ("done", "silent", "failed") and not dialogue.transcribes:
             self._begin_response(trace.turn)  # it may have ended before its first word
         if trace.outcome not in ("done", "silent"):
-            self._asking.unanswered.moved_on()
-        spoken = self._speaking.end(trace, self._noticed)
+            self._requests.unanswered.moved_on()
+        spoken = self._responses.end(trace, self._noticed)
         if spoken is not None:
             self._listening.silent_since = self.microphone.position
             given = spoken.response.settings
             seen = dialogue.seen
             other = given.conversation == "none" or given.input is not None
             if other or seen(given) != seen(settings):
-                self._asking.rewrite()
+                self._requests.rewrite()
             if spoken.stopped is not None:
                 try:
                     self._editing.truncate(spoken.stopped)
                 except ProtocolError as error:
                     self._out.refuse(error, spoken.stopped.event_id)
         if dialogue.kept and dialogue.kept.refreshes():
-            self._asking.rewrite()  # without what the user wants to be forgotten
-        self._asking.go_on()
+            self._requests.rewrite()  # without what the user wants to be forgotten
+        self._requests.go_on()
         if settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None
             self._out.put(TraceSent(response_id, item_id, trace_fields(trace)))
         self._ended(trace)
 
 
-def _tell(dialogue: Dialogue, report: Report | None, trace: TurnTrace, text: TurnText) -> None:
+def _tell(
+    dialogue: ClientConversation, report: Report | None, trace: TurnTrace, text: TurnText
+) -> None:
     """Report a turn that has ended, with its words."""
     if report is not None:
         engines = dialogue.engines

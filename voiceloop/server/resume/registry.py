@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import SystemRandom
 from secrets import token_hex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import anyio
 import msgspec
@@ -24,22 +24,17 @@ from voiceloop.config import Config
 from voiceloop.conversations.names import checked
 from voiceloop.engines import Engines
 from voiceloop.loading import of_conversation
-from voiceloop.server.closecodes import POLICY
-from voiceloop.server.conversations import OfferedConversations, OpenedConversation
-from voiceloop.server.dialogue import Dialogue
-from voiceloop.server.limits import Admission, Kind, Refusal, Ticket
-from voiceloop.server.metrics import Metrics
-from voiceloop.server.offers import Offers
+from voiceloop.server.access.limits import POLICY, Admission, Kind, Refusal, Ticket
+from voiceloop.server.ops.metrics import Metrics
 from voiceloop.server.resume.sessions import Holding, Refused, ResumeFailure, Sessions, Taken
 from voiceloop.server.resume.snapshot import restore, snapshot
 from voiceloop.server.resume.store import Store, StoreError
+from voiceloop.server.session.client_conversation import ClientConversation
+from voiceloop.server.session.offers import OfferedConversations, Offers, OpenedConversation
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import begun, wall_time
 from voiceloop.wire.extensions import LlmServerUsed
 from voiceloop.wire.ids import maker
-
-if TYPE_CHECKING:
-    from voiceloop.server.connection import Connection
 
 logger = logging.getLogger(__name__)
 
@@ -53,12 +48,24 @@ ELSEWHERE = "the session is on another connection now, or over"
 """Reason that a client gets when its connection is closed because it has lost its session."""
 
 
+class Visitor(Protocol):
+    """The connection of a client, as the registry knows it."""
+
+    ticket: Ticket
+    kept: KeptSession
+    over: anyio.Event
+
+    def close(self, code: int, reason: str) -> None:
+        """End the connection from the server's side."""
+        ...
+
+
 @dataclass(eq=False)
 class KeptSession:
     """One session of this server, connected or parked."""
 
-    dialogue: Dialogue
-    connection: Connection | None
+    dialogue: ClientConversation
+    connection: Visitor | None
     """The connection of its client; None while it is parked."""
     resumable: bool = False
     """Whether the client wants to resume it."""
@@ -73,7 +80,7 @@ class KeptSession:
         """Have the session written to the store soon."""
         self.news.set()
 
-    def arrived(self, connection: Connection) -> None:
+    def arrived(self, connection: Visitor) -> None:
         """Note that the client of `connection` has received its newest token. Do nothing if another
         connection has the session."""
         if self.holding is not None and self.connection is connection:
@@ -175,13 +182,13 @@ class SessionRegistry:
 
     # ---- a session's life
 
-    def begin(self, connection: Connection) -> KeptSession:
+    def begin(self, connection: Visitor) -> KeptSession:
         """Begin a session for the client of a new connection."""
         kept = KeptSession(self._new_dialogue(), connection)
         self._count()
         return kept
 
-    async def give_token(self, connection: Connection) -> str:
+    async def give_token(self, connection: Visitor) -> str:
         """Begin to keep the session of `connection` in the store, and return its first token.
         Raises StoreError."""
         kept = connection.kept
@@ -190,7 +197,7 @@ class SessionRegistry:
         self._kept[kept.holding.name] = kept
         return token
 
-    async def resume(self, token: str, connection: Connection) -> Resumed | ResumeFailure:
+    async def resume(self, token: str, connection: Visitor) -> Resumed | ResumeFailure:
         """Resume the session of `token`. Whoever has had it until now loses it.
 
         The caller shields this from cancellation.
@@ -211,7 +218,7 @@ class SessionRegistry:
         self._count()
         return found
 
-    async def _taken_up(self, taken: Taken, connection: Connection) -> Resumed | Refused:
+    async def _taken_up(self, taken: Taken, connection: Visitor) -> Resumed | Refused:
         """Return the session that `connection` has taken. If the newest state of the session is on
         this server, continue it. Otherwise restore the session from the store."""
         here = self._kept.get(taken.holding.name)
@@ -235,7 +242,7 @@ class SessionRegistry:
         self._kept[taken.holding.name] = kept
         return Resumed(kept, taken.token)
 
-    async def open(self, name: str, connection: Connection) -> KeptSession:
+    async def open(self, name: str, connection: Visitor) -> KeptSession:
         """Begin a session that goes on with the kept conversation `name`. If another session of
         this server has the conversation open, end that session first.
 
@@ -259,7 +266,7 @@ class SessionRegistry:
         self._count()
         return kept
 
-    async def keep(self, connection: Connection) -> None:
+    async def keep(self, connection: Visitor) -> None:
         """Write changes of the session of `connection` to the store, until cancelled. If another
         client has taken the session, close the connection and return."""
         kept, failed = connection.kept, False
@@ -294,7 +301,7 @@ class SessionRegistry:
             kept.news.set()  # what failed or was cancelled is written the next time
             raise
 
-    async def leave(self, connection: Connection) -> bool:
+    async def leave(self, connection: Visitor) -> bool:
         """Free the place of a connection that has ended, and park or end its session. Return
         whether the client may come back."""
         self._admission.release(connection.ticket)
@@ -382,21 +389,23 @@ class SessionRegistry:
 
     # ---- the models of a session
 
-    def _new_dialogue(self) -> Dialogue:
+    def _new_dialogue(self) -> ClientConversation:
         engines = of_conversation(self._engines, self._config)
         now = wall_time(self._config.timezone)
         conversation = begun(engines.llm, self._config, now, self._toolbox)
-        return Dialogue(
+        return ClientConversation(
             *(engines, self._config, conversation, self.new_id, now), toolbox=self._toolbox
         )
 
-    async def _dialogue_of(self, opened: OpenedConversation) -> Dialogue:
+    async def _dialogue_of(self, opened: OpenedConversation) -> ClientConversation:
         """Return a dialogue that goes on with a kept conversation."""
         engines, config = of_conversation(self._engines, self._config), self._config
         now = wall_time(config.timezone)
         begin = partial(opened.kept.conversation, engines.llm, config, now, self._toolbox)
         conversation = await engines.llm_runner.call(begin)  # a long history takes a while
-        return Dialogue(*(engines, config, conversation, self.new_id, now, self._toolbox), opened)
+        return ClientConversation(
+            *(engines, config, conversation, self.new_id, now, self._toolbox), opened
+        )
 
     async def use(self, server: str, model: str) -> LlmServerUsed:
         """Let a model of the language-model server with the id `server` reply in all sessions that
@@ -407,13 +416,13 @@ class SessionRegistry:
         self._engines = replace(self._engines, llm=llm)
         return used
 
-    async def renew(self, dialogue: Dialogue) -> None:
+    async def renew(self, dialogue: ClientConversation) -> None:
         """Give a resumed session the language model that new sessions get."""
         if dialogue.engines.llm is not self._engines.llm:
             await self._engines.llm_runner.call(dialogue.close)
             dialogue.think_with(self._engines.llm, self._config)
 
-    async def forget(self, dialogue: Dialogue) -> None:
+    async def forget(self, dialogue: ClientConversation) -> None:
         """Free the language model's caches of a session that has ended. The caller makes sure that
         nothing of the session runs any more."""
         await self._engines.llm_runner.call(dialogue.close)

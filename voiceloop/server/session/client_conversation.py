@@ -16,10 +16,10 @@ from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.errors import EngineError, ProtocolError
 from voiceloop.languages import language
 from voiceloop.schema import is_given
-from voiceloop.server import choices
-from voiceloop.server.conversations import OpenedConversation
-from voiceloop.server.history import items_of
-from voiceloop.server.logs import VISIT
+from voiceloop.server.ops.logs import VISIT
+from voiceloop.server.session import choices
+from voiceloop.server.session.history import items_of
+from voiceloop.server.session.offers import OpenedConversation
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import Skills, begun, offered, prompt, unusable
 from voiceloop.types import Tool
@@ -54,7 +54,7 @@ class ModelContext(NamedTuple):
     """Whether one reply may call several functions."""
 
 
-class Dialogue:
+class ClientConversation:
     """The conversation of one client: its models, settings, items and skills.
 
     A dialogue outlives a connection: the client's next connection continues it, so its attributes

@@ -206,3 +206,13 @@ def _per_minute(tokens: int, now: float) -> Bucket:
 def _check(amount: float) -> None:
     if not 0 <= amount < math.inf:
         raise ValueError(f"{amount} cannot be spent")
+
+
+AWAY = 1001
+"""The server is ending."""
+POLICY = 1008
+"""A limit was reached, the client may not connect, or another connection has its session."""
+INTERNAL = 1011
+"""The server failed, or the client did not answer a ping."""
+TRY_AGAIN = 1013
+"""There is no place for the client now."""

@@ -13,15 +13,30 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
 
 import anyio
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    Gauge,
+    Histogram,
+    HistogramDataPoint,
+    Metric,
+    MetricsData,
+    NumberDataPoint,
+    ResourceMetrics,
+    ScopeMetrics,
+    Sum,
+)
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, get_current_span, set_span_in_context
 from opentelemetry.trace import Span as SdkSpan
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -29,8 +44,7 @@ from opentelemetry.trace.status import Status, StatusCode
 
 from voiceloop import __version__
 from voiceloop.errors import ConfigError
-from voiceloop.server.metrics import Metrics
-from voiceloop.server.otlpmetrics import to_otlp
+from voiceloop.server.ops.metrics import Family, Metrics
 from voiceloop.trace.otel import OWN, About, OtelSpan, Report, WordsSaid, turn_span
 from voiceloop.types import TurnTrace
 
@@ -161,3 +175,71 @@ def _wanted(signal: str) -> bool:
             f"set OTEL_EXPORTER_OTLP_PROTOCOL={PROTOCOL}; collectors take it at port 4318",
         )
     return True
+
+
+UNKNOWN: Any = None
+"""Placeholder for the smallest and the largest value of a histogram, which Prometheus does not
+keep."""
+
+
+def to_otlp(
+    families: Iterable[Family], resource: Resource, since_ns: int, now_ns: int
+) -> MetricsData:
+    """Return the metrics as data of the SDK. They have been counted since `since_ns`; both times
+    are in nanoseconds since 1970."""
+    metrics = [
+        Metric(
+            family.name,
+            family.documentation,
+            "s" if family.name.endswith("_seconds") else "",
+            _data(family, since_ns, now_ns),
+        )
+        for family in families
+    ]
+    scope = ScopeMetrics(InstrumentationScope(OWN, __version__), metrics, "")
+    return MetricsData([ResourceMetrics(resource, [scope], resource.schema_url)])
+
+
+def _data(family: Family, since_ns: int, now_ns: int) -> Sum | Gauge | Histogram:
+    cumulative = AggregationTemporality.CUMULATIVE
+    if family.type == "histogram":
+        return Histogram(_histograms(family, since_ns, now_ns), cumulative)
+    counts = family.type == "counter"
+    points = [
+        NumberDataPoint(sample.labels, since_ns if counts else 0, now_ns, sample.value)
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    ]
+    return Sum(points, cumulative, is_monotonic=True) if counts else Gauge(points)
+
+
+def _histograms(family: Family, since_ns: int, now_ns: int) -> Sequence[HistogramDataPoint]:
+    """Return a histogram for each set of labels. In Prometheus, the count of a bucket includes all
+    smaller buckets; here it does not."""
+    points: list[HistogramDataPoint] = []
+    reached: list[tuple[float, float]] = []
+    total = 0.0
+    for sample in family.samples:  # of each set of labels: buckets, count, sum
+        match sample.name.removeprefix(family.name):
+            case "_bucket":
+                reached.append((float(sample.labels["le"]), sample.value))
+            case "_count":
+                total = sample.value
+            case "_sum":
+                counts = [0.0, *(count for _, count in reached)]
+                point = HistogramDataPoint(
+                    sample.labels,
+                    since_ns,
+                    now_ns,
+                    round(total),
+                    sample.value,
+                    [round(more - less) for less, more in pairwise(counts)],
+                    [bound for bound, _ in reached[:-1]],  # the last is infinite
+                    UNKNOWN,
+                    UNKNOWN,
+                )
+                points.append(point)
+                reached = []
+            case _:
+                pass
+    return points

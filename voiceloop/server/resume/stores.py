@@ -1,8 +1,4 @@
-"""The store that servers of one machine share: an SQLite file.
-
-Worker threads use the connection, one at a time. Only the user can read the file (mode 0600), since
-it contains words of conversations.
-"""
+"""The choice of a store of sessions by the setting `server.store`, and the store in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +15,32 @@ import anyio.to_thread
 
 from voiceloop.conversations.privatefile import connect
 from voiceloop.errors import ConfigError
-from voiceloop.server.resume.store import ANSWER_S, StoredValue, StoreError
+from voiceloop.server.resume.store import ANSWER_S, MemoryStore, Store, StoredValue, StoreError
+
+
+def open_store(address: str) -> Store:
+    """Return the store that the setting `server.store` names: memory if it is empty, an SQLite
+    file, Redis, or an actor of a Ray cluster.
+
+    Raises ConfigError for an address with an unknown scheme, and for a store that cannot be used.
+    """
+    if not address:
+        return MemoryStore()
+    scheme, separator, _ = address.partition("://")
+    if not separator:
+        return SqliteStore(address)
+    if scheme in ("redis", "rediss", "unix"):
+        from voiceloop.server.resume.redis import redis_store
+
+        return redis_store(address)
+    if scheme == "ray":
+        from voiceloop.server.resume.ray import RayStore
+
+        return RayStore(address.partition("://")[2])
+    raise ConfigError(
+        f"server.store cannot be `{scheme}://…`", "give a file, or redis://HOST:PORT, or nothing"
+    )
+
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Who may connect to the server, and how much one client may use."""

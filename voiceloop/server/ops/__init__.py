@@ -1,0 +1,1 @@
+"""What the operator of a server sees: logs, metrics, and traces by OpenTelemetry."""
