@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import anyio
 import pytest
 
-from tests.server.test_connection import Server, Wire, token, told_again, write
+from tests.server.session.test_connection import Server, Wire, token, told_again, write
 from voiceloop.server.access.limits import POLICY, Kind, Refusal
 from voiceloop.server.resume.registry import BEAT_S
 from voiceloop.server.resume.sessions import Sessions

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.server.test_calls import LOOK, Client, client, text
+from tests.server.session.test_calls import LOOK, Client, client, text
 from tests.support.scripted import ScriptedTts
 
 pytestmark = pytest.mark.virtual

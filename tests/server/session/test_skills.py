@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from tests.fakes import Script
-from tests.server.test_calls import LOOK, RATE, Client
+from tests.server.session.test_calls import LOOK, RATE, Client
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.config import Config, LlmConfig
 from voiceloop.engines import Engines

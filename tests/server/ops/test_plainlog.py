@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.server.test_logs import KEY, hostile
+from tests.server.ops.test_logs import KEY, hostile
 from voiceloop.server.ops.logs import (
     SENTENCES,
     VISIT,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.test_calls import Client, client
-from tests.server.test_skills import ask, dialogue, text
-from tests.server.test_skills import client as plain
+from tests.server.session.test_calls import Client, client
+from tests.server.session.test_skills import ask, dialogue, text
+from tests.server.session.test_skills import client as plain
 from voiceloop.types import Past
 
 pytestmark = pytest.mark.virtual
