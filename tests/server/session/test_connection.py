@@ -62,6 +62,7 @@ class Wire:
 
     def hang_up(self) -> None:
         self._gone = True
+        self.reads.set()
         self._wake()
 
     async def receive(self) -> str | bytes:
@@ -72,10 +73,12 @@ class Wire:
         return self.waiting.popleft()
 
     async def send(self, message: str | bytes) -> None:
-        self.told.append(json.loads(message))
-        self._wake()
         if not self.reads.is_set():
             await self.reads.wait()
+        if self._gone:
+            raise Disconnected
+        self.told.append(json.loads(message))
+        self._wake()
 
     async def close(self, code: int, reason: str) -> None:
         self.closed = code, reason
@@ -250,6 +253,21 @@ async def test_a_client_that_does_not_read_is_asked_no_more() -> None:
         wire.reads.set()
         await anyio.sleep(1)
         assert not wire.waiting
+
+
+async def test_who_goes_without_having_read_the_answers_is_noticed() -> None:
+    async with server() as own:
+        wire, connection = await own.connect()
+        await wire.wait("session.created")
+        wire.reads = anyio.Event()
+        for _ in range(20):
+            write(wire, "x" * 200_000)
+        await anyio.sleep(1)
+        assert wire.waiting, "no more is read"
+        wire.hang_up()
+        with anyio.fail_after(10):
+            await connection.over.wait()
+        assert not wire.waiting, "what was sent before is obeyed"
 
 
 async def test_nothing_but_nonsense_ends_it_and_one_good_message_is_enough_to_go_on() -> None:

@@ -57,8 +57,8 @@ class ModelContext(NamedTuple):
 class ClientConversation:
     """The conversation of one client: its models, settings, items and skills.
 
-    A dialogue outlives a connection: the client's next connection continues it, so its attributes
-    are all that has to last. The state of a single connection is in `ClientSession`.
+    It outlives a connection: the client's next connection continues it, so its attributes are all
+    that has to last. The state of a single connection is in `ClientSession`.
     """
 
     def __init__(
