@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.responses import Response
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.access.auth import AccessRefused, RefusalReason
+from voiceloop.server.access.auth import RefusalReason
 from voiceloop.server.routes import (
     INDEX,
     TYPES,
@@ -150,7 +150,7 @@ def test_no_list_of_tags_is_too_strange(value: str) -> None:
         get("/", method="POST"),
         get("/", ("If-None-Match", "*")),
         line(503, "busy"),
-        *(refusal(AccessRefused(reason)) for reason in RefusalReason),
+        *(refusal(reason) for reason in RefusalReason),
     ],
     ids=lambda reply: str(reply.status_code),
 )
@@ -175,10 +175,9 @@ def test_a_policy_cannot_name_an_ipv6_address() -> None:
 
 @pytest.mark.parametrize("reason", RefusalReason)
 def test_a_refusal_is_a_line_that_says_why(reason: RefusalReason) -> None:
-    refused = AccessRefused(reason)
-    reply = refusal(refused)
-    assert reply.status_code == refused.status
-    assert bytes(reply.body).decode() == f"{reason}: {refused.hint}\n"
+    reply = refusal(reason)
+    assert reply.status_code == reason.status
+    assert bytes(reply.body).decode() == f"{reason}: {reason.hint}\n"
     assert header(reply, "Content-Type") == "text/plain; charset=utf-8"
     challenge = "Bearer" if reply.status_code == 401 else None
     assert header(reply, "WWW-Authenticate") == challenge

@@ -12,7 +12,7 @@ from msgspec.structs import fields
 from voiceloop import server
 from voiceloop.config import ServerConfig
 from voiceloop.manual import meanings
-from voiceloop.server.access.auth import AccessRefused, RefusalReason
+from voiceloop.server.access.auth import RefusalReason
 from voiceloop.server.access.keys import LENGTHS, VARIABLE
 from voiceloop.server.ops.metrics import Metrics
 
@@ -42,8 +42,7 @@ def test_every_limit_is_listed_with_its_default_and_its_meaning() -> None:
 
 def test_every_refusal_is_listed_with_its_status_and_hint() -> None:
     assert table("Why a request was refused") == [
-        [f"`{reason}`", f"{AccessRefused(reason).status}", AccessRefused(reason).hint]
-        for reason in RefusalReason
+        [f"`{reason}`", f"{reason.status}", reason.hint] for reason in RefusalReason
     ]
 
 
@@ -57,7 +56,7 @@ def test_every_metric_is_listed() -> None:
 def test_every_message_of_the_log_is_listed() -> None:
     logged = [
         ast.literal_eval(node.args[0])
-        for path in Path(server.__file__).parent.glob("*.py")
+        for path in Path(server.__file__).parent.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "logger.info"
     ]

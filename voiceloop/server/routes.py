@@ -30,7 +30,7 @@ from voiceloop.audio.frames import silence, to_pcm16
 from voiceloop.engines import GUESS, Engines
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
-from voiceloop.server.access.auth import Access, AccessRefused, HeaderList
+from voiceloop.server.access.auth import Access, HeaderList, RefusalReason
 from voiceloop.server.access.limits import Kind
 from voiceloop.server.ops.metrics import Metrics
 from voiceloop.tts.clauses import cut
@@ -94,11 +94,11 @@ def line(status: int, text: str, *, more: Mapping[str, str] = NONE) -> Response:
     return reply(status, f"{text}\n".encode(), "text/plain; charset=utf-8", more=more)
 
 
-def refusal(refused: AccessRefused) -> Response:
+def refusal(refused: RefusalReason) -> Response:
     """Return the response for a client that may not connect."""
     # RFC 9110, 15.5.2: a 401 must say which credentials are accepted.
     challenge = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else NONE
-    return line(refused.status, f"{refused.reason}: {refused.hint}", more=challenge)
+    return line(refused.status, f"{refused}: {refused.hint}", more=challenge)
 
 
 def policy(host: str | None) -> str:
@@ -271,7 +271,7 @@ class Routes:
         if request.path == "/readyz":
             return line(503, self.unready) if self.unready else line(200, "ready")
         called = self._access.host(request.headers, request.peer)
-        if isinstance(called, AccessRefused):
+        if isinstance(called, RefusalReason):
             return self._refused(called)
         match request.path:
             case path if path in (SOCKET, METRICS) or path.startswith(VOICES):
@@ -282,7 +282,7 @@ class Routes:
     async def _protected(self, request: HttpRequest, path: str) -> Response | None:
         """Return the response for a path that `Access.judge` protects; None for a websocket."""
         verdict = self._access.judge(request.target, request.headers, request.peer)
-        if isinstance(verdict, AccessRefused):
+        if isinstance(verdict, RefusalReason):
             return self._refused(verdict)
         if path == METRICS:
             return reply(200, *self._metrics.render())
@@ -300,10 +300,10 @@ class Routes:
             return line(426, "open a websocket here", more={"Upgrade": "websocket"})
         return None
 
-    def _refused(self, refused: AccessRefused) -> Response:
+    def _refused(self, refused: RefusalReason) -> Response:
         """Return the response for a refused request, and count and log the refusal."""
-        self._metrics.refused(refused.reason)
-        _log_refusal(refused.reason, refused.hint)
+        self._metrics.refused(refused)
+        _log_refusal(refused, refused.hint)
         return refusal(refused)
 
 

@@ -13,7 +13,6 @@ from voiceloop.server.access.auth import (
     KEY_PROTOCOL,
     PROTOCOL,
     Access,
-    AccessRefused,
     Allowed,
     RefusalReason,
 )
@@ -50,7 +49,7 @@ def offering(*protocols: str) -> tuple[str, str]:
 
 def verdict(
     access: Access, *headers: tuple[str, str], target: str = URL, peer: str = HERE
-) -> Allowed | AccessRefused:
+) -> Allowed | RefusalReason:
     return access.judge(target, headers, peer)
 
 
@@ -66,8 +65,8 @@ def refused(
     access: Access, *headers: tuple[str, str], target: str = URL, peer: str = HERE
 ) -> RefusalReason:
     judged = verdict(access, *headers, target=target, peer=peer)
-    assert isinstance(judged, AccessRefused), judged
-    return judged.reason
+    assert isinstance(judged, RefusalReason), judged
+    return judged
 
 
 # --- where the server may listen ----------------------------------------------------------------
@@ -188,13 +187,13 @@ HOSTILE_HOSTS = [
 @pytest.mark.parametrize("host", HOSTILE_HOSTS)
 @pytest.mark.parametrize("access", [LOCAL, KEYED])
 def test_the_server_answers_to_no_other_name(access: Access, host: str) -> None:
-    assert access.host([("Host", host)], HERE) == AccessRefused(RefusalReason.HOST)
+    assert access.host([("Host", host)], HERE) == RefusalReason.HOST
     assert refused(access, ("Host", host), BEARER) is RefusalReason.HOST
 
 
 @pytest.mark.parametrize("host", ["voice.example.com", "voice.example.com:443", "localhost"])
 def test_a_name_goes_with_its_port(host: str) -> None:
-    assert PUBLIC.host([("Host", host)], HERE) == AccessRefused(RefusalReason.HOST)
+    assert PUBLIC.host([("Host", host)], HERE) == RefusalReason.HOST
     assert refused(PUBLIC, ("Host", "localhost:8443"), ("Origin", f"https://{host}"), BEARER)
 
 
@@ -209,7 +208,7 @@ def test_a_header_that_decides_is_there_once(name: str) -> None:
     for access in (LOCAL, KEYED):
         doubled = [*headers, (name.upper(), twice[1])]
         assert refused(access, *doubled) is RefusalReason.DUPLICATE_HEADER
-        assert access.host(doubled, HERE) == AccessRefused(RefusalReason.DUPLICATE_HEADER)
+        assert access.host(doubled, HERE) == RefusalReason.DUPLICATE_HEADER
 
 
 # --- Origin -------------------------------------------------------------------------------------
@@ -301,7 +300,7 @@ def test_without_keys_this_machine_may_connect(peer: str) -> None:
 def test_without_keys_nobody_else_may_connect_whatever_they_call_the_server(peer: str) -> None:
     for host in sorted(LOCAL.hosts):
         assert refused(LOCAL, ("Host", host), peer=peer) is RefusalReason.PEER
-        assert LOCAL.host([("Host", host)], peer) == AccessRefused(RefusalReason.PEER)
+        assert LOCAL.host([("Host", host)], peer) == RefusalReason.PEER
     assert allowed(KEYED, HOST, BEARER, peer=peer)
 
 
@@ -322,7 +321,7 @@ OTHERS = [
 def test_what_a_proxy_forwards_is_not_this_machine(name: str) -> None:
     assert refused(LOCAL, HOST, (name, "127.0.0.1")) is RefusalReason.PROXY
     assert refused(LOCAL, HOST, (name, "127.0.0.1"), peer=THERE) is RefusalReason.PROXY
-    assert LOCAL.host([HOST, (name, "")], HERE) == AccessRefused(RefusalReason.PROXY)
+    assert LOCAL.host([HOST, (name, "")], HERE) == RefusalReason.PROXY
     assert allowed(PROXIED, HOST, BEARER, (name, "192.0.2.7"))
     assert allowed(KEYED, HOST, BEARER, (name, "192.0.2.7"))
 
@@ -456,11 +455,10 @@ def test_no_other_parameter_is_ignored_in_silence(query: str) -> None:
 
 def test_every_refusal_has_a_status_and_a_hint_of_one_line() -> None:
     for reason in RefusalReason:
-        said = AccessRefused(reason)
-        assert 400 <= said.status < 500
-        assert said.hint
-        assert "\n" not in said.hint
-    assert {reason for reason in RefusalReason if AccessRefused(reason).status == 401} == {
+        assert 400 <= reason.status < 500
+        assert reason.hint
+        assert "\n" not in reason.hint
+    assert {reason for reason in RefusalReason if reason.status == 401} == {
         RefusalReason.NO_KEY,
         RefusalReason.WRONG_KEY,
     }
@@ -503,7 +501,7 @@ def test_whoever_is_allowed_has_kept_every_rule(
     access: Access, target: str, headers: list[tuple[str, str]], peer: str
 ) -> None:
     judged = access.judge(target, headers, peer)
-    if isinstance(judged, AccessRefused):
+    if isinstance(judged, RefusalReason):
         return
     [host] = values(headers, "host")
     assert host.lower() in access.hosts
@@ -532,7 +530,7 @@ def test_no_request_is_too_strange_to_be_judged(
     target: str, headers: list[tuple[str, str]]
 ) -> None:
     for access in (LOCAL, KEYED):
-        assert isinstance(access.judge(target, [HOST, *headers], HERE), Allowed | AccessRefused)
+        assert isinstance(access.judge(target, [HOST, *headers], HERE), Allowed | RefusalReason)
         access.judge(f"{URL}?{target}", [HOST, *headers], target)
         access.host(headers, HERE)
 

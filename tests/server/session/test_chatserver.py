@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.llm.chatservers import DONE, Request, Scripted, delta, refusing, saying
-from tests.llm.test_remote import no_keys, no_threads, serve, settings
 
+from tests.llm.remote.chatservers import DONE, Request, Scripted, delta, refusing, saying
+from tests.llm.remote.test_remote import no_keys, no_threads, serve, settings
 from tests.server.session.test_calls import client_of
 from voiceloop.llm.remote.remote import openai
 

@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 from urllib.parse import parse_qsl
 
 from voiceloop.errors import ConfigError
@@ -41,41 +42,39 @@ TRANSCRIPTION = ("intent", "transcription")
 class RefusalReason(StrEnum):
     """The reasons for refusing a request, as logs and metrics name them."""
 
-    DUPLICATE_HEADER = "duplicate_header"
-    HOST = "host"
-    PROXY = "undeclared_proxy"
-    PEER = "peer"
-    KEY_IN_URL = "key_in_url"
-    QUERY = "query"
-    ORIGIN = "origin"
-    SUBPROTOCOL = "subprotocol"
-    TWO_KEYS = "two_keys"
-    NO_KEY = "no_key"
-    WRONG_KEY = "wrong_key"
+    def __new__(cls, name: str, status: int, hint: str) -> Self:
+        """Add the `status` code of the HTTP response, and a `hint` for the client, in one line that
+        repeats nothing of the request."""
+        made = str.__new__(cls, name)
+        made._value_, made.status, made.hint = name, status, hint
+        return made
 
+    status: int
+    hint: str
 
-_SAID: dict[RefusalReason, tuple[int, str]] = {
-    RefusalReason.DUPLICATE_HEADER: (400, "send Host, Origin and Authorization once each"),
-    RefusalReason.HOST: (421, "this server does not answer to that name; --allow-host adds one"),
-    RefusalReason.PROXY: (403, "this request was forwarded; start the server with --behind-proxy"),
-    RefusalReason.PEER: (
-        403,
+    DUPLICATE_HEADER = "duplicate_header", 400, "send Host, Origin and Authorization once each"
+    HOST = "host", 421, "this server does not answer to that name; --allow-host adds one"
+    PROXY = (
+        *("undeclared_proxy", 403),
+        "this request was forwarded; start the server with --behind-proxy",
+    )
+    PEER = (
+        *("peer", 403),
         "this server has no API key, so only its own machine may connect; --api-key-file adds keys",
-    ),
-    RefusalReason.KEY_IN_URL: (
-        400,
+    )
+    KEY_IN_URL = (
+        *("key_in_url", 400),
         "a key in a URL ends up in logs: replace it, and send Authorization: Bearer KEY",
-    ),
-    RefusalReason.QUERY: (400, "the only parameters are ?model= and ?intent=transcription"),
-    RefusalReason.ORIGIN: (403, "pages of that origin may not connect; --allow-origin adds one"),
-    RefusalReason.SUBPROTOCOL: (400, f"offer the subprotocol {PROTOCOL}, or none at all"),
-    RefusalReason.TWO_KEYS: (400, "send one key, in one place"),
-    RefusalReason.NO_KEY: (
-        401,
+    )
+    QUERY = "query", 400, "the only parameters are ?model= and ?intent=transcription"
+    ORIGIN = "origin", 403, "pages of that origin may not connect; --allow-origin adds one"
+    SUBPROTOCOL = "subprotocol", 400, f"offer the subprotocol {PROTOCOL}, or none at all"
+    TWO_KEYS = "two_keys", 400, "send one key, in one place"
+    NO_KEY = (
+        *("no_key", 401),
         f"send Authorization: Bearer KEY, or the subprotocol {KEY_PROTOCOL}KEY",
-    ),
-    RefusalReason.WRONG_KEY: (401, "this is not a key of this server"),
-}
+    )
+    WRONG_KEY = "wrong_key", 401, "this is not a key of this server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +85,6 @@ class Allowed:
     """Id of the key that the client showed; None if the server has no keys."""
     transcribes: bool = False
     """Whether the client wants transcripts only."""
-
-
-@dataclass(frozen=True, slots=True)
-class AccessRefused:
-    """The verdict that a client may not connect."""
-
-    reason: RefusalReason
-
-    @property
-    def status(self) -> int:
-        """Status code of the HTTP response."""
-        return _SAID[self.reason][0]
-
-    @property
-    def hint(self) -> str:
-        """Advice for the client, in one line that repeats nothing of the request."""
-        return _SAID[self.reason][1]
 
 
 class Access:
@@ -144,7 +126,7 @@ class Access:
         for text in origins:
             self._add(*_origin(text))
 
-    def host(self, headers: HeaderList, peer: str) -> str | AccessRefused:
+    def host(self, headers: HeaderList, peer: str) -> str | RefusalReason:
         """Return the name by which a request calls the server, as `_normal` writes it, or a
         refusal.
 
@@ -154,17 +136,17 @@ class Access:
         """
         names = [name.lower() for name, _ in headers]
         if any(names.count(name) > 1 for name in ("host", "origin", "authorization")):
-            return AccessRefused(RefusalReason.DUPLICATE_HEADER)
+            return RefusalReason.DUPLICATE_HEADER
         called = _normal(_value(headers, "host") or "")
         if called not in self.hosts:
-            return AccessRefused(RefusalReason.HOST)
+            return RefusalReason.HOST
         if self._keys is None and any(map(_FORWARDED.fullmatch, names)):
-            return AccessRefused(RefusalReason.PROXY)
+            return RefusalReason.PROXY
         if self._keys is None and not is_loopback(peer):
-            return AccessRefused(RefusalReason.PEER)
+            return RefusalReason.PEER
         return called
 
-    def judge(self, target: str, headers: HeaderList, peer: str) -> Allowed | AccessRefused:
+    def judge(self, target: str, headers: HeaderList, peer: str) -> Allowed | RefusalReason:
         """Decide whether a client at the address `peer` may connect to `target`, a path with its
         query.
 
@@ -172,21 +154,21 @@ class Access:
         for images, scripts and links, and then `Sec-Fetch-Site` says whether another page asks.
         """
         called = self.host(headers, peer)
-        if isinstance(called, AccessRefused):
+        if isinstance(called, RefusalReason):
             return called
         query = target.partition("?")[2]
         if reason := self._query(query):
-            return AccessRefused(reason)
+            return reason
         origin = _value(headers, "origin")
         site = _value(headers, "sec-fetch-site")
         if site in _OTHER_PAGES if origin is None else origin not in self.origins:
-            return AccessRefused(RefusalReason.ORIGIN)
+            return RefusalReason.ORIGIN
         offered = list(_tokens(headers))
         if offered and (PROTOCOL not in offered or not all(map(_TOKEN.fullmatch, offered))):
-            return AccessRefused(RefusalReason.SUBPROTOCOL)
+            return RefusalReason.SUBPROTOCOL
         key = self._key(headers, offered)
         if isinstance(key, RefusalReason):
-            return AccessRefused(key)
+            return key
         return Allowed(key, TRANSCRIPTION in parse_qsl(query))
 
     def beside(self, headers: HeaderList, peer: str) -> bool:
@@ -197,7 +179,7 @@ class Access:
         names in `_HERE`.
         """
         called = self.host(headers, peer)
-        if isinstance(called, AccessRefused) or self._behind_proxy:
+        if isinstance(called, RefusalReason) or self._behind_proxy:
             return False
         if any(_FORWARDED.fullmatch(name) for name, _ in headers):
             return False

@@ -16,6 +16,7 @@ from pathlib import Path
 import anyio
 from msgspec import UnsetType
 
+from voiceloop import types
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ProtocolError
@@ -32,45 +33,9 @@ from voiceloop.server.session.user_turns import InputBuffer, UserTurns
 from voiceloop.session import Session
 from voiceloop.trace.otel import About, Report, WordsSaid
 from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
-from voiceloop.types import (
-    Clause,
-    Event,
-    FloorChange,
-    Notice,
-    TokenBurst,
-    ToolCall,
-    Transcript,
-    TurnHeard,
-    TurnTrace,
-)
 from voiceloop.view.transcript import TurnText
-from voiceloop.wire.client_events import (
-    ClientEvent,
-    InputAudioAppend,
-    InputAudioClear,
-    InputAudioCommit,
-    ItemCreate,
-    ItemDelete,
-    ItemRetrieve,
-    ItemTruncate,
-    ResponseCancel,
-    ResponseCreate,
-    SessionUpdate,
-)
-from voiceloop.wire.extensions import (
-    OutputPaused,
-    OutputResumed,
-    Played,
-    TraceSent,
-)
+from voiceloop.wire import client_events, extensions, session_events
 from voiceloop.wire.responses import CLIENT_CANCELLED
-from voiceloop.wire.session_events import (
-    Error,
-    ErrorDetails,
-    InputCleared,
-    SessionCreated,
-    SessionUpdated,
-)
 from voiceloop.wire.settings import LlmServer, as_told
 
 logger = logging.getLogger(__name__)
@@ -88,7 +53,7 @@ class ClientSession:
         self,
         dialogue: ClientConversation,
         out: Out,
-        ended: Callable[[TurnTrace], None] = lambda trace: None,
+        ended: Callable[[types.TurnTrace], None] = lambda trace: None,
         report: Report | None = None,
         spent: Callable[[float, float], None] = lambda written, read: None,
         *,
@@ -145,7 +110,7 @@ class ClientSession:
     def welcome(self) -> None:
         """Send a new client the settings of its session, and the items of a conversation that was
         kept."""
-        self._out.put(SessionCreated(as_told(self._dialogue.settings)))
+        self._out.put(session_events.SessionCreated(as_told(self._dialogue.settings)))
         self._editing.send(self._dialogue.ledger.told_again())
 
     def offer(
@@ -157,7 +122,7 @@ class ClientSession:
         before = dialogue.settings
         dialogue.offer(llm_servers=llm_servers, conversations=conversations)
         if dialogue.settings != before:
-            self._out.put(SessionUpdated(as_told(dialogue.settings)))
+            self._out.put(session_events.SessionUpdated(as_told(dialogue.settings)))
 
     def welcome_back(self) -> None:
         """Send all items of the conversation to a client that has come back, and let the language
@@ -200,28 +165,33 @@ class ClientSession:
 
     # ---- events from the client
 
-    def handle(self, event: ClientEvent) -> None:
+    def handle(self, event: client_events.ClientEvent) -> None:
         """Carry out an event of the client. Raises ProtocolError if that is not possible."""
         match event:
-            case InputAudioAppend():
+            case client_events.InputAudioAppend():
                 self._buffer.append(event.audio)
-            case Played():
+            case extensions.Played():
                 self._responses.played(event)
-            case SessionUpdate():
+            case client_events.SessionUpdate():
                 self._update(event)
-            case InputAudioCommit():
+            case client_events.InputAudioCommit():
                 self._buffer.commit(event.event_id)
-            case InputAudioClear():
+            case client_events.InputAudioClear():
                 self._buffer.clear()
-                self._out.put(InputCleared())
-            case ItemCreate() | ItemRetrieve() | ItemDelete() | ItemTruncate():
+                self._out.put(session_events.InputCleared())
+            case (
+                client_events.ItemCreate()
+                | client_events.ItemRetrieve()
+                | client_events.ItemDelete()
+                | client_events.ItemTruncate()
+            ):
                 self._editing.edit(event)
-            case ResponseCreate():
+            case client_events.ResponseCreate():
                 self._requests.ask(event)
-            case ResponseCancel():
+            case client_events.ResponseCancel():
                 self._cancel(event)
 
-    def _update(self, event: SessionUpdate) -> None:
+    def _update(self, event: client_events.SessionUpdate) -> None:
         dialogue = self._dialogue
         before, spoken = dialogue.settings, dialogue.asked_language
         dialogue.update(event.session, partial(self._out.refuse, event_id=event.event_id))
@@ -234,7 +204,7 @@ class ClientSession:
         self._conduct()
         if dialogue.asked_language != spoken:  # otherwise keep a language that was detected
             self.session.language = language(dialogue.asked_language)
-        self._out.put(SessionUpdated(as_told(settings)))
+        self._out.put(session_events.SessionUpdated(as_told(settings)))
 
     def _conduct(self) -> None:
         """Pass the settings that are about turns and replies on to the session."""
@@ -247,7 +217,7 @@ class ClientSession:
             thinks=not self._dialogue.transcribes,
         )
 
-    def _cancel(self, event: ResponseCancel) -> None:
+    def _cancel(self, event: client_events.ResponseCancel) -> None:
         """Stop a response. Raises ProtocolError if it is not in progress."""
         if event.response_id is None:
             turn = self.session.cancel()
@@ -267,30 +237,30 @@ class ClientSession:
 
     # ---- events from the session
 
-    def show(self, event: Event) -> None:
+    def show(self, event: types.Event) -> None:
         """Send the client the events that follow from an event of the session."""
         match event:
-            case TurnHeard():
+            case types.TurnHeard():
                 self._requests.unanswered.moved_on()
                 self._listening.turn(event, self._dialogue.settings)
-            case FloorChange():
+            case types.FloorChange():
                 self._note_floor(event)
-            case Transcript():
+            case types.Transcript():
                 self._listening.transcript(event, self._dialogue.settings)
                 answered = event.final and event.text and self.session.expected
                 if answered and not self._responses.responding:
                     self._begin_response(event.turn)
-            case TokenBurst():
+            case types.TokenBurst():
                 self._begin_response(event.turn)
                 self._responses.burst(event)
-            case ToolCall():
+            case types.ToolCall():
                 self._note_call(event)
-            case Clause():
+            case types.Clause():
                 self._begin_response(event.turn)
                 self._responses.clause(event, report=self._dialogue.settings.voiceloop.clauses)
-            case Notice():
+            case types.Notice():
                 self._noticed = event.text
-            case TurnTrace():
+            case types.TurnTrace():
                 self._note_end(event)
 
     def _note_muted(self) -> None:
@@ -298,14 +268,14 @@ class ClientSession:
 
     def _note_unkept(self, text: str) -> None:
         logger.warning("a conversation is no longer kept", extra={"why": text})
-        self._out.put(Error(ErrorDetails("server_error", text)))
+        self._out.put(session_events.Error(session_events.ErrorDetails("server_error", text)))
 
     def _note_silence(self, position: int) -> None:
         """Let the model speak if the user has been silent for as long as the client has set."""
         if self._listening.idle(position, self._dialogue.settings):
             self.session.write(SILENCE)
 
-    def _note_floor(self, event: FloorChange) -> None:
+    def _note_floor(self, event: types.FloorChange) -> None:
         """Report that the user may be interrupting a response, and later whether this was so."""
         settings, item_id = self._dialogue.settings, self._responses.item_of(event.rival)
         reports = item_id is not None and settings.voiceloop.pause
@@ -314,16 +284,16 @@ class ClientSession:
             case "paused":
                 self._listening.hold(event.turn)
                 if reports and item_id:
-                    self._out.put(OutputPaused(item_id))
+                    self._out.put(extensions.OutputPaused(item_id))
             case "resumed":
                 self._listening.forget(event.turn)
                 if reports and item_id:
-                    self._out.put(OutputResumed(item_id))
+                    self._out.put(extensions.OutputResumed(item_id))
             case "interrupted":
                 self._responses.interrupt(event.rival)
                 self._listening.interrupts(event.turn, settings)
 
-    def _note_call(self, call: ToolCall) -> None:
+    def _note_call(self, call: types.ToolCall) -> None:
         if call.result:
             self._responses.done(call)
         if not call.client:
@@ -339,7 +309,7 @@ class ClientSession:
             self._requests.unanswered.begin(turn)
             self._responses.begin(turn, self._requests.take())
 
-    def _note_end(self, trace: TurnTrace) -> None:
+    def _note_end(self, trace: types.TurnTrace) -> None:
         """End the response to a turn that is over, and begin those that waited for it."""
         dialogue, settings = self._dialogue, self._dialogue.settings
         if trace.outcome == "failed" and Mark.TRANSCRIPT_FINAL not in trace.marks:
@@ -369,12 +339,12 @@ class ClientSession:
         self._requests.go_on()
         if settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None
-            self._out.put(TraceSent(response_id, item_id, trace_fields(trace)))
+            self._out.put(extensions.TraceSent(response_id, item_id, trace_fields(trace)))
         self._ended(trace)
 
 
 def _tell(
-    dialogue: ClientConversation, report: Report | None, trace: TurnTrace, text: TurnText
+    dialogue: ClientConversation, report: Report | None, trace: types.TurnTrace, text: TurnText
 ) -> None:
     """Report a turn that has ended, with its words."""
     if report is not None:
@@ -387,7 +357,7 @@ def _note_lost(text: str) -> None:
     logger.warning("a recording has ended too early", extra={"why": text})
 
 
-def trace_fields(trace: TurnTrace) -> dict[str, object]:
+def trace_fields(trace: types.TurnTrace) -> dict[str, object]:
     """Return a turn's trace as the client gets it; durations are in milliseconds."""
     parts, end = parts_ms(trace) or {}, trace.speech_end
     return {

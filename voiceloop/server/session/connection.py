@@ -31,24 +31,7 @@ from voiceloop.server.session.client_session import ClientSession
 from voiceloop.server.session.outbox import Outbox
 from voiceloop.trace.otel import Report
 from voiceloop.types import TurnTrace
-from voiceloop.wire.client_events import (
-    ClientEvent,
-    InputAudioAppend,
-    ItemCreate,
-    ItemDelete,
-    ItemTruncate,
-    SessionUpdate,
-    parse,
-    parse_binary,
-)
-from voiceloop.wire.extensions import (
-    OpenConversation,
-    Resume,
-    SessionResumed,
-    SessionToken,
-    TokenReceived,
-    UseLlmServer,
-)
+from voiceloop.wire import client_events, extensions
 from voiceloop.wire.session_events import Error, ErrorDetails
 from voiceloop.wire.settings import length
 from voiceloop.wire.sound import RATE
@@ -60,7 +43,12 @@ GOODBYE_S = 1.0
 confirm the close."""
 MOST_ERRORS = 100
 """Refused messages in a row after which the connection is closed."""
-EDITS = (SessionUpdate, ItemCreate, ItemDelete, ItemTruncate)
+EDITS = (
+    client_events.SessionUpdate,
+    client_events.ItemCreate,
+    client_events.ItemDelete,
+    client_events.ItemTruncate,
+)
 """The events by which a client changes what is kept of its session."""
 GONE = "this session cannot be resumed; begin a new one"
 """Text for a client that may not resume a session. It is the same for every reason, so it does not
@@ -240,19 +228,21 @@ class Connection:
             event = self._parsed(message)
             event_id = event.event_id
             match event:
-                case Resume() | OpenConversation() if not first:
+                case extensions.Resume() | extensions.OpenConversation() if not first:
                     raise ProtocolError(
                         f"{tag_of(type(event))} comes first, before anything else",
                         "send it as the first message of a connection",
-                        code="resume_failed" if isinstance(event, Resume) else "unsupported_event",
+                        code="resume_failed"
+                        if isinstance(event, extensions.Resume)
+                        else "unsupported_event",
                     )
-                case Resume():
+                case extensions.Resume():
                     await self._take_up(event)
-                case OpenConversation():
+                case extensions.OpenConversation():
                     await self._open(event)
-                case TokenReceived():
+                case extensions.TokenReceived():
                     self.kept.arrived(self)
-                case UseLlmServer():
+                case extensions.UseLlmServer():
                     self._use(event)
                 case _:
                     await self._pass_on(event)
@@ -261,19 +251,21 @@ class Connection:
             return False
         return True
 
-    def _parsed(self, message: str | bytes) -> ClientEvent:
+    def _parsed(self, message: str | bytes) -> client_events.ClientEvent:
         """Parse a message. For each invalid setting in it, send an error."""
         if isinstance(message, bytes):
-            return parse_binary(message)
-        return parse(message, lambda error: self._outbox.refuse(error, error.event_id))
+            return client_events.parse_binary(message)
+        return client_events.parse(
+            message, lambda error: self._outbox.refuse(error, error.event_id)
+        )
 
-    async def _pass_on(self, event: ClientEvent) -> None:
+    async def _pass_on(self, event: client_events.ClientEvent) -> None:
         """Give an event to the client session, within the limits."""
-        if isinstance(event, InputAudioAppend):
+        if isinstance(event, client_events.InputAudioAppend):
             seconds = length(event.audio, self.dialogue.settings.audio.input.format) / RATE
             await self._limiter.hear(seconds, self.client_session.microphone.backlog_s)
         self.client_session.handle(event)
-        if isinstance(event, SessionUpdate):
+        if isinstance(event, client_events.SessionUpdate):
             self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
             asks = self.dialogue.settings.voiceloop.resume and not self.kept.resumable
             if asks and self.dialogue.kept is None:  # a kept conversation is opened again instead
@@ -298,7 +290,7 @@ class Connection:
         self.client_session.offer((), names)
         self.client_session.offer(() if offers is None else await offers.look(), names)
 
-    def _use(self, event: UseLlmServer) -> None:
+    def _use(self, event: extensions.UseLlmServer) -> None:
         """Begin to use another language-model server, if the client may choose one."""
         if not self.ticket.beside or self._registry.offers is None:
             raise ProtocolError(
@@ -310,7 +302,7 @@ class Connection:
             )
         self._tasks.start_soon(self._begin_use, event)
 
-    async def _begin_use(self, event: UseLlmServer) -> None:
+    async def _begin_use(self, event: extensions.UseLlmServer) -> None:
         """Have the chosen language-model server loaded while the conversation goes on. Tell the
         client whether that succeeded."""
         try:
@@ -319,7 +311,7 @@ class Connection:
             refusal = ProtocolError(error.message, error.hint, param="server")
             self._outbox.refuse(refusal, event.event_id)
 
-    async def _open(self, event: OpenConversation) -> None:
+    async def _open(self, event: extensions.OpenConversation) -> None:
         """Go on with a kept conversation in place of the session with which this connection
         began."""
         if not self.ticket.beside or self._registry.conversations is None:
@@ -374,7 +366,7 @@ class Connection:
         self.charge(Kind.GENERATED, written)
         self.charge(Kind.PREFILL, read)
 
-    async def _take_up(self, event: Resume) -> None:
+    async def _take_up(self, event: extensions.Resume) -> None:
         """Resume the session that the client had before its connection broke."""
         found: Resumed | ResumeFailure = ResumeFailure.UNKNOWN
         # Shielded: a session must be handed over whole, even if this connection ends meanwhile.
@@ -399,7 +391,7 @@ class Connection:
         logger.info("a conversation goes on", extra={"of": self.dialogue.visit})
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
-        self._outbox.put(SessionResumed())
+        self._outbox.put(extensions.SessionResumed())
         self.client_session = self._begin()
         self.client_session.welcome_back()
         self._tasks.start_soon(self._offer)
@@ -425,4 +417,4 @@ class Connection:
         await self._registry.keep(self)
 
     def _give_token(self, token: str) -> None:
-        self._outbox.put(SessionToken(token, self._limiter.limits.resume_s))
+        self._outbox.put(extensions.SessionToken(token, self._limiter.limits.resume_s))

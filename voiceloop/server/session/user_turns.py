@@ -22,22 +22,12 @@ from voiceloop.errors import ProtocolError
 from voiceloop.server.session.audio import SocketMicrophone
 from voiceloop.session import Session
 from voiceloop.types import Transcript, TurnHeard
+from voiceloop.wire import session_events
 from voiceloop.wire.extensions import TentativeTranscript
 from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import InputAudioPart, Message
 from voiceloop.wire.ledger import Ledger
 from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.session_events import (
-    InputCommitted,
-    InputSpeechStarted,
-    InputSpeechStopped,
-    InputTimeout,
-    TranscriptionCompleted,
-    TranscriptionDelta,
-    TranscriptionError,
-    TranscriptionFailed,
-    TranscriptionUsage,
-)
 from voiceloop.wire.settings import (
     AudioFormat,
     SemanticVad,
@@ -219,10 +209,10 @@ class UserTurns:
             self._send(change)
         if settings.audio.input.transcription is None:
             return
-        self._send(TranscriptionDelta(item_id, 0, event.text))
+        self._send(session_events.TranscriptionDelta(item_id, 0, event.text))
         begin, end = self._heard.get(event.turn, (0, 0))
-        usage = TranscriptionUsage(round((end - begin) / SPEECH_RATE, 3))
-        self._send(TranscriptionCompleted(item_id, 0, event.text, usage))
+        usage = session_events.TranscriptionUsage(round((end - begin) / SPEECH_RATE, 3))
+        self._send(session_events.TranscriptionCompleted(item_id, 0, event.text, usage))
 
     def fail(self, turn: int, reason: str, sample: int, settings: SessionSettings) -> None:
         """Report that the speech up to `sample` could not be recognised. If the turn was still in
@@ -233,8 +223,8 @@ class UserTurns:
         if not any(item.id == item_id for item in self._ledger.items):
             self._report(TurnHeard(turn, sample, over=True), settings)
         if settings.audio.input.transcription is not None:
-            error = TranscriptionError("server_error", reason)
-            self._send(TranscriptionFailed(item_id, 0, error))
+            error = session_events.TranscriptionError("server_error", reason)
+            self._send(session_events.TranscriptionFailed(item_id, 0, error))
 
     def idle(self, position: int, settings: SessionSettings) -> bool:
         """Report a long silence, once, with an empty message of the user. Return whether that was
@@ -251,7 +241,7 @@ class UserTurns:
         self.silent_since = None
         item_id = self._new_id("item")
         begin, end = (at * 1000 // SPEECH_RATE for at in (since, position))
-        self._send(InputTimeout(item_id, begin, end))
+        self._send(session_events.InputTimeout(item_id, begin, end))
         self._commit(Message("user", (InputAudioPart(transcript=""),), item_id))
         return True
 
@@ -262,14 +252,14 @@ class UserTurns:
         found = settings.audio.input.turn_detection is not None
         if not event.over:
             if found:
-                self._send(InputSpeechStarted(item_id, ms))
+                self._send(session_events.InputSpeechStarted(item_id, ms))
             return
         if found:
-            self._send(InputSpeechStopped(item_id, ms))
+            self._send(session_events.InputSpeechStopped(item_id, ms))
         self._commit(Message("user", (InputAudioPart(),), item_id))
 
     def _commit(self, item: Message) -> None:
         """Report that audio has become a message, and add the message to the conversation."""
-        self._send(InputCommitted(item.id, self._ledger.last_id))
+        self._send(session_events.InputCommitted(item.id, self._ledger.last_id))
         for change in (*self._ledger.begin(item), *self._ledger.finish(item)):
             self._send(change)
