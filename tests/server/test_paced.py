@@ -57,6 +57,8 @@ class Wire(asyncio.Transport):
         """By the client, and not taken from the wire."""
         self.received = bytearray()
         self.unread = 0
+        self.most_untaken = 0
+        """Of the bytes that the protocol kept for later."""
         self.aborted = False
         self._reading = True
         self._high = self._low = 0
@@ -89,6 +91,7 @@ class Wire(asyncio.Transport):
             data = bytes(self.sent[:AT_ONCE])
             del self.sent[:AT_ONCE]
             self.protocol.data_received(data)
+            self.most_untaken = max(self.most_untaken, len(self.protocol.untaken))
             self.loop.call_soon(self._give)
 
     def write(self, data: Any) -> None:
@@ -239,6 +242,7 @@ async def test_no_more_is_taken_than_the_client_may_send(kind: str) -> None:
         assert counted.weight <= most
     assert counted.weight >= LIMITS.messages_burst + 40 * LIMITS.messages_per_s
     assert counted.most <= PIECE / 6 + 1
+    assert wire.most_untaken <= AT_ONCE
 
 
 @pytest.mark.parametrize("kind", ["full pings", "pings in a message", "messages and pings"])

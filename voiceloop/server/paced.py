@@ -78,6 +78,8 @@ class _Paced(asyncio.Protocol):
         self.untaken += data
         if self._next is None:
             self._take()
+        else:
+            self.transport.pause_reading()
 
     def eof_received(self) -> None:
         """Drop what was not taken, since the client sends nothing more."""
@@ -109,14 +111,14 @@ class _Paced(asyncio.Protocol):
     def go_on(self) -> None:
         """Schedule the call that takes the next piece. Pause reading while bytes wait or may not be
         taken, and resume it otherwise."""
-        if self._next is not None or self.transport.is_closing():
+        if self.transport.is_closing():
             return
         wait = self.wait_s()
         if wait == 0 and not self.untaken:
             self.transport.resume_reading()
             return
-        self.transport.pause_reading()
-        if wait is not None:
+        self.transport.pause_reading()  # uvicorn may have resumed it
+        if wait is not None and self._next is None:
             self._next = self.loop.call_later(wait, self._take)
 
 
@@ -162,7 +164,8 @@ class PacedHttp(_Paced, H11Protocol):
         super().handle_websocket_upgrade(event)
         websocket = self.transport.get_protocol()
         assert isinstance(websocket, PacedWebSocket)
-        websocket.data_received(bytes(behind))
+        if not self.transport.is_closing():
+            websocket.data_received(bytes(behind))
 
     def go_on(self) -> None:
         """Take what follows, unless the connection is a websocket's by now."""
