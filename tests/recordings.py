@@ -18,7 +18,7 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import Engines
 from voiceloop.recording.recording import MOST_BYTES, Core, Recording, Surroundings, prepare
 from voiceloop.session import Session
-from voiceloop.turn.overlap import OVERLAPS
+from voiceloop.turn.resources import OVERLAPS
 from voiceloop.types import Event
 
 Requests = Callable[[Session], Coroutine[Any, Any, None]]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.asr.agreement import normalise
-from voiceloop.dialogue.bargein import (
+from voiceloop.asr.transcript import normalise
+from voiceloop.dialogue.floor import (
     DECIDE_MS,
     INTERRUPTION_RULES,
     WORDLESS_MS,

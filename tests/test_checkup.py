@@ -11,7 +11,7 @@ import pytest
 from lab.echo.room import SCENES, SILENT, Room, RoomCard, Scene
 from tests.test_echo import SCENE, speech
 from voiceloop.audio.checkup import QUIET_S, SWEEP_S, Checkup, examine, sweep
-from voiceloop.audio.echo.trial import Duplex
+from voiceloop.audio.echo import Duplex
 from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.audio.lasting import Soundcard
 from voiceloop.types import Pcm

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
-from voiceloop.asr.pushtotalk import PushToTalk
+from voiceloop.asr.turns import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.filters import FilteredMicrophone, Mute
 from voiceloop.audio.frames import SPEECH_RATE as RATE

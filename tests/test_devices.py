@@ -31,12 +31,12 @@ from voiceloop.audio.devices import (
     FileMicrophone,
     Microphone,
     NullSpeaker,
+    WavSpeaker,
 )
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.filters import SILENT_S, DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import FRAME_MS, HighPass, samples
 from voiceloop.audio.player import Player
-from voiceloop.audio.recorded import WavSpeaker
 from voiceloop.errors import AudioError
 from voiceloop.trace.record import Recorder
 from voiceloop.types import AudioFrame, Pcm

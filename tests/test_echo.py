@@ -9,11 +9,17 @@ from hypothesis import strategies as st
 
 from lab.echo.room import NEAR_DBFS, SCENES, SILENT, Room, Scene, voice_level
 from tests.sounds import tone
-from voiceloop.audio.echo.canceller import DELAY_S, EchoCanceller
-from voiceloop.audio.echo.delay import LATEST_MS, DelayEstimator, DriftEstimator
-from voiceloop.audio.echo.gate import FAINT_DB, ResidualGate
-from voiceloop.audio.echo.kalman import BLOCK, KalmanFilter
-from voiceloop.audio.echo.trial import REMOVED_DB, Duplex
+from voiceloop.audio.echo import (
+    BLOCK,
+    DELAY_S,
+    FAINT_DB,
+    REMOVED_DB,
+    Duplex,
+    EchoCanceller,
+    KalmanFilter,
+    ResidualGate,
+)
+from voiceloop.audio.echo_delay import LATEST_MS, DelayEstimator, DriftEstimator
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, dbfs, samples, silence
 from voiceloop.bundled import bundled

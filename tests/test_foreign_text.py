@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from voiceloop.dialogue.question import question
+from voiceloop.dialogue.consent import question
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages.en import ENGLISH
 from voiceloop.llm.remote.errors import error_message

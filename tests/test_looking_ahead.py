@@ -25,8 +25,7 @@ from voiceloop.errors import OutOfMemory
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Recorder
 from voiceloop.turn.ahead import look_ahead
-from voiceloop.turn.observer import Observer
-from voiceloop.turn.resources import Resources
+from voiceloop.turn.resources import Observer, Resources
 
 pytestmark = pytest.mark.virtual
 

@@ -79,10 +79,10 @@ def test_rules_of_turn_taking_are_found(installed: dict[str, str]) -> None:
     assert '"outcome": "done"' in run(installed, *asked, *chosen).stdout
     code = """
 from voiceloop.config import TurnConfig
-from voiceloop.dialogue.bargein import INTERRUPTION_RULES
+from voiceloop.dialogue.floor import INTERRUPTION_RULES
 from voiceloop.dialogue.endpoint import TurnSoFar, hangover_ms
 from voiceloop.languages import language
-from voiceloop.turn.rules import load_rules
+from voiceloop.turn.resources import load_rules
 turns = TurnConfig(endpoint="another-question", interruption="only-stop")
 load_rules(turns)
 print(*(hangover_ms(TurnSoFar(text, None, turns, language("en"))) for text in ("Go.", "Go?")))

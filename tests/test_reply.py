@@ -16,11 +16,9 @@ from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner
 from voiceloop.trace.record import Lane, Mark, Recorder
-from voiceloop.turn.gate import Gate
-from voiceloop.turn.observer import Observer
 from voiceloop.turn.reply import HEAD_START_S, Reply
-from voiceloop.turn.resources import Resources
-from voiceloop.turn.speech import Voiced
+from voiceloop.turn.resources import Observer, Resources
+from voiceloop.turn.speech import Gate, Voiced
 
 pytestmark = pytest.mark.virtual
 

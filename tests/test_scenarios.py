@@ -35,7 +35,7 @@ from voiceloop.errors import ConfigError
 from voiceloop.replay.timeline import Difference, lines, records, timeline, turns
 from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Mark, to_perfetto
-from voiceloop.turn.overlap import OVERLAPS
+from voiceloop.turn.resources import OVERLAPS
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual

@@ -29,7 +29,7 @@ from voiceloop.schema import (
     read,
     suggestion,
 )
-from voiceloop.wire.sound import AudioBytes
+from voiceloop.wire.items import AudioBytes
 
 pytestmark = pytest.mark.pure
 

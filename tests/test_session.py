@@ -43,8 +43,8 @@ from voiceloop.trace.record import (
     parts_ms,
     voice_to_voice_ms,
 )
-from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
-from voiceloop.turn.work import TurnTasks
+from voiceloop.turn.resources import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
+from voiceloop.turn.tasks import TurnTasks
 from voiceloop.types import (
     Clause,
     Event,

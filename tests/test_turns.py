@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sounds import chunks, sizes
-from voiceloop.asr.loudness import HUSH_MS, STEP
 from voiceloop.asr.turns import (
+    HUSH_MS,
+    STEP,
     SilenceLasts,
     SpeechDetector,
     SpeechPaused,

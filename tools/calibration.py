@@ -34,8 +34,7 @@ from voiceloop.calibration.fitting import (
     shift_of,
     words_at,
 )
-from voiceloop.calibration.idle import judgements
-from voiceloop.calibration.keeping import written
+from voiceloop.calibration.idle import judgements, written
 from voiceloop.calibration.probability import comparable
 from voiceloop.calibration.requests import CalibrationRequest, Cut, Kind, bundled_requests
 from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig

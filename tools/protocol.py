@@ -15,15 +15,12 @@ from voiceloop.config import ServerConfig
 from voiceloop.wire import (
     client_events,
     extensions,
-    ids,
     items,
     jsontext,
     ledger,
-    response_events,
     responses,
     session_events,
     settings,
-    sound,
 )
 from voiceloop.wire.server_events import ServerEvent, plain
 
@@ -42,15 +39,15 @@ lists every event and key that voiceloop reads or writes.
   {jsontext.MAX_VALUES:,} values and {jsontext.MAX_DEPTH} levels of nesting.
 - Each event of a client may have an `event_id`, a text of at most 512 characters. An error about
   the event repeats it. Each event of the server has one.
-- Audio is PCM16 at {sound.RATE:,} Hz, or G.711 at 8,000 Hz, in whole samples. Each direction has
+- Audio is PCM16 at {items.RATE:,} Hz, or G.711 at 8,000 Hz, in whole samples. Each direction has
   its own format, in `audio.input` and `audio.output`. A change applies to the audio that is
   appended after the update, and to the responses that begin after it. In JSON audio is in base64.
 - A binary message from the client is audio, as in `input_audio_buffer.append`.
 - In a session with `binary_audio`, binary messages from the server replace
-  `response.output_audio.delta`. Each begins with {response_events.FRAME_HEADER.size} bytes: the \
-item's id, {ids.LENGTH} characters of ASCII, and
+  `response.output_audio.delta`. Each begins with {session_events.FRAME_HEADER.size} bytes: the \
+item's id, {items.LENGTH} characters of ASCII, and
   the index of the first sample within the item, a 32-bit integer with its lowest byte first. Audio
-  follows. (Every id that the server makes has {ids.LENGTH} characters.)
+  follows. (Every id that the server makes has {items.LENGTH} characters.)
 - Milliseconds count audio: {ledger.PER_MS} samples of PCM16 each, or 8 of G.711.
 - A request that cannot be fulfilled is refused by an `error` that names the parameter, and the
   session continues. The other changes of a `session.update` are made, also the other entries of
@@ -80,13 +77,13 @@ clients that do not know it are not affected:
 CLIENT = list(client_events.CLIENT_EVENTS.values())
 SERVER_EVENTS = {
     schema.tag_of(kind): kind
-    for module in (session_events, response_events, extensions)
+    for module in (session_events, extensions)
     for kind in vars(module).values()
     if inspect.isclass(kind) and issubclass(kind, ServerEvent) and schema.tag_of(kind)
 }
 """Every event that the server can send, by type."""
 SERVER = list(SERVER_EVENTS.values())
-MODULES = (session_events, response_events, client_events, extensions, settings, items)
+MODULES = (session_events, client_events, extensions, settings, items)
 
 
 def meanings() -> dict[tuple[str, str], str]:

@@ -7,11 +7,9 @@ first used, so `import voiceloop` alone loads nothing.
 TYPE_CHECKING = False  # True for type checkers; importing it from `typing` would take time
 if TYPE_CHECKING:
     from voiceloop.api.asking import AnsweredTurn
-    from voiceloop.api.blocking import run
-    from voiceloop.api.events import TalkEvent
     from voiceloop.api.loop import Loop
-    from voiceloop.api.opening import open
-    from voiceloop.api.talk import Talk
+    from voiceloop.api.opening import open, run
+    from voiceloop.api.talk import Talk, TalkEvent
     from voiceloop.audio.devices import Microphone, Speaker
     from voiceloop.config import Config
     from voiceloop.engines import Asr, Llm, Tts, TurnModel, Vad
@@ -60,11 +58,9 @@ __all__ = [
 
 _HOMES = {
     "api.asking": ("AnsweredTurn",),
-    "api.blocking": ("run",),
-    "api.events": ("TalkEvent",),
     "api.loop": ("Loop",),
-    "api.opening": ("open",),
-    "api.talk": ("Talk",),
+    "api.opening": ("open", "run"),
+    "api.talk": ("Talk", "TalkEvent"),
     "audio.devices": ("Microphone", "Speaker"),
     "config": ("Config",),
     "engines": ("Asr", "Llm", "Tts", "TurnModel", "Vad"),

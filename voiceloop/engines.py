@@ -264,7 +264,7 @@ class Conversation(Protocol):
     """The token ids and the caches of one conversation.
 
     It is not thread-safe. Steps change `exchanges`, `tokens_read`, `limited` and the end
-    probability, so these are read on the thread that runs the steps. `voiceloop.turn.observer`
+    probability, so these are read on the thread that runs the steps. `voiceloop.turn.resources`
     publishes them to the event loop.
 
     A turn of the user has a number. Calls of `prefill`, `reply` and `revise` with the same number

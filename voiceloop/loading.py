@@ -44,7 +44,7 @@ from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.clock import zone
 from voiceloop.threads import small_work
 from voiceloop.tts.known import check_voice
-from voiceloop.turn.rules import load_rules
+from voiceloop.turn.resources import load_rules
 from voiceloop.types import Clause, Pcm, Span
 
 WARM_STEPS = 8

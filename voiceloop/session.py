@@ -36,17 +36,13 @@ from voiceloop.languages import Language, language
 from voiceloop.tools.results import ASKED, error
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.trace.record import Lane, Mark, Recorder
-from voiceloop.turn.exchange import SpokenExchange, finished, sounding
-from voiceloop.turn.gate import Gate
-from voiceloop.turn.history import History
-from voiceloop.turn.jobs import call_tool, play, read, recognise
+from voiceloop.turn.history import History, SpokenExchange, finished, sounding
 from voiceloop.turn.listener import Listener
-from voiceloop.turn.observer import Observer
-from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.reply import Reply
-from voiceloop.turn.resources import Resources
+from voiceloop.turn.resources import EVERYTHING, Observer, Overlap, Resources
 from voiceloop.turn.skills import Skills, begun, unusable, wall_time
-from voiceloop.turn.work import TurnTasks
+from voiceloop.turn.speech import Gate
+from voiceloop.turn.tasks import TurnTasks, call_tool, play, read, recognise
 from voiceloop.types import Event, Notice, Outcome, StageSpan
 
 logger = logging.getLogger(__name__)

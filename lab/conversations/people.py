@@ -24,7 +24,7 @@ from lab.conversations.clips import LabClip, Pause, PausedSaid
 from lab.conversations.gaps import Gap, background, insert
 from lab.conversations.sentences import Standing
 from lab.conversations.suites import PAUSE_MS
-from voiceloop.asr.agreement import normalise
+from voiceloop.asr.transcript import normalise
 from voiceloop.asr.turns import (
     SilenceLasts,
     SpeechPaused,

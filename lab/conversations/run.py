@@ -33,7 +33,7 @@ from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Take
 from voiceloop.bench.turnfigures import paired_times
 from voiceloop.config import Config
 from voiceloop.flags import written
-from voiceloop.turn.overlap import OVERLAPS
+from voiceloop.turn.resources import OVERLAPS
 from voiceloop.types import Calibration
 
 WITHOUT = tuple(SessionMode(name, own) for name, own in OVERLAPS.items() if name.startswith("no-"))

@@ -30,7 +30,7 @@ from models.train.voices import Voice
 from tests.support.clock import VirtualClock
 from tests.support.scripted import ScriptedLlm
 from voiceloop.asr.windowed import WindowedAsr
-from voiceloop.audio.echo.filter import EchoFilter
+from voiceloop.audio.echo import EchoFilter
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.audio.lasting import Soundcard

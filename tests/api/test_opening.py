@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import voiceloop
+from voiceloop.api.asking import opened_places
 from voiceloop.api.opening import read_settings
-from voiceloop.api.places import opened_places
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, LlmConfig

@@ -15,12 +15,10 @@ import pytest
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.api.asking import WholeRecording, question
-from voiceloop.api.events import MOST, TalkEvents
 from voiceloop.api.loop import Loop, own_tasks, running
-from voiceloop.api.talk import Talk
-from voiceloop.audio.devices import NullSpeaker
+from voiceloop.api.talk import MOST, Talk, TalkEvents
+from voiceloop.audio.devices import NullSpeaker, PlayedAudio
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.audio.recorded import PlayedAudio
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.conversations.store import VARIABLE
 from voiceloop.engines import AsrRequest, Engines

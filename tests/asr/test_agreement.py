@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.asr.agreement import LocalAgreement, answering, common_prefix, normalise, repeats
+from voiceloop.asr.transcript import LocalAgreement, answering, common_prefix, normalise, repeats
 from voiceloop.types import Word
 
 pytestmark = pytest.mark.pure

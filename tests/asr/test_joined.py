@@ -12,8 +12,8 @@ import pytest
 from tests.asr.test_tiny_en import engine
 from voiceloop.asr.recording import transcribe_live, transcribe_recording
 from voiceloop.asr.silero import silero
-from voiceloop.asr.unheard import gone
 from voiceloop.asr.whisper import Whisper
+from voiceloop.asr.window import gone
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass, dbfs, samples, silence
 from voiceloop.bench.record import word_errors

@@ -16,8 +16,8 @@ from voiceloop.asr import short_window
 from voiceloop.asr.encoding import QUIET, Encoding, Windows, whole_steps
 from voiceloop.asr.features import Features, LogMel
 from voiceloop.asr.short_window import Interpolation, ShortEncoder, covariance, pivots
+from voiceloop.asr.whisper_decoder import open_model
 from voiceloop.asr.whisper_encoder import States, WhisperEncoder, read_encoder
-from voiceloop.asr.whisper_model import open_model
 from voiceloop.bench.suites import Line, by_flite
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import ModelStore

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from ctranslate2 import StorageView
 
-from voiceloop.asr.agreement import normalise, repeats
 from voiceloop.asr.encoding import Encoding, whole_steps
+from voiceloop.asr.transcript import normalise, repeats
 from voiceloop.asr.whisper import Whisper, whisper
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE

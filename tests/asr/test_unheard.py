@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.asr.unheard import LONG_S, RUN, WindowSound, fuller, gone
+from voiceloop.asr.window import LONG_S, RUN, WindowSound, fuller, gone
 from voiceloop.audio.frames import samples, silence
 from voiceloop.types import Pcm
 

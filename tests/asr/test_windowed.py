@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from voiceloop.asr.agreement import normalise
 from voiceloop.asr.recording import transcribe_live
+from voiceloop.asr.transcript import normalise
 from voiceloop.asr.window import DecodeJob
 from voiceloop.asr.windowed import LATE_MS, PAUSE_EDGE_MS, TAIL_MS, WindowedAsr, WindowedSession
 from voiceloop.audio.frames import samples, silence

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tests.support.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
 from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
-from voiceloop.turn.overlap import OVERLAPS
+from voiceloop.turn.resources import OVERLAPS
 
 QUESTIONS = (
     "Tell me about the sky",

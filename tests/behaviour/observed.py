@@ -30,7 +30,7 @@ from voiceloop.server.session.client_session import ClientSession
 from voiceloop.trace.record import Lane
 from voiceloop.types import Event, Pcm, TurnTrace, Word
 from voiceloop.wire.client_events import parse, parse_binary
-from voiceloop.wire.ids import maker
+from voiceloop.wire.items import maker
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import Error
 

@@ -14,8 +14,7 @@ from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, Script
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.calibration.fitting import calibrate
-from voiceloop.calibration.idle import QUIET_S, calibrate_in_idle_time, judgements
-from voiceloop.calibration.keeping import keep, recall
+from voiceloop.calibration.idle import QUIET_S, calibrate_in_idle_time, judgements, keep, recall
 from voiceloop.calibration.requests import Cut, bundled_requests
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Engines

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.calibration.keeping import Calibrations, cache_folder, keep, recall, written
+from voiceloop.calibration.idle import Calibrations, cache_folder, keep, recall, written
 from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure

@@ -21,7 +21,7 @@ from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, Script
 from tests.support.user import Lexicon
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.config import Config, LlmConfig
-from voiceloop.conversations.continuing import Continuing
+from voiceloop.conversations.condensing import Continuing
 from voiceloop.conversations.keeping import kept
 from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner

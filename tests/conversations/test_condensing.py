@@ -26,10 +26,9 @@ from tests.support.user import Lexicon
 from tests.test_session import CONFIG, RATE
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.config import Config, LlmConfig
-from voiceloop.conversations.condensing import SUMMARISE
-from voiceloop.conversations.continuing import Continuing
+from voiceloop.conversations.condensing import SUMMARISE, Continuing
 from voiceloop.conversations.keeping import KeptConversation, kept
-from voiceloop.conversations.prompt import EARLIER
+from voiceloop.conversations.records import EARLIER
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner

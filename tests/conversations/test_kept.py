@@ -20,10 +20,9 @@ from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, Script
 from tests.test_session import CONFIG, RATE
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.config import Config, LlmConfig
-from voiceloop.conversations.continuing import Continuing
+from voiceloop.conversations.condensing import Continuing
 from voiceloop.conversations.keeping import KeptConversation, ResumedConversation, kept
-from voiceloop.conversations.prompt import past
-from voiceloop.conversations.records import KeptRecord, KeptTurn
+from voiceloop.conversations.records import KeptRecord, KeptTurn, past
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
 from voiceloop.llm.text.messages import OWN_CALL

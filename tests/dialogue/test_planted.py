@@ -19,11 +19,11 @@ pytestmark = pytest.mark.pure
 FOLDER = Path(core.__file__).parent
 PLANTED = {
     "a guess is let out before the user has finished": (
-        "guess",
+        "modelqueue",
         "elif turn.words.final:\n",
         "else:\n",
     ),
-    "a reply to other words is kept": ("guess", "if text != turn.reply.text:", "if not text:"),
+    "a reply to other words is kept": ("modelqueue", "if text != turn.reply.text:", "if not text:"),
     "a sound that is taken back leaves the reply paused": (
         "floor",
         "    if rival := state.turn(turn.contest.rival):\n        _give",
@@ -56,12 +56,12 @@ PLANTED = {
         "comes_next = state",
     ),
     "what a client is to call is called here": (
-        "replies",
+        "core",
         "if not call.client:",
         "if call:",
     ),
     "a model that waits for a tool is given something else to do": (
-        "replies",
+        "core",
         "inputs.Sounding | inputs.ToolsCalled | inputs.ToolReturned",
         "inputs.Sounding | inputs.ToolsCalled",
     ),
@@ -70,14 +70,14 @@ PLANTED = {
         "if not call.confirm:",
         "if call:",
     ),
-    "the model is never free again": ("replies", "state.model if goes_on else None", "state.model"),
+    "the model is never free again": ("core", "state.model if goes_on else None", "state.model"),
     "a reply waits for a sound that was nothing": (
         "floor",
         "one.undecided and one.rival == rival.id",
         "one.rival == rival.id",
     ),
     "a turn ends without any silence": (
-        "turnend",
+        "endpoint",
         "if waits else config.hangover_ms\n",
         "if waits else 0\n",
     ),
@@ -117,12 +117,12 @@ PLANTED = {
         "        pass",
     ),
     "a history that is not wanted any more is read to its end": (
-        "client",
+        "core",
         "                state.ask(actions.LeaveOpening())",
         "                pass",
     ),
     "a reply that failed is still being heard": (
-        "replies",
+        "core",
         '            finish(state, turn, "failed")',
         "            pass",
     ),
@@ -144,10 +144,7 @@ PLANTED = {
 }
 
 
-DECIDING = (
-    *("conversationstate", "consent", "floor", "turnend", "guess", "user"),
-    *("replies", "client", "modelqueue", "core"),
-)
+DECIDING = ("conversationstate", "consent", "floor", "endpoint", "modelqueue", "user", "core")
 """The modules of the core, each after those that it imports."""
 
 
@@ -170,15 +167,17 @@ def planted(package: ModuleType, file: str, right: str, wrong: str) -> Receive:
             source = source.replace(right, wrong)
         for other in DECIDING:
             source = source.replace(f"voiceloop.dialogue.{other} ", f"planted.{other} ")
-        source = source.replace(TABLE, f"from voiceloop.dialogue import inputs\n{OWN_TABLE}")
+        source = source.replace(
+            TABLE, f"from voiceloop.dialogue import actions, inputs\n{OWN_TABLE}"
+        )
         module = sys.modules[f"planted.{name}"] = ModuleType(f"planted.{name}")
         exec(compile(source, f"planted/{name}", "exec"), module.__dict__)
         setattr(package, name, module)
     return sys.modules["planted.core"].receive
 
 
-TABLE = "from voiceloop.dialogue import client, inputs, modelqueue, replies, user\n"
-OWN_TABLE = "from planted import client, modelqueue, replies, user\n"
+TABLE = "from voiceloop.dialogue import actions, inputs, modelqueue, user\n"
+OWN_TABLE = "from planted import modelqueue, user\n"
 
 
 @pytest.mark.parametrize("bug", PLANTED)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.asr.agreement import normalise
+from voiceloop.asr.transcript import normalise
 from voiceloop.languages import Language, installed, language
 from voiceloop.languages.language import LONGEST, NUMBER, START, ending, endings
 

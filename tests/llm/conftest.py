@@ -54,7 +54,7 @@ from voiceloop.llm.model.cache import CachePool, KvCache
 from voiceloop.llm.model.decoder import CHUNK, Decoder, TargetDecoder, decoder
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Sampling
-from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.rules.verify import Tree
 from voiceloop.llm.text.template import ChatTemplate
 
 CONTEXT = 512

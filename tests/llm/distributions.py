@@ -12,7 +12,7 @@ from voiceloop.llm.model.attention import SlotPosition
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK
 from voiceloop.llm.rules.sampling import Penalties, Sampling, warp
-from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.rules.verify import Tree
 
 CPU = torch.device("cpu")
 

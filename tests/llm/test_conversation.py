@@ -30,7 +30,7 @@ from voiceloop.llm.decode.opening import SharedOpening
 from voiceloop.llm.draft.featuredraft import FeatureDraft, FeatureModel
 from voiceloop.llm.model.cache import CachePool, KvCache
 from voiceloop.llm.rules.sampling import Penalties, Sampling
-from voiceloop.llm.rules.tree import ROOT, Tree, chain
+from voiceloop.llm.rules.verify import ROOT, Tree, chain
 from voiceloop.llm.text.messages import OKAY, OWN_CALL
 from voiceloop.llm.text.template import ChatTemplate, special_tokens
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.llm.rules.draftpolicy import MOST, DraftPolicy
-from voiceloop.llm.rules.tree import Tree, chain
+from voiceloop.llm.rules.verify import Tree, chain
 
 pytestmark = pytest.mark.pure
 LATER = DraftPolicy.FIRST_CLAUSE

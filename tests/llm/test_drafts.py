@@ -17,8 +17,7 @@ from voiceloop.llm.draft.textdraft import SharedDraft, TextDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Noise, Penalties, Sampling, choose, warp
-from voiceloop.llm.rules.tree import ROOT, Tree, chain
-from voiceloop.llm.rules.verify import DraftTokens
+from voiceloop.llm.rules.verify import ROOT, DraftTokens, Tree, chain
 
 pytestmark = pytest.mark.pure
 T = TypeVar("T")

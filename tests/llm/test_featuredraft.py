@@ -34,7 +34,7 @@ from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.fingerprint import family
 from voiceloop.llm.model.loading import of_transformers
 from voiceloop.llm.rules.sampling import Penalties
-from voiceloop.llm.rules.tree import chain
+from voiceloop.llm.rules.verify import chain
 
 pytestmark = pytest.mark.models
 

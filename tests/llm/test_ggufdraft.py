@@ -21,8 +21,7 @@ from voiceloop.llm import engine as engines
 from voiceloop.llm.draft.drafters import LayerDrafter, NgramDrafter
 from voiceloop.llm.draft.featuredraft import FUSE, NORM, DraftCard, DraftShape, LoadedHead
 from voiceloop.llm.engine import SpeculativeLlm
-from voiceloop.llm.gguf.file import GgufModel
-from voiceloop.llm.gguf.matrix import StoredMatrix
+from voiceloop.llm.gguf.file import GgufModel, StoredMatrix
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.fingerprint import family

@@ -17,8 +17,8 @@ from tests.llm.test_rollback import NEXT, SEEDS, one_talk
 from voiceloop.config import LlmConfig
 from voiceloop.llm.draft.drafters import LayerDrafter, NgramDrafter
 from voiceloop.llm.engine import SpeculativeLlm, speculative
+from voiceloop.llm.gguf.context import HeadContext
 from voiceloop.llm.gguf.file import ROWS, GgufModel
-from voiceloop.llm.gguf.head import HeadContext
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead
 

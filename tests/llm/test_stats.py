@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from voiceloop.llm.rules.stats import LlmCounters, Stats, Step
-from voiceloop.llm.rules.tree import chain
+from voiceloop.llm.rules.verify import chain
 
 pytestmark = pytest.mark.pure
 

@@ -20,7 +20,7 @@ from voiceloop.llm.draft.featuredraft import FeatureDraft
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.rules.draftpolicy import MOST, WIDEST, DraftPolicy, tree_of
 from voiceloop.llm.rules.sampling import Penalties, Sampling, warp
-from voiceloop.llm.rules.tree import ROOT, Tree, chain
+from voiceloop.llm.rules.verify import ROOT, Tree, chain
 
 pytestmark = pytest.mark.models
 CPU = torch.device("cpu")

@@ -14,11 +14,11 @@ import msgspec
 
 from tests.support.scenario import SCRIPTED, Scenario, ScriptedAnswer, UserSound
 from tests.support.scripted import canonical
-from voiceloop.asr.agreement import normalise
+from voiceloop.asr.transcript import normalise
 from voiceloop.config import KEYS, SECTIONS, assembled, flatten, given_in, toml
 from voiceloop.errors import ConfigError
 from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
-from voiceloop.turn.overlap import OVERLAPS
+from voiceloop.turn.resources import OVERLAPS
 
 HINT = "tests/support/scenario.py describes scenarios"
 WORDS = replace(TOML, null="")

@@ -32,7 +32,7 @@ from voiceloop.errors import first_cause
 from voiceloop.replay.recorded import in_order
 from voiceloop.replay.timeline import ReplayResult
 from voiceloop.session import Session
-from voiceloop.turn.overlap import OVERLAPS
+from voiceloop.turn.resources import OVERLAPS
 from voiceloop.types import Event, TurnTrace
 
 WALL_CLOCK = datetime(2026, 1, 5, 14, 5)

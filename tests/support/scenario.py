@@ -15,7 +15,7 @@ from msgspec import Meta
 from tests.support.expected import Expect
 from tests.support.scripted import NO_IDEA, bursts
 from tests.support.user import After, Piece, TimedSound
-from voiceloop.asr.agreement import normalise
+from voiceloop.asr.transcript import normalise
 from voiceloop.config import Config, LlmConfig
 from voiceloop.schema import Count, Fraction, Object, Positive, Texts
 from voiceloop.types import ToolCall
@@ -134,7 +134,7 @@ class Scenario(Object, frozen=True):
     full_duplex: bool = False
     """Whether the microphone is open while a reply sounds."""
     overlap: str = "speculative"
-    """Which stages work at the same time and ahead of time: a name in `turn.overlap.OVERLAPS`."""
+    """Which stages work at the same time and ahead of time: a name in `turn.resources.OVERLAPS`."""
     silence_s: Seconds = 0.5
     """Seconds of silence between the user's last sound and the end of the microphone's stream."""
     patience_s: Seconds = 30.0

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tests.support.user import Lexicon
-from voiceloop.asr.agreement import normalise
+from voiceloop.asr.transcript import normalise
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import AsrRequest, Steps

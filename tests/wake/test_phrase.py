@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.errors import ConfigError
-from voiceloop.wake.chime import AMPLITUDE, chime
-from voiceloop.wake.phrase import MOST_LETTERS, Phrase, edit_distance
+from voiceloop.wake.phrase import AMPLITUDE, MOST_LETTERS, Phrase, chime, edit_distance
 
 pytestmark = pytest.mark.pure
 

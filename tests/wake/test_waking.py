@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.clock import VirtualClock
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
-from voiceloop.asr.pushtotalk import PushToTalk
+from voiceloop.asr.turns import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.filters import FilteredMicrophone, Mute, Tap
 from voiceloop.audio.frames import SPEECH_RATE as RATE
@@ -24,9 +24,8 @@ from voiceloop.engines import Engines
 from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.types import AudioFrame, Clause, Event, Transcript, TurnTrace
-from voiceloop.wake.addressed import AddressedAsr
 from voiceloop.wake.microphone import WakeMicrophone
-from voiceloop.wake.phrase import Phrase
+from voiceloop.wake.phrase import AddressedAsr, Phrase
 from voiceloop.wake.spoken import SpokenPhrase
 
 pytestmark = pytest.mark.virtual

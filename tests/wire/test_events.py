@@ -35,12 +35,16 @@ from voiceloop.wire.client_events import (
     SessionUpdate,
     parse,
 )
-from voiceloop.wire.items import PARTS, InputAudioPart, InputText, Message
-from voiceloop.wire.response_events import FRAME_HEADER, OutputAudioDelta
+from voiceloop.wire.items import PARTS, AudioBytes, InputAudioPart, InputText, Message
 from voiceloop.wire.server_events import ServerEvent, plain
-from voiceloop.wire.session_events import Error, ItemRetrieved, SessionCreated
+from voiceloop.wire.session_events import (
+    FRAME_HEADER,
+    Error,
+    ItemRetrieved,
+    OutputAudioDelta,
+    SessionCreated,
+)
 from voiceloop.wire.settings import SemanticVad, SessionSettings, Transcription
-from voiceloop.wire.sound import AudioBytes
 
 pytestmark = pytest.mark.pure
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.wire.ids import LENGTH, maker
+from voiceloop.wire.items import LENGTH, maker
 from voiceloop.wire.ledger import Ledger
-from voiceloop.wire.response_events import OutputAudioDelta
 from voiceloop.wire.responses import Response
+from voiceloop.wire.session_events import OutputAudioDelta
 from voiceloop.wire.settings import ResponseSettings
 
 pytestmark = pytest.mark.pure

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from voiceloop.errors import ProtocolError
 from voiceloop.wire.client_events import ItemCreate, ItemTruncate
 from voiceloop.wire.items import (
+    AudioBytes,
     FunctionCall,
     FunctionCallOutput,
     InputAudioPart,
@@ -34,7 +35,6 @@ from voiceloop.wire.items import (
 )
 from voiceloop.wire.ledger import PER_MS, Ledger
 from voiceloop.wire.session_events import ItemAdded, ItemDeleted, ItemDone
-from voiceloop.wire.sound import AudioBytes
 
 pytestmark = pytest.mark.pure
 

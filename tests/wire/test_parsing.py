@@ -28,6 +28,7 @@ from voiceloop.wire.client_events import (
     parse,
     parse_binary,
 )
+from voiceloop.wire.items import AudioBytes
 from voiceloop.wire.jsontext import (
     MAX_CHARACTERS,
     MAX_DEPTH,
@@ -36,7 +37,6 @@ from voiceloop.wire.jsontext import (
     parse_object,
 )
 from voiceloop.wire.settings import FunctionTool, SessionSettings, Transcription
-from voiceloop.wire.sound import AudioBytes
 
 pytestmark = pytest.mark.pure
 

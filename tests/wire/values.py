@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT, Meta, UnsetType
 
 from voiceloop.schema import default_of, hints_of, is_struct, members
-from voiceloop.wire.ids import LENGTH, LETTERS
-from voiceloop.wire.items import PARTS, Message, Role
+from voiceloop.wire.items import LENGTH, LETTERS, PARTS, AudioBytes, Message, Role
 from voiceloop.wire.server_events import plain
 from voiceloop.wire.settings import SessionSettings
-from voiceloop.wire.sound import AudioBytes
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 PCM = st.binary(max_size=8).map(lambda data: data[: len(data) // 2 * 2])

@@ -10,20 +10,25 @@ from typing import Any, Protocol
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from voiceloop.api.asking import AnsweredTurn, MonoSound, question
-from voiceloop.api.events import TalkEvents
-from voiceloop.api.places import MicrophoneChoice, Places, SpeakerChoice, opened_places
-from voiceloop.api.talk import Talk
+from voiceloop.api.asking import (
+    AnsweredTurn,
+    MicrophoneChoice,
+    MonoSound,
+    Places,
+    SpeakerChoice,
+    opened_places,
+    question,
+)
+from voiceloop.api.talk import Talk, TalkEvents
 from voiceloop.asr.turns import Detector
 from voiceloop.audio.devices import Pace
 from voiceloop.audio.filters import FilteredMicrophone, Mute
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.calibration.idle import calibrate_in_idle_time
-from voiceloop.calibration.keeping import cache_folder
+from voiceloop.calibration.idle import cache_folder, calibrate_in_idle_time
 from voiceloop.config import Config
-from voiceloop.conversations.continuing import Continuing
+from voiceloop.conversations.condensing import Continuing
 from voiceloop.conversations.keeping import KeptConversation, kept
-from voiceloop.conversations.names import checked
+from voiceloop.conversations.records import checked
 from voiceloop.conversations.store import location
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, VoiceloopError, first_cause

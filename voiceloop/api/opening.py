@@ -1,17 +1,23 @@
-"""Opens voiceloop in a program: reads the settings, then loads the models."""
+"""Opens voiceloop in a program: reads the settings, then loads the models. A program without an
+event loop gets a conversation that it can iterate over.
+"""
 
 from __future__ import annotations
 
+import atexit
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from anyio.from_thread import start_blocking_portal
 
+from voiceloop.api.asking import MicrophoneChoice, SpeakerChoice
 from voiceloop.api.loop import Loop, running
+from voiceloop.api.talk import TalkEvent
 from voiceloop.config import Config, given_in, leaves, merged, toml
 from voiceloop.engines import Engines, Kind, Own, name_of
 from voiceloop.errors import ConfigError
@@ -117,3 +123,31 @@ async def _loaded(models: AbstractContextManager[Engines]) -> AsyncGenerator[Eng
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(stack.close)
+
+
+def run(
+    preset: str | None = None,
+    *,
+    microphone: MicrophoneChoice = None,
+    speaker: SpeakerChoice = None,
+    headphones: bool = False,
+    config: Config | Path | str | None = None,
+    tools: Sequence[Callable[..., object]] = (),
+    **settings: object,
+) -> Iterator[TalkEvent]:
+    """Load the models, hold one conversation, and yield its events until it is over.
+
+    The arguments are those of `open` and `Loop.talk`. The event loop runs on a thread of its own.
+    Leaving the `for` loop ends the conversation and closes the models; so does Ctrl-C.
+    """
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal(name="voiceloop-run"))
+        opened = open(preset, config=config, tools=tools, **settings)
+        loop = stack.enter_context(portal.wrap_async_context_manager(opened))
+        begun = loop.talk(microphone, speaker, headphones=headphones)
+        talk = stack.enter_context(portal.wrap_async_context_manager(begun))
+        # A program may still hold this generator when it ends. Later it could not be closed.
+        atexit.register(stack.close)
+        stack.callback(atexit.unregister, stack.close)
+        while (event := portal.call(talk.take)) is not None:
+            yield event

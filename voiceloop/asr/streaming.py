@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from voiceloop.asr.agreement import answering
+from voiceloop.asr.transcript import answering
 from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, samples, silence
 from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr, AsrJob, AsrRequest, AsrTurn

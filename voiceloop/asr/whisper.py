@@ -23,9 +23,8 @@ from faster_whisper import WhisperModel
 
 from voiceloop.asr.encoding import Encoding, is_ours, own_encoder, read_windows
 from voiceloop.asr.known import unknown_language
-from voiceloop.asr.unheard import LONG_S, WindowSound, fuller, gone
-from voiceloop.asr.whisper_decoder import HUM_S, Hypothesis, WhisperDecoder
-from voiceloop.asr.whisper_model import load, whisper_device
+from voiceloop.asr.whisper_decoder import HUM_S, Hypothesis, WhisperDecoder, load, whisper_device
+from voiceloop.asr.window import LONG_S, WindowSound, fuller, gone
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled

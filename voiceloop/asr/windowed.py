@@ -18,10 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from voiceloop.asr.agreement import answering, repeats
-from voiceloop.asr.understood import Understood
-from voiceloop.asr.unheard import gone
-from voiceloop.asr.window import DecodeJob, TurnWindow
+from voiceloop.asr.transcript import Understood, answering, repeats
+from voiceloop.asr.window import DecodeJob, TurnWindow, gone
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.config import AsrConfig
 from voiceloop.engines import Abandoned, Asr, AsrJob, AsrRequest, AsrTurn

@@ -14,9 +14,7 @@ import anyio
 import numpy as np
 
 from voiceloop.audio.devices import OFF
-from voiceloop.audio.echo.canceller import EchoCanceller
-from voiceloop.audio.echo.filter import EchoFilter
-from voiceloop.audio.echo.trial import Duplex
+from voiceloop.audio.echo import Duplex, EchoCanceller, EchoFilter
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE, dbfs, fade_in, fade_out, samples
 from voiceloop.audio.lasting import Soundcard

@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 import numpy as np
 
-from voiceloop.audio.echo.filter import EchoFilter
+from voiceloop.audio.echo import EchoFilter
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, fade_out, samples, silence
 from voiceloop.audio.portaudio import Opener, begin_anew, open_stream

@@ -22,7 +22,7 @@ import anyio
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from voiceloop.asr.agreement import normalise
+from voiceloop.asr.transcript import normalise
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.command import BenchEveryday, Found

@@ -21,7 +21,7 @@ from typing import Any, TextIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from voiceloop.asr.agreement import normalise
+from voiceloop.asr.transcript import normalise
 from voiceloop.errors import VoiceloopError
 from voiceloop.languages.en import NUMBERS
 from voiceloop.trace.record import percentiles

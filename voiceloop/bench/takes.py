@@ -25,7 +25,7 @@ from voiceloop.bench.clips import Clip
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import AsrRequest, Engines, Llm
 from voiceloop.session import Session
-from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
+from voiceloop.turn.resources import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.types import AudioFrame, Event, Pcm, Transcript, TurnTrace
 
 SPEAKER_RATE = 24_000

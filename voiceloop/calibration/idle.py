@@ -1,27 +1,139 @@
-"""Calibration in idle time: the language model judges the bundled requests while nobody needs it.
+"""Calibrates in idle time: the language model judges the bundled requests while nobody needs it.
 
 A step is one pass of the model over a few words. It begins only when all models have been quiet for
 a while. A user who begins to speak then does not wait for the step: it is over long before there
 are words to read.
+
+A calibration belongs to the fingerprint of a model and to a language. For each language a file has
+the fields of a `Calibration`, or says that the last word decides just as well. The shipped file
+also names the family of each model.
 """
 
 from __future__ import annotations
 
 import logging
-from contextlib import aclosing
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 
 from voiceloop.calibration.fitting import JudgedSilence, calibrate
-from voiceloop.calibration.keeping import keep
 from voiceloop.calibration.requests import Requests, bundled_requests
 from voiceloop.config import TurnConfig
 from voiceloop.engines import IN_IDLE_TIME, Engines, Llm, Steps
 from voiceloop.errors import first_cause
-from voiceloop.types import Past
+from voiceloop.types import Calibration, Past
 
 logger = logging.getLogger(__name__)
+
+METHOD = 2
+"""Version of the method of calibration. Files of other versions are ignored."""
+
+Calibrations = dict[str, Calibration | None]
+"""Calibration by the language's code; None if the last word decides just as well."""
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of this user's calibrations."""
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "voiceloop" / "calibrations"
+
+
+def recall(fingerprint: str, folder: Path) -> Calibrations:
+    """Return the calibrations of a model: those that ship, or else those kept in `folder`.
+
+    A damaged file is ignored, with a warning in the log.
+    """
+    shipped = _shipped().get(fingerprint)
+    return _calibrations(shipped) if shipped else _kept(folder / f"{fingerprint}.toml")
+
+
+def of_family(family: str) -> Calibrations:
+    """Return the shipped calibrations of one model of `family`; empty if none ships. They are a
+    good guess for the family's other models."""
+    for table in _shipped().values():
+        if table["family"] == family:
+            return _calibrations(table)
+    return {}
+
+
+def keep(fingerprint: str, name: str, found: Calibrations, folder: Path) -> None:
+    """Write the calibrations `found` of the model called `name` to a file in `folder` that is named
+    after `fingerprint`. If that fails, log a warning."""
+    path = folder / f"{fingerprint}.toml"
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial.write_text(written(found, name), encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        logger.warning("the calibration of '%s' is not kept: %s", name, error)
+        with suppress(OSError):
+            partial.unlink()
+
+
+def written(found: Calibrations, name: str) -> str:
+    """Return the calibrations `found` of the model called `name` as the text of a file, which
+    `recall` can read."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+    lines = [f"# How the end of a user's turn is told with {shown}.", f"method = {METHOD}"]
+    for language, calibration in found.items():
+        lines += ["", f"[{language}]"]
+        if calibration is None:
+            lines.append('judge = "words"')
+            continue
+        lines.append('judge = "probability"')
+        lines.append(f"complete_above = {calibration.complete_above!r}")
+        lines.append(f"incomplete_below = {calibration.incomplete_below!r}")
+        lines.append(f"complete_ms = {calibration.complete_ms}")
+        lines.append(f"shift = {calibration.shift!r}")
+    return "\n".join(lines) + "\n"
+
+
+def _shipped() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("shipped.toml").read_text(encoding="utf-8"))
+
+
+def _kept(path: Path) -> Calibrations:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        if table.pop("method") != METHOD:
+            return {}
+        return _calibrations(table)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError) as error:
+        logger.warning("%s is not a calibration and is not used: %s", path, error)
+        return {}
+
+
+def _calibrations(table: Mapping[str, Any]) -> Calibrations:
+    """Return the calibrations in `table`, a file as read from TOML. Raises ValueError or KeyError
+    if a calibration is not valid."""
+    return {language: _calibration(own) for language, own in table.items() if language != "family"}
+
+
+def _calibration(table: object) -> Calibration | None:
+    if not isinstance(table, dict):
+        raise ValueError("a language needs a section")
+    own = cast("dict[str, object]", table)
+    if own["judge"] == "words":
+        return None
+    above, below, shift = own["complete_above"], own["incomplete_below"], own["shift"]
+    silence = own["complete_ms"]
+    if not isinstance(above, float) or not isinstance(below, float) or not isinstance(shift, float):
+        raise ValueError("two probabilities and a shift are needed")
+    if type(silence) is not int:
+        raise ValueError("a number of milliseconds is needed")
+    if not 0 <= below <= above <= 1 or not 0 <= silence <= 1200 or not math.isfinite(shift):
+        raise ValueError("it is out of range")
+    return Calibration(above, below, silence, shift)
+
 
 QUIET_S = 2.0
 """Idle time begins when no model has had work for this many seconds."""

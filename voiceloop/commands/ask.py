@@ -12,7 +12,7 @@ from voiceloop.bundled import STARTER_HEARS
 from voiceloop.choosing import advised, missing_packs
 from voiceloop.commands.conversation import conversation, report
 from voiceloop.commands.conversations import opened
-from voiceloop.conversations.names import checked
+from voiceloop.conversations.records import checked
 from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.outputs import keep
@@ -58,10 +58,9 @@ class Ask(Command, frozen=True, kw_only=True):
 
 def ask(command: Ask) -> int:
     """Run `voiceloop ask` and return the exit status."""
-    from voiceloop.audio.devices import FileMicrophone, NullSpeaker
+    from voiceloop.audio.devices import FileMicrophone, NullSpeaker, RecordedSpeaker, WavSpeaker
     from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
-    from voiceloop.audio.recorded import RecordedSpeaker, WavSpeaker
-    from voiceloop.turn.overlap import EVERYTHING, SEQUENTIAL
+    from voiceloop.turn.resources import EVERYTHING, SEQUENTIAL
 
     keep([command.file, command.config], {"--out": command.out, "--trace": command.trace})
     timed = command.pace == "realtime"

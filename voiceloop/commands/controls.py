@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from voiceloop.asr.pushtotalk import PushToTalk
+from voiceloop.asr.turns import PushToTalk
 from voiceloop.audio.filters import Mute
 from voiceloop.terminal import printable
 from voiceloop.types import Event, Transcript, Word

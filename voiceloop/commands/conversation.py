@@ -78,9 +78,8 @@ class TerminalConversation:
         """
         import anyio
 
-        from voiceloop.calibration.idle import calibrate_in_idle_time
-        from voiceloop.calibration.keeping import cache_folder
-        from voiceloop.conversations.continuing import Continuing
+        from voiceloop.calibration.idle import cache_folder, calibrate_in_idle_time
+        from voiceloop.conversations.condensing import Continuing
         from voiceloop.llm.remote.chatserver import told_to
         from voiceloop.recording.recording import Recording, Surroundings
         from voiceloop.session import Session

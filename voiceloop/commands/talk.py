@@ -11,7 +11,7 @@ from typing import Annotated
 from voiceloop.choosing import Choosing, notes, settle
 from voiceloop.commands.conversation import conversation
 from voiceloop.commands.conversations import opened
-from voiceloop.conversations.names import checked
+from voiceloop.conversations.records import checked
 from voiceloop.errors import ConfigError
 from voiceloop.flags import written
 from voiceloop.outputs import keep
@@ -47,7 +47,7 @@ class TalkCommand(Choosing, frozen=True, kw_only=True):
 
 def talk(command: TalkCommand) -> int:
     """Run `voiceloop talk` and return the exit status."""
-    from voiceloop.asr.pushtotalk import PushToTalk
+    from voiceloop.asr.turns import PushToTalk
     from voiceloop.audio.filters import FilteredMicrophone, Mute
     from voiceloop.audio.lasting import Soundcard
     from voiceloop.commands.controls import Controls

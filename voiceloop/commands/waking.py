@@ -50,8 +50,7 @@ def prepared(
     that leaves the phrase out of the user's words. For a wake word they are `engines` unchanged.
     """
     from voiceloop.loading import load_vad
-    from voiceloop.wake.addressed import AddressedAsr
-    from voiceloop.wake.phrase import Phrase
+    from voiceloop.wake.phrase import AddressedAsr, Phrase
     from voiceloop.wake.spoken import SpokenPhrase
 
     if not isinstance(word, Phrase):
@@ -73,8 +72,8 @@ def wake_microphone(
     The speaker plays a chime when the microphone wakes or falls asleep. This also replaces the
     engines of `terminal` by those of `prepared`, and tells the user what to say.
     """
-    from voiceloop.wake.chime import chime
     from voiceloop.wake.microphone import WakeMicrophone
+    from voiceloop.wake.phrase import chime
 
     found, terminal.engines = prepared(word, terminal.engines, settings)
     open_s = settings.wake.open_s

@@ -2,26 +2,29 @@
 
 Whole turns leave the prompt, the oldest first, and a summary takes their place. If the model is too
 small to summarise, the turns are dropped. A step begins only after nobody has spoken and all models
-have been quiet for a while. So a user who begins to speak waits for one step at most.
+have been quiet for a while. So a user who begins to speak waits for one step at most. `Continuing`
+connects a kept conversation to the session that continues it, in one process.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from typing import Any
 
 import anyio
 
 from voiceloop.calibration.idle import QUIET_S, quiet
 from voiceloop.config import Config
 from voiceloop.conversations.keeping import KeptConversation
-from voiceloop.conversations.prompt import MOST_SUMMARY_CHARS, transcript
-from voiceloop.conversations.records import KeptTurn
+from voiceloop.conversations.records import MOST_SUMMARY_CHARS, KeptTurn, transcript
 from voiceloop.engines import IN_IDLE_TIME, Conversation, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.session import Session
+from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
+from voiceloop.turn.skills import unusable, wall_time
 from voiceloop.types import TokenBurst
 
 logger = logging.getLogger(__name__)
@@ -129,3 +132,48 @@ async def _idle(engines: Engines, session: Session) -> None:
             return
         # No event says that the session is idle and the models have been quiet for a while.
         await anyio.sleep(QUIET_S / 10)
+
+
+class Continuing:
+    """Continues a kept conversation in a session."""
+
+    def __init__(
+        self,
+        kept: KeptConversation,
+        engines: Engines,
+        config: Config,
+        notice: Callable[[str], None],
+        toolbox: Toolbox = NO_TOOLS,
+    ) -> None:
+        """`notice` shows a message about a problem to the user. The language model may call the
+        tools in `toolbox`."""
+        self._kept, self._engines, self._config, self._notice = kept, engines, config, notice
+        self._at = wall_time(config.timezone)
+        self._skills = kept.skills(engines)
+        self._conversation = kept.conversation(engines.llm, config, self._at, toolbox)
+        if reason := unusable(self._conversation, config, toolbox):
+            notice(reason)
+
+    def options(self, *, greets: bool = True) -> dict[str, Any]:
+        """Return the keyword arguments for the `Session`. With `greets`, the session begins with a
+        greeting if the conversation has earlier turns."""
+        return {
+            "conversation": self._conversation,
+            "skills": self._skills,
+            "greeting": self._kept.greeting(self._engines) if greets else "",
+            "kept": self._kept.note,
+        }
+
+    async def keep(self, session: Session) -> None:
+        """Write down what is said and heard, and condense the history when it is long. Runs until
+        cancelled."""
+        kept = self._kept
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kept.follow, session, self._notice)
+            tasks.start_soon(
+                condense_in_idle_time, kept, session, self._engines, self._config, self._at
+            )
+
+    async def aclose(self) -> None:
+        """Free the language model's caches of this conversation."""
+        await self._engines.llm_runner.call(self._conversation.close)

@@ -20,8 +20,15 @@ import msgspec
 from msgspec.structs import replace
 
 from voiceloop.config import Config
-from voiceloop.conversations.prompt import past, system_prompt, unanswered_end
-from voiceloop.conversations.records import KeptCall, KeptSummary, KeptTurn, ResumedConversation
+from voiceloop.conversations.records import (
+    KeptCall,
+    KeptSummary,
+    KeptTurn,
+    ResumedConversation,
+    past,
+    system_prompt,
+    unanswered_end,
+)
 from voiceloop.conversations.store import (
     ConversationStore,
     StoreUnusable,
@@ -39,7 +46,7 @@ from voiceloop.languages import language
 from voiceloop.session import Session
 from voiceloop.skills.known import Fact
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
-from voiceloop.turn.exchange import SpokenExchange
+from voiceloop.turn.history import SpokenExchange
 from voiceloop.turn.skills import Skills, SkillsMemory, offered, prompt, unusable
 from voiceloop.types import Past, Tool
 

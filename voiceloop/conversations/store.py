@@ -17,8 +17,14 @@ from typing import Any
 import msgspec
 
 from voiceloop.config import data_folder
-from voiceloop.conversations.lease import Holder, this_process
-from voiceloop.conversations.privatefile import close_to_others, connect, intact, set_aside
+from voiceloop.conversations.files import (
+    Holder,
+    close_to_others,
+    connect,
+    intact,
+    set_aside,
+    this_process,
+)
 from voiceloop.conversations.records import (
     KeptCall,
     KeptOutline,

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
-from voiceloop.conversations.lease import BEAT_S, Holder
+from voiceloop.conversations.files import BEAT_S, Holder
 from voiceloop.conversations.store import Statement
 
 CALM_S = 1.0

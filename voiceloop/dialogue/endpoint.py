@@ -1,8 +1,10 @@
-"""Rules for the length of silence that ends the user's turn, given what they have said before it.
+"""Decides when the user's turn is over: when a silence has lasted long enough.
 
-The rules have no state: `turnend` applies them to a turn. This module knows neither audio nor
-models. The probability that a turn ends here comes from the caller, and the words that ask for more
-come from `languages`. A package may bring a rule of its own (`voiceloop.endpoint` entry points).
+A rule gives the length of that silence, by the words so far, the language model's judgement of
+them, the sound of the voice, and the settings. A package may bring a rule of its own
+(`voiceloop.endpoint` entry points). The rules have no state. `EndpointPolicy` applies them to a
+turn, again whenever the words or one of the judgements has changed. This module knows neither audio
+nor models.
 """
 
 from __future__ import annotations
@@ -13,9 +15,13 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from voiceloop.calibration.probability import odds
+from voiceloop.audio.frames import SPEECH_RATE
+from voiceloop.calibration.probability import comparable, odds
 from voiceloop.config import TurnConfig
-from voiceloop.languages import Language
+from voiceloop.dialogue import actions, inputs
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.state import EndProbability, SoundJudgement, Turn
+from voiceloop.languages import Language, bare
 from voiceloop.types import Calibration
 
 EVIDENT = 4.0
@@ -159,3 +165,176 @@ def with_eagerness(
             )
         case "medium" | "auto":
             return config
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointPolicy:
+    """The endpoint rules for one language, with their settings and calibration."""
+
+    config: TurnConfig
+    calibration: Calibration | None
+    """What the language model's probabilities mean; None if they are not used."""
+    reads: bool
+    """Whether the language model reads the user's words while they speak, so that it can judge
+    them."""
+    hears: bool
+    """Whether the turn model judges the sound of the voice too."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether the language model's probability is used."""
+        rule = ENDPOINT_RULES[self.config.endpoint]
+        return self.reads and rule.asks_model(calibrated=self.calibration is not None)
+
+    def silence_ms(self, turn: Turn) -> int | None:
+        """Return the milliseconds of silence that end the turn. None while its words are not known
+        or not judged, and once it has ended."""
+        words = bare(turn.text)
+        if turn.words.whole is None or turn.ended:
+            return None
+        if not words or not self.asks_model:
+            return hangover_ms(TurnSoFar(turn.text, None, self.config, turn.language))
+        if self.unread(turn, words) or self.unheard(turn):
+            return None
+        probability = turn.end_probability.probability if turn.end_probability else None
+        about = self.config, turn.language, self.calibration, _sound_of(turn)
+        found = hangover_ms(TurnSoFar(turn.text, probability, *about))
+        return max(found, self.config.hangover_ms) if turn.resumes else found
+
+    def unread(self, turn: Turn, words: str) -> bool:
+        """Return whether the language model must still judge if `words` end the turn."""
+        known = turn.end_probability.words if turn.end_probability else None
+        return bool(words) and self.asks_model and known != words
+
+    def unheard(self, turn: Turn) -> bool:
+        """Return whether the turn model must still judge the sound before the present silence."""
+        if not (self.hears and self.asks_model):
+            return False
+        return turn.silence is not None and _sound_of(turn) is None
+
+    def judged(self, report: inputs.Read) -> EndProbability:
+        """Return the reported end probability. If there is a calibration, `comparable` converts the
+        probability to the scale of a first turn."""
+        probability = report.probability
+        if probability is not None and self.calibration is not None:
+            probability = comparable(probability, self.calibration, report.exchanges)
+        return EndProbability(bare(report.text), probability)
+
+    def expects(self, turn: Turn, words: str) -> bool:
+        """Return whether `words`, while the user still speaks, are probably the whole turn."""
+        known = turn.end_probability
+        if turn.words.whole is not None or known is None or known.words != words:
+            return False
+        if known.probability is None or self.calibration is None or not self.asks_model:
+            return False
+        likely = known.probability >= self.calibration.complete_above
+        return likely and bare(turn.hypothesis) == words
+
+    def doubts(self, turn: Turn, words: str) -> bool:
+        """Return whether the user, who is silent after these `words`, will probably go on."""
+        known = turn.end_probability
+        if turn.ended or known is None or known.words != words:
+            return False
+        if known.probability is None or self.calibration is None:
+            return False
+        return goes_on(known.probability, self.calibration, _sound_of(turn))
+
+
+def policy_for(state: ConversationState, turn: Turn) -> EndpointPolicy:
+    """Return the endpoint policy of a turn."""
+    return EndpointPolicy(
+        state.settings.policy,
+        state.calibrations.get(turn.language.code),
+        state.abilities.prefills and state.settings.thinks,
+        state.abilities.turn_model_ms is not None,
+    )
+
+
+def end_in_silence(state: ConversationState) -> None:
+    """End the turn that is being heard, if there has been enough silence."""
+    if state.silence is not None and state.silence.reaches(_hangover_ms(state)):
+        state.silence, state.ending = None, True
+        state.ask(actions.EndTurn())
+
+
+def _hangover_ms(state: ConversationState) -> int:
+    """Return the milliseconds of silence that end the turn that is being heard.
+
+    Nothing can be answered before the words are known and judged. Until then the longest silence
+    applies, so that a slow recogniser cuts nobody off.
+    """
+    config, turn = state.settings.policy, state.turn(state.listening)
+    if turn and turn.hangover_ms is not None:
+        return turn.hangover_ms
+    waits = (
+        turn
+        and not turn.dismissed
+        and ENDPOINT_RULES[config.endpoint].needs_words
+        and state.abilities.recognises
+    )
+    return max(config.hangover_ms, config.incomplete_ms) if waits else config.hangover_ms
+
+
+def judge_end(
+    state: ConversationState, turn_id: int | None, requested_at: float | None = None
+) -> None:
+    """Update the length of silence that ends the turn. If the turn model is needed for that,
+    request its judgement.
+
+    `requested_at` is when the language model's judgement was requested, for the trace; None means
+    now.
+    """
+    turn = state.turn(turn_id)
+    if turn is None:
+        return
+    policy = policy_for(state, turn)
+    silence_ms = policy.silence_ms(turn)
+    state.change(turn.id, hangover_ms=silence_ms)
+    if turn.hangover_ms is None and silence_ms is not None and policy.asks_model:
+        _record_judgement(state, turn, state.now if requested_at is None else requested_at)
+    _ask_turn_model(state, turn, policy)
+
+
+def take_probability(state: ConversationState, turn: Turn, report: inputs.Read) -> None:
+    """Store the end probability that `report` gives for the words so far, and update the silence
+    that ends the turn. Do nothing if there are no words or the probability is not used."""
+    policy = policy_for(state, turn)
+    if report.text and policy.asks_model:
+        state.change(turn.id, end_probability=policy.judged(report))
+        judge_end(state, turn.id, report.begun)
+
+
+def take_sound(state: ConversationState, report: inputs.SoundJudged) -> None:
+    """Take the turn model's judgement of the sound before a silence."""
+    state.judging = None
+    state.change(report.turn, sound=SoundJudgement(report.since, report.probability))
+    judge_end(state, report.turn)
+
+
+def _ask_turn_model(state: ConversationState, turn: Turn, policy: EndpointPolicy) -> None:
+    """Request the turn model's judgement of a silence, once it is long enough."""
+    least_ms, silence = state.abilities.turn_model_ms, turn.silence
+    if state.judging or least_ms is None or silence is None or turn.id != state.listening:
+        return
+    silent_ms = (state.heard_to - silence.since) * 1000 / SPEECH_RATE
+    if policy.unheard(turn) and not turn.dismissed and silent_ms >= least_ms:
+        state.judging = actions.JudgeSound(turn.id, silence.since)
+        state.ask(state.judging)
+
+
+def _record_judgement(state: ConversationState, turn: Turn, since: float) -> None:
+    known = turn.end_probability
+    if known is None or known.probability is None or not bare(turn.text):
+        return
+    facts: dict[str, float | str] = {"probability": known.probability, "text": bare(turn.text)}
+    if (sound := _sound_of(turn)) is not None:
+        facts["sound"] = sound
+    state.ask(actions.RecordDecision(turn.id, "end of turn?", since, facts))
+
+
+def _sound_of(turn: Turn) -> float | None:
+    """Return the turn model's probability that the turn is over, judged at the present silence.
+    None if it has not judged this silence."""
+    if turn.sound is None or turn.silence is None or turn.sound.since != turn.silence.since:
+        return None
+    return turn.sound.probability

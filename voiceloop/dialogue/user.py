@@ -8,10 +8,10 @@ from dataclasses import replace
 from voiceloop.asr.turns import SilenceLasts, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.endpoint import judge_end, take_sound
 from voiceloop.dialogue.floor import contest, contest_again, drop_echo, weigh
-from voiceloop.dialogue.guess import judge_guess
+from voiceloop.dialogue.modelqueue import judge_guess
 from voiceloop.dialogue.state import AnswerRequest, Silence, Turn
-from voiceloop.dialogue.turnend import judge_end, take_sound
 from voiceloop.languages import AUTO, language
 from voiceloop.types import TurnHeard
 

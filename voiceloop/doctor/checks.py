@@ -153,7 +153,7 @@ def recogniser(case: Case) -> Iterator[Finding]:
     if absent := case.absent("asr"):
         yield of_error("recogniser", absent[0])
         return
-    from voiceloop.asr.agreement import normalise
+    from voiceloop.asr.transcript import normalise
     from voiceloop.engines import AsrRequest
     from voiceloop.loading import load_asr, warm_asr
 

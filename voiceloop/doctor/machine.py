@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import voiceloop
-from voiceloop.calibration.keeping import cache_folder
+from voiceloop.calibration.idle import cache_folder
 from voiceloop.catalog.cards import size
 from voiceloop.catalog.names import named
 from voiceloop.catalog.store import ModelStore
@@ -122,7 +122,7 @@ def graphics(case: Case) -> Iterator[Finding]:
     present."""
     import torch
 
-    from voiceloop.asr.whisper_model import load_cublas, whisper_device
+    from voiceloop.asr.whisper_decoder import load_cublas, whisper_device
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     cards = [torch.cuda.get_device_properties(place) for place in range(count)]
@@ -142,7 +142,7 @@ def graphics(case: Case) -> Iterator[Finding]:
 
 def graphics_found(seen: Graphics, config: Config) -> Finding:
     """Return the finding for the graphics cards in `seen`."""
-    from voiceloop.asr.whisper_model import INSTALL
+    from voiceloop.asr.whisper_decoder import INSTALL
 
     def found(text: str, cure: str = "", *, needed: bool = False) -> Finding:
         mark = "ok" if not cure else "broken" if needed else "warning"

@@ -48,7 +48,7 @@ _HUM = re.compile(r"[hmn]{2,}|[aeuäö]h[hmn]+|(?:h?[aeouäö]{1,3}h+)+|(h[aeiou
 
 
 def is_hum(word: str) -> bool:
-    """Return whether `word`, in the spelling of `asr.agreement.normalise`, is a hum, a laugh or a
+    """Return whether `word`, in the spelling of `asr.transcript.normalise`, is a hum, a laugh or a
     sigh in any language: a sound that a listener makes, and that answers nothing."""
     return word in _HUMS or _HUM.fullmatch(word) is not None
 
@@ -81,16 +81,16 @@ class Language:
     """Exceptions to `unfinished`: longer endings after which the user may well have finished."""
     backchannels: frozenset[str] = INTERNATIONAL
     """Words such as `yeah` that listeners say without wanting the floor, in the spelling of
-    `asr.agreement.normalise`."""
+    `asr.transcript.normalise`."""
     consent: frozenset[str] = frozenset({"ok", "okay"})
     """Words and short phrases that say yes to a question, in the spelling of
-    `asr.agreement.normalise`."""
+    `asr.transcript.normalise`."""
     courtesies: frozenset[str] = frozenset()
     """Words and phrases that may stand beside a yes without changing it, such as `please`, in the
-    spelling of `asr.agreement.normalise`."""
+    spelling of `asr.transcript.normalise`."""
     articles: frozenset[str] = frozenset()
     """Words that recognisers may write for a cough, in the spelling of
-    `asr.agreement.normalise`."""
+    `asr.transcript.normalise`."""
     sample: str = "Hello! This is how I sound."
     """Text that a voice says when somebody tries it out."""
     apology: str = ""
@@ -113,7 +113,7 @@ class Language:
     """Rules for saying written text. None leaves that to the synthesizer."""
 
     def is_backchannel(self, word: str) -> bool:
-        """Return whether `word`, in the spelling of `asr.agreement.normalise`, is a backchannel or
+        """Return whether `word`, in the spelling of `asr.transcript.normalise`, is a backchannel or
         a hum."""
         return word in self.backchannels or is_hum(word)
 
@@ -154,7 +154,7 @@ LONGEST = 6
 
 
 def _plain(word: str) -> str:
-    """Return a word in the spelling of `asr.agreement.normalise`."""
+    """Return a word in the spelling of `asr.transcript.normalise`."""
     folded = unicodedata.normalize("NFKC", word).casefold()
     return "".join(character for character in folded if character.isalnum())
 

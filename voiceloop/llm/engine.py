@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from voiceloop.bundled import bundled
-from voiceloop.calibration.keeping import cache_folder, of_family, recall
+from voiceloop.calibration.idle import cache_folder, of_family, recall
 from voiceloop.catalog.names import find
 from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt

@@ -54,7 +54,7 @@ from voiceloop.recording.recording import Core
 from voiceloop.replay.timeline import NOBODY, Difference, ReplayResult
 from voiceloop.session import Session
 from voiceloop.trace.record import Lane, Mark
-from voiceloop.turn.rules import load_rules
+from voiceloop.turn.resources import load_rules
 from voiceloop.types import Event, TurnTrace
 
 HINT = "name a folder that `voiceloop talk --record` or `voiceloop serve --record` has made"

@@ -20,8 +20,7 @@ import anyio
 import anyio.to_thread
 from starlette.responses import Response
 
-from voiceloop.calibration.idle import calibrate_in_idle_time
-from voiceloop.calibration.keeping import cache_folder
+from voiceloop.calibration.idle import cache_folder, calibrate_in_idle_time
 from voiceloop.config import Config, McpServer, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.runner import ModelThread

@@ -27,9 +27,8 @@ from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import inputs
 from voiceloop.engines import AsrTurn
 from voiceloop.trace.record import Mark
-from voiceloop.turn.jobs import judge_sound
 from voiceloop.turn.resources import Resources
-from voiceloop.turn.work import Job, TurnTasks
+from voiceloop.turn.tasks import Job, TurnTasks, judge_sound
 from voiceloop.types import AudioFrame
 
 

@@ -27,9 +27,8 @@ from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.normalize import normalize
 from voiceloop.tts.pace import Tempo
 from voiceloop.turn.ahead import catch_up, look_ahead
-from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources, Voiced
-from voiceloop.turn.speech import Speech
+from voiceloop.turn.speech import Gate, Speech
 from voiceloop.turn.thinking import Thinking, Thought
 from voiceloop.types import LOADS, Clause, Event, Span, SpeechChunk, TokenBurst, ToolCall
 

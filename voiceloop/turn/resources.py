@@ -1,19 +1,107 @@
-"""The engines and other objects that all replies of a session share."""
+"""The engines and other objects that all replies of a session share, and what a session does at the
+same time and ahead of time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, fields, replace
 
 from voiceloop.audio.player import Player
+from voiceloop.config import TurnConfig
 from voiceloop.dialogue import inputs
-from voiceloop.engines import Conversation, Engines
+from voiceloop.dialogue.endpoint import ENDPOINT_RULES
+from voiceloop.dialogue.floor import INTERRUPTION_RULES
+from voiceloop.engines import Conversation, Engines, Steps, T, load_rule
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.tts.pace import Pace
-from voiceloop.turn.observer import Observer
-from voiceloop.turn.overlap import EVERYTHING, Overlap
 from voiceloop.turn.skills import Skills
 from voiceloop.types import Clause, Event, SpeechChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A choice of the work that is done at the same time and ahead of time. Each part can be left
+    out, to measure how much faster it makes replies."""
+
+    stages: bool = True
+    """Recognition, thinking, synthesis and playback run at the same time. Otherwise each runs after
+    the one before it, and all other parts are left out too."""
+    prefill: bool = True
+    """The language model reads the user's words while they speak."""
+    early_reply: bool = True
+    """The reply begins in the first silence; otherwise at the endpoint."""
+    carry_over: bool = True
+    """A reply that began too early becomes the draft of the next reply; otherwise the next reply
+    has no such draft."""
+    held_audio: bool = True
+    """The first clause of an early reply is synthesised before the endpoint."""
+
+
+EVERYTHING = Overlap()
+SEQUENTIAL = Overlap(False, False, False, False, False)
+"""Each stage runs after the one before it. This is the reference for all measurements."""
+STREAMING = Overlap(True, False, False, False, False)
+"""Stages overlap, but nothing is guessed except draft tokens."""
+OVERLAPS: Mapping[str, Overlap] = {
+    "sequential": SEQUENTIAL,
+    "streaming": STREAMING,
+    "speculative": EVERYTHING,
+} | {
+    f"no-{part.name.replace('_', '-')}": replace(EVERYTHING, **{part.name: False})
+    for part in fields(Overlap)
+    if part.name != "stages"
+}
+"""Overlaps by name. A name is a mode, or `no-` and the part that is left out: `no-prefill`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStanding:
+    """The state of a conversation after one of its steps. Each field is a copy of the value of that
+    name in `Conversation`; `end_probability` comes from `end_of_turn_probability`."""
+
+    exchanges: int
+    tokens_read: int
+    limited: bool
+    end_probability: float | None
+
+
+class Observer:
+    """An observer of one conversation.
+
+    Steps change a conversation on the thread of its model, so the event loop must not read the
+    conversation. The loop reads `standing` instead. `standing` is replaced after each step, before
+    the item of the step reaches the loop.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self.standing = self._look()
+
+    def steps(self, steps: Steps[T]) -> Steps[T]:
+        """Run `steps` of the conversation, and replace `standing` after each."""
+        with closing(steps):
+            for item in steps:
+                self.standing = self._look()
+                yield item
+        self.standing = self._look()
+
+    def _look(self) -> ConversationStanding:
+        seen = self._conversation
+        probability = seen.end_of_turn_probability()
+        return ConversationStanding(seen.exchanges, seen.tokens_read, seen.limited, probability)
+
+
+def load_rules(turns: TurnConfig) -> None:
+    """Add the configured rules to those that the core knows. Raises ConfigError for a name that no
+    rule has."""
+    if turns.endpoint not in ENDPOINT_RULES:
+        ENDPOINT_RULES[turns.endpoint] = load_rule("endpoint", turns.endpoint, ENDPOINT_RULES)
+    if turns.interruption not in INTERRUPTION_RULES:
+        rule = load_rule("interruption", turns.interruption, INTERRUPTION_RULES)
+        INTERRUPTION_RULES[turns.interruption] = rule
+
 
 Voiced = dict[tuple[str | None, float, Clause], list[SpeechChunk]]
 """Audio of clauses, by voice, speed and clause."""

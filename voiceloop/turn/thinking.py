@@ -19,8 +19,8 @@ from voiceloop.skills.known import Answer, Effect
 from voiceloop.tools.results import is_error
 from voiceloop.trace.record import TOOL, Lane, Mark, Recorder
 from voiceloop.tts.normalize import normalize
-from voiceloop.turn.gate import Gate
 from voiceloop.turn.resources import Resources
+from voiceloop.turn.speech import Gate
 from voiceloop.types import TokenBurst, ToolCall
 
 WORDY = 1000

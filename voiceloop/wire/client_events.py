@@ -32,10 +32,17 @@ from voiceloop.wire.extensions import (
     TokenReceived,
     UseLlmServer,
 )
-from voiceloop.wire.items import PARTS, ClientEventBase, Item, ItemId, ItemReference, Message
+from voiceloop.wire.items import (
+    PARTS,
+    AudioBytes,
+    ClientEventBase,
+    Item,
+    ItemId,
+    ItemReference,
+    Message,
+)
 from voiceloop.wire.jsontext import MAX_CHARACTERS, parse_object
 from voiceloop.wire.settings import MOST_TOOLS, FunctionTool, ResponseChanges, SessionChanges
-from voiceloop.wire.sound import AudioBytes
 
 MAX_BYTES = MAX_CHARACTERS // 4 * 3
 """Maximum size of a binary message, in bytes. In base64 this audio would fill the longest text

@@ -1,18 +1,78 @@
 """The items of a conversation: messages of both sides, function calls and their outputs.
 
-Items are frozen values; the ledger in `ledger.py` keeps them in order.
+Items are frozen values; the ledger in `ledger.py` keeps them in order. Ids that the server makes
+are the kind of object, an underscore, and random characters. Audio in messages is bytes in the
+format that the session sets, in JSON as base64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+import binascii
+import string
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import force_setattr, replace
 
-from voiceloop.schema import Object
-from voiceloop.wire.sound import AudioBytes
+from voiceloop.schema import Mistake, Object
+
+LENGTH = 24
+"""Number of characters in every id that the server makes. The header of binary audio relies on
+it."""
+LETTERS = string.ascii_letters + string.digits
+_LETTER = (LETTERS * 5)[:256].encode("ascii")
+"""The letter or digit that each value of a random byte becomes."""
+
+NewId = Callable[[str], str]
+"""A function that takes the kind of an object and returns a new id. Kinds are `event`, `item`,
+`resp`, `conv`, `sess` and `call`."""
+
+
+def maker(random: Random) -> NewId:
+    """Return a function that makes ids from the bytes of `random`. Nobody can guess ids from
+    `SystemRandom`."""
+
+    def new(kind: str) -> str:
+        # Draw all bytes in one call: every event that is sent needs an id.
+        drawn = random.randbytes(LENGTH - len(kind) - 1).translate(_LETTER)
+        return f"{kind}_{drawn.decode('ascii')}"
+
+    return new
+
+
+RATE = 24_000
+"""Rate in Hz at which audio is counted in every format. A sample of G.711, at 8000 Hz, counts as
+three."""
+
+
+class AudioBytes(bytes):
+    """Encoded audio, made from bytes or from their base64. It does not know its own format."""
+
+    described = "audio in base64"
+
+    def __new__(cls, data: str | bytes) -> Self:
+        """Decode `data` if it is text. Raises Mistake if the text is not base64."""
+        # Not `bytes(data)`: from a number n it would make n zeros. `memoryview` refuses a number.
+        return super().__new__(cls, _decoded(data) if isinstance(data, str) else memoryview(data))
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        data = binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        data = None
+    if data is None or not _encodes(data[(len(data) - 1) // 3 * 3 :], text[-4:]):
+        raise Mistake("is not base64", "use the standard alphabet, with padding")
+    return data
+
+
+def _encodes(data: bytes, text: str) -> bool:
+    """Return whether `text` is the base64 of `data`. This finds damage in the last bits of the
+    text, which belong to no byte."""
+    return binascii.b2a_base64(data, newline=False) == text.encode()
+
 
 ItemId = Annotated[str, Meta(max_length=64)]
 Status = Literal["completed", "incomplete", "in_progress"]

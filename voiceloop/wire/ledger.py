@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from voiceloop.errors import Code, ProtocolError
 from voiceloop.wire.client_events import ItemCreate, ItemTruncate
-from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import (
+    RATE,
     FunctionCall,
     FunctionCallOutput,
     Item,
     ItemReference,
     Message,
+    NewId,
     OutputAudioPart,
     size,
     without_audio,
@@ -32,7 +33,6 @@ from voiceloop.wire.session_events import (
     ItemRetrieved,
     ItemTruncated,
 )
-from voiceloop.wire.sound import RATE
 
 MAX_ITEMS = 2000
 """Maximum number of items, unless the caller sets another maximum."""

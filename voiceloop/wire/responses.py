@@ -21,17 +21,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import (
+    RATE,
     FunctionCall,
     Item,
     Message,
+    NewId,
     OutputAudioPart,
     OutputText,
     Status,
 )
 from voiceloop.wire.ledger import Ledger
-from voiceloop.wire.response_events import (
+from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.session_events import (
     ArgumentsDelta,
     ArgumentsDone,
     AudioPart,
@@ -53,9 +55,7 @@ from voiceloop.wire.response_events import (
     TextPart,
     Usage,
 )
-from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.settings import ResponseSettings, length
-from voiceloop.wire.sound import RATE
 
 TURN_DETECTED = StatusDetails("cancelled", "turn_detected")
 CLIENT_CANCELLED = StatusDetails("cancelled", "client_cancelled")

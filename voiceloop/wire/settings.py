@@ -16,9 +16,8 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from voiceloop.schema import TOLD, Fraction, Object, Settings, changes, instead
-from voiceloop.wire.items import Item, ItemReference
+from voiceloop.wire.items import RATE, Item, ItemReference
 from voiceloop.wire.server_events import plain
-from voiceloop.wire.sound import RATE
 
 Name = Annotated[str, Meta(max_length=64)]
 STOCK_VOICES = frozenset(

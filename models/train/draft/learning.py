@@ -29,8 +29,7 @@ from models.train.draft.layer import STEPS, Batch, FeatureLayer, acceptance, los
 from models.train.draft.replies import Generator, Replies, load_replies
 from voiceloop.errors import ConfigError
 from voiceloop.llm.draft.featuredraft import DraftShape
-from voiceloop.llm.gguf.file import GgufModel
-from voiceloop.llm.gguf.matrix import StoredMatrix
+from voiceloop.llm.gguf.file import GgufModel, StoredMatrix
 
 BESIDE = 64
 """Number of dialogues in a batch of replies."""

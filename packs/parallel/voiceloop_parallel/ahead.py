@@ -31,7 +31,7 @@ from voiceloop.llm.model.decoder import Decoder, feed
 from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.stats import Step
-from voiceloop.llm.rules.tree import ROOT
+from voiceloop.llm.rules.verify import ROOT
 from voiceloop.llm.text.output import Output, SpeechOutput
 from voiceloop.placement import memory_for
 from voiceloop.types import Begun, TokenBurst

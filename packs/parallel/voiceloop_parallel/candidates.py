@@ -26,7 +26,7 @@ from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.rules.sampling import Sampling, seeds
 from voiceloop.llm.rules.stats import Step
-from voiceloop.llm.rules.tree import ROOT, chain
+from voiceloop.llm.rules.verify import ROOT, chain
 from voiceloop.llm.text.output import Output
 from voiceloop.schema import suggestion
 from voiceloop_parallel.lines import CandidateUtterance, Chooser, Nodes, ParallelReply

@@ -20,8 +20,7 @@ from voiceloop.llm.model.attention import followed
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.rules.sampling import Penalties, Sampling, exact, warp
-from voiceloop.llm.rules.tree import ROOT, Tree
-from voiceloop.llm.rules.verify import Verifier
+from voiceloop.llm.rules.verify import ROOT, Tree, Verifier
 from voiceloop.llm.text.output import Output, SpeechOutput
 
 CLAUSE_WORDS = 3

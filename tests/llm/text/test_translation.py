@@ -21,7 +21,7 @@ from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import decoder
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Penalties, Sampling
-from voiceloop.llm.rules.tree import chain
+from voiceloop.llm.rules.verify import chain
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import Translation, shared
 

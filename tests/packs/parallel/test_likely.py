@@ -8,7 +8,7 @@ import pytest
 import torch
 from voiceloop_parallel.ahead import AT_ONCE, WIDTH, most_likely
 
-from voiceloop.llm.rules.tree import ROOT
+from voiceloop.llm.rules.verify import ROOT
 
 pytestmark = pytest.mark.models
 

@@ -26,7 +26,7 @@ from voiceloop.server.session.client_session import ClientSession
 from voiceloop.server.session.history import text_of
 from voiceloop.types import ToolCall
 from voiceloop.wire.client_events import parse
-from voiceloop.wire.ids import maker
+from voiceloop.wire.items import maker
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.session_events import Error
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.conversations.prompt import past
-from voiceloop.conversations.records import KeptCall, KeptTurn
+from voiceloop.conversations.records import KeptCall, KeptTurn, past
 from voiceloop.server.session.history import history, items_of, unanswered
 from voiceloop.types import Past
 from voiceloop.wire.items import (

@@ -24,8 +24,7 @@ from voiceloop.tools.declared import tool
 from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.types import ToolCall
-from voiceloop.wire.ids import maker
-from voiceloop.wire.items import FunctionCall
+from voiceloop.wire.items import FunctionCall, maker
 
 pytestmark = pytest.mark.virtual
 

@@ -33,8 +33,7 @@ from voiceloop.llm.rules.sampling import (
     counted,
     warp,
 )
-from voiceloop.llm.rules.tree import chain
-from voiceloop.llm.rules.verify import Verifier, coupled
+from voiceloop.llm.rules.verify import Verifier, chain, coupled
 
 logger = logging.getLogger(__name__)
 

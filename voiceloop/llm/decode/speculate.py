@@ -33,8 +33,7 @@ from voiceloop.llm.model.stopwatch import Stopwatch
 from voiceloop.llm.rules.draftpolicy import DraftPolicy
 from voiceloop.llm.rules.sampling import Penalties, Sampling, decide_call
 from voiceloop.llm.rules.stats import Stats, Step
-from voiceloop.llm.rules.tree import Tree, chain
-from voiceloop.llm.rules.verify import DraftTokens, Verifier
+from voiceloop.llm.rules.verify import DraftTokens, Tree, Verifier, chain
 
 CARRIED = CHUNK // 2
 """The number of tokens of an old reply for which the pass over the end of a prompt leaves room."""

@@ -20,8 +20,7 @@ from voiceloop.llm.model.attention import followed
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder, feed
 from voiceloop.llm.rules.sampling import Penalties, Sampling, choose, warp
-from voiceloop.llm.rules.tree import ROOT, Tree
-from voiceloop.llm.rules.verify import DraftTokens
+from voiceloop.llm.rules.verify import ROOT, DraftTokens, Tree
 
 
 class Draft(Protocol):

@@ -36,7 +36,7 @@ from voiceloop.llm.model.loading import LoadedModel
 from voiceloop.llm.model.plain import linear
 from voiceloop.llm.rules import draftpolicy
 from voiceloop.llm.rules.sampling import Sampling
-from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.rules.verify import Tree
 
 CARD, WEIGHTS = "draft.json", "draft.safetensors"
 FUSE, TOKENS, SCALE = "fuse.weight", "tokens", ".scale"

@@ -19,8 +19,7 @@ from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import Decoder, feed
 from voiceloop.llm.rules import draftpolicy
 from voiceloop.llm.rules.sampling import Penalties, Sampling
-from voiceloop.llm.rules.tree import Tree
-from voiceloop.llm.rules.verify import DraftTokens
+from voiceloop.llm.rules.verify import DraftTokens, Tree
 from voiceloop.llm.text.template import special_tokens
 from voiceloop.llm.text.translation import Translation
 

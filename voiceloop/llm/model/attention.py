@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from voiceloop.llm.model.cache import KvCache, Slots
-from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.rules.verify import Tree
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from voiceloop.llm.gguf.file import GgufModel
-from voiceloop.llm.gguf.matrix import StoredMatrix
+from voiceloop.llm.gguf.file import GgufModel, StoredMatrix
 from voiceloop.llm.model.attention import (
     Branching,
     Following,
@@ -32,7 +31,7 @@ from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, NORM, Checkpoint, Si
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.operations import Operations, operations
 from voiceloop.llm.model.plain import PLAIN, Linear, Norm, linear
-from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.rules.verify import Tree
 from voiceloop.threads import all_cores
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from voiceloop.llm.model.attention import FEATURES, Branches, SlotPosition, hidd
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.checkpoint import EMBEDDING, HEAD, LEAN, Checkpoint, Rotary, Sight
 from voiceloop.llm.model.plain import ACTIVATIONS
-from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.rules.verify import Tree
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 """The names that transformers gives to layers that see all earlier tokens, and to layers that see a

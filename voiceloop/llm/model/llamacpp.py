@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 
 from voiceloop.errors import EngineError
-from voiceloop.llm.gguf.context import Context, SavedRows
-from voiceloop.llm.gguf.file import ASSISTANT, ROWS, GgufModel
-from voiceloop.llm.gguf.head import HeadContext, features, give_features
-from voiceloop.llm.gguf.matrix import StoredMatrix
+from voiceloop.llm.gguf.context import Context, HeadContext, SavedRows, features, give_features
+from voiceloop.llm.gguf.file import ASSISTANT, ROWS, GgufModel, StoredMatrix
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.stopwatch import Stopwatch
-from voiceloop.llm.rules.tree import Tree
+from voiceloop.llm.rules.verify import Tree
 
 PIECE_S = 0.3
 """Seconds that one step of a prompt should take, because a cancellation takes effect at its end."""

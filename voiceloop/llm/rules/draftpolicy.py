@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from voiceloop.llm.rules.tree import ROOT, Tree, chain
+from voiceloop.llm.rules.verify import ROOT, Tree, chain
 
 MOST = 16
 EVERY = range(MOST + 1)

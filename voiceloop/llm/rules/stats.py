@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from voiceloop.llm.rules.tree import Tree, chain
+from voiceloop.llm.rules.verify import Tree, chain
 
 NOTHING = chain(0)
 

@@ -21,7 +21,7 @@ import anyio
 import msgspec
 
 from voiceloop.config import Config
-from voiceloop.conversations.names import checked
+from voiceloop.conversations.records import checked
 from voiceloop.engines import Engines
 from voiceloop.loading import of_conversation
 from voiceloop.server.access.limits import POLICY, Admission, Kind, Refusal, Ticket
@@ -34,7 +34,7 @@ from voiceloop.server.session.offers import OfferedConversations, Offers, Opened
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import begun, wall_time
 from voiceloop.wire.extensions import LlmServerUsed
-from voiceloop.wire.ids import maker
+from voiceloop.wire.items import maker
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from voiceloop.conversations.privatefile import connect
+from voiceloop.conversations.files import connect
 from voiceloop.errors import ConfigError
 from voiceloop.server.resume.store import ANSWER_S, MemoryStore, Store, StoredValue, StoreError
 

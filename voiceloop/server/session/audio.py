@@ -28,8 +28,8 @@ from voiceloop.audio.frames import (
     silence,
 )
 from voiceloop.types import AudioFrame, Pcm
+from voiceloop.wire.items import RATE
 from voiceloop.wire.settings import AudioFormat, PcmaFormat, PcmFormat, PcmuFormat
-from voiceloop.wire.sound import RATE
 
 MISSING_S = 2.0
 """Seconds without audio in the middle of a turn after which as much silence is heard in its place.

@@ -23,8 +23,7 @@ from voiceloop.server.session.offers import OpenedConversation
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import Skills, begun, offered, prompt, unusable
 from voiceloop.types import Tool
-from voiceloop.wire.ids import NewId
-from voiceloop.wire.items import Item
+from voiceloop.wire.items import Item, NewId
 from voiceloop.wire.ledger import Ledger, LedgerState
 from voiceloop.wire.settings import (
     Audio,

@@ -32,9 +32,9 @@ from voiceloop.server.session.outbox import Outbox
 from voiceloop.trace.otel import Report
 from voiceloop.types import TurnTrace
 from voiceloop.wire import client_events, extensions
+from voiceloop.wire.items import RATE
 from voiceloop.wire.session_events import Error, ErrorDetails
 from voiceloop.wire.settings import length
-from voiceloop.wire.sound import RATE
 
 logger = logging.getLogger(__name__)
 

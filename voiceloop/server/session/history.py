@@ -11,7 +11,6 @@ from voiceloop.conversations.records import KeptTurn
 from voiceloop.foreign import parsed
 from voiceloop.llm.text.messages import OWN_CALL
 from voiceloop.types import Past, ToolCall, spaced
-from voiceloop.wire.ids import NewId
 from voiceloop.wire.items import (
     FunctionCall,
     FunctionCallOutput,
@@ -19,6 +18,7 @@ from voiceloop.wire.items import (
     InputText,
     Item,
     Message,
+    NewId,
     OutputAudioPart,
     OutputText,
 )

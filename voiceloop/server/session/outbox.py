@@ -14,11 +14,9 @@ import anyio
 
 from voiceloop.errors import ProtocolError
 from voiceloop.server.ops.metrics import Metrics
-from voiceloop.wire.ids import NewId
-from voiceloop.wire.response_events import OutputAudioDelta
+from voiceloop.wire.items import RATE, NewId
 from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.session_events import Error
-from voiceloop.wire.sound import RATE
+from voiceloop.wire.session_events import Error, OutputAudioDelta
 
 ENOUGH_BYTES = 2**20
 """Number of bytes of queued answers beyond which no requests are read. Audio does not count."""

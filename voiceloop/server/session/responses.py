@@ -12,10 +12,8 @@ from voiceloop.server.session.audio import ResponseEncoder, SocketSpeaker
 from voiceloop.types import FILTERED, Clause, Pcm, TokenBurst, ToolCall, TurnTrace
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.extensions import OutputClause, Played
-from voiceloop.wire.ids import NewId
-from voiceloop.wire.items import FunctionCall, FunctionCallOutput
+from voiceloop.wire.items import FunctionCall, FunctionCallOutput, NewId
 from voiceloop.wire.ledger import PER_MS, Ledger
-from voiceloop.wire.response_events import StatusDetails, Usage
 from voiceloop.wire.responses import (
     CLIENT_CANCELLED,
     CONTENT_FILTERED,
@@ -27,6 +25,7 @@ from voiceloop.wire.responses import (
     failed,
 )
 from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.session_events import StatusDetails, Usage
 from voiceloop.wire.settings import ResponseSettings
 
 REMEMBERED = 4

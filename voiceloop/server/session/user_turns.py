@@ -24,8 +24,7 @@ from voiceloop.session import Session
 from voiceloop.types import Transcript, TurnHeard
 from voiceloop.wire import session_events
 from voiceloop.wire.extensions import TentativeTranscript
-from voiceloop.wire.ids import NewId
-from voiceloop.wire.items import InputAudioPart, Message
+from voiceloop.wire.items import RATE, InputAudioPart, Message, NewId
 from voiceloop.wire.ledger import Ledger
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.settings import (
@@ -35,7 +34,6 @@ from voiceloop.wire.settings import (
     SessionSettings,
     length,
 )
-from voiceloop.wire.sound import RATE
 
 LEAST_MS = 100
 """Length of the shortest turn that a client can commit, in milliseconds, as in OpenAI's API."""
