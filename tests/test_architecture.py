@@ -200,7 +200,6 @@ PURE = (
     "server/session/history.py",
     "server/access/limits.py",
     "server/resume/snapshot.py",
-    "bench/record.py",
     "bench/clips.py",
     "bench/turnfigures.py",
     "doctor/findings.py",
