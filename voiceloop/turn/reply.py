@@ -1,6 +1,6 @@
 """Reply: one attempt to answer a turn. It thinks, speaks and plays at the same time.
 
-    think (turn/thinking) | cut (tts/stream) | speak (turn/speech) | play (audio/player)
+    think (turn/thinking) | cut (tts/clauses) | speak (turn/speech) | play (audio/player)
 
 Thinking calls the cut with each burst of tokens. Bounded streams lead from the cut to synthesis and
 from there to the player, which all work at the same time. No stage knows which one comes after it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 
@@ -23,7 +23,7 @@ from voiceloop.server.session.audio import RATE
 from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.history import SILENCE, history, unanswered
 from voiceloop.server.session.responses import Out, Responses, SpokenResponse
-from voiceloop.tts.stream import clauses
+from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.types import FILTERED, Clause, TokenBurst, ToolCall
 from voiceloop.wire.responses import CONTENT_FILTERED, NOTHING_SAID, TOO_LONG, failed
 
@@ -56,32 +56,42 @@ async def _make(dialogue: ClientConversation, out: Out, spoken: SpokenResponse) 
         begin = partial(conversation.rewrite, system, past, tools, seen.required)
         await runner.call(begin, priority=GUESS)
         text = unanswered(items) or SILENCE
-        async with aclosing(_bursts(dialogue, out, spoken, conversation, text)) as bursts:
+        tts, voice = dialogue.engines.tts, settings.audio.output.voice
+        cutter = ClauseCutter(1, language(tts.language(voice)))
+
+        async def speak(clauses: Sequence[Clause]) -> None:
             if spoken.response.spoken:
-                await _speak(dialogue, out, spoken, bursts)
-            async for _ in bursts:
-                pass
+                for clause in clauses:
+                    await _speak(dialogue, out, spoken, clause)
+
+        async def write(burst: TokenBurst) -> None:
+            await speak(cutter.feed(burst))
+
+        if await _answer(dialogue, out, spoken, conversation, text, write):
+            await speak(cutter.flush())
     finally:
         with anyio.CancelScope(shield=True):
             spoken.read = conversation.tokens_read
             await runner.call(conversation.close, priority=GUESS)
 
 
-async def _bursts(
+async def _answer(
     dialogue: ClientConversation,
     out: Out,
     spoken: SpokenResponse,
     conversation: Conversation,
     text: str,
-) -> AsyncGenerator[TokenBurst, None]:
-    """Answer `text`. Yield the bursts, and send their text and the calls. At the end, note how the
-    response ends."""
-    response, most, said = spoken.response, spoken.response.settings.max_output_tokens, False
+    write: Callable[[TokenBurst], Awaitable[None]],
+) -> bool:
+    """Answer `text`: send the text and the calls, and give each burst to `write`. At the end, note
+    how the response ends. Returns whether there was a burst."""
+    response, most = spoken.response, spoken.response.settings.max_output_tokens
+    said = written = False
     runner, steps = dialogue.engines.llm_runner, conversation.reply(text, 1)
     async with aclosing(runner.stream(steps, priority=GUESS)) as items:
         async for item in items:
             if response.over or spoken.ending:
-                return
+                return written
             if isinstance(item, ToolCall) and not item.problem:
                 call = dialogue.new_id("call"), item.name, json.dumps(dict(item.arguments))
                 events, ends = response.call(*call, last=True), not conversation.parallel_calls
@@ -96,29 +106,24 @@ async def _bursts(
             for event in events:
                 out.put(event)
             if isinstance(item, TokenBurst):
-                yield item  # only now: its sound follows the events that begin the message
+                written = True
+                await write(item)  # only now: its sound follows the events that begin the message
             if ends:
-                return
+                return written
     limited = await runner.call(lambda: conversation.limited, priority=GUESS)
     spoken.ending = spoken.ending or (TOO_LONG if limited else None if said else NOTHING_SAID)
+    return written
 
 
 async def _speak(
-    dialogue: ClientConversation,
-    out: Out,
-    spoken: SpokenResponse,
-    bursts: AsyncGenerator[TokenBurst, None],
+    dialogue: ClientConversation, out: Out, spoken: SpokenResponse, clause: Clause
 ) -> None:
-    """Synthesise the text of `bursts`, and send the audio."""
+    """Synthesise a clause, and send the audio."""
     tts, voice = dialogue.engines.tts, spoken.response.settings.audio.output.voice
-    speed = dialogue.skills.voice.speed
-    async with aclosing(clauses(bursts, language(tts.language(voice)))) as cut:
-        async for clause in cut:
-            assert isinstance(clause, Clause), "there are only bursts"
-            steps, resampler = tts.synthesize(clause, voice, speed), Resampler(tts.rate, RATE)
-            stream = dialogue.engines.tts_runner.stream(steps, priority=GUESS)
-            async with aclosing(stream) as chunks:
-                pieces = [resampler.feed(chunk.pcm) async for chunk in chunks]
-            for pcm in (*pieces, resampler.flush()):
-                for event in spoken.response.audio(spoken.encoder.feed(pcm)):
-                    out.put(event)
+    steps = tts.synthesize(clause, voice, dialogue.skills.voice.speed)
+    resampler = Resampler(tts.rate, RATE)
+    async with aclosing(dialogue.engines.tts_runner.stream(steps, priority=GUESS)) as chunks:
+        pieces = [resampler.feed(chunk.pcm) async for chunk in chunks]
+    for pcm in (*pieces, resampler.flush()):
+        for event in spoken.response.audio(spoken.encoder.feed(pcm)):
+            out.put(event)
