@@ -76,6 +76,7 @@ lint: .venv/test ## check style
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/vulture
+	@$(BIN)/python -m tools.size
 
 types: .venv/test ## check types
 	@nice -n 19 env $(TEST_ENV) $(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
