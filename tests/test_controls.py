@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.turns import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
@@ -20,7 +21,6 @@ from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.commands.controls import Controls
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.trace.record import Mark
 from voiceloop.types import Event, TokenBurst, Transcript, TurnHeard, TurnTrace

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tests.fakes import Script
+from tests.support.runner import InlineRunner, Timed
 from tests.support.scripted import (
     AHEAD,
     ScriptedAsr,
@@ -22,7 +23,6 @@ from voiceloop.audio.player import Player
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines, Steps
 from voiceloop.errors import OutOfMemory
-from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Recorder
 from voiceloop.turn.ahead import look_ahead
 from voiceloop.turn.resources import Observer, Resources

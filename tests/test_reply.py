@@ -7,6 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from tests.fakes import Script
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
@@ -14,7 +15,6 @@ from voiceloop.audio.player import Player
 from voiceloop.dialogue.actions import StartReply
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.trace.record import Lane, Mark, Recorder
 from voiceloop.turn.reply import HEAD_START_S, Reply
 from voiceloop.turn.resources import Observer, Resources

@@ -13,8 +13,9 @@ import pytest
 from anyio.abc import TaskGroup
 
 from tests.support.clock import VirtualClock
+from tests.support.runner import InlineRunner, Timed
 from voiceloop.engines import FIRST, IDLE, IN_IDLE_TIME, LATER, Priority, Steps
-from voiceloop.runner import InlineRunner, ModelThread, Timed
+from voiceloop.runner import ModelThread
 
 pytestmark = pytest.mark.virtual
 

@@ -27,13 +27,13 @@ from tests.support.clock import LateRunner, LateSpeaker, VirtualClock
 from tests.support.expected import differences
 from tests.support.reading import load_scenario
 from tests.support.run import PlayedScenario, play, scripted_engines
+from tests.support.runner import InlineRunner, Timed
 from tests.support.scenario import Scenario, ScriptedAnswer, Stages, UserSound
 from tests.support.user import FRAME, Lexicon, Piece, ScriptedMicrophone, TimedSound
 from tests.traces import out_of_order
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError
 from voiceloop.replay.timeline import Difference, lines, records, timeline, turns
-from voiceloop.runner import InlineRunner, Timed
 from voiceloop.trace.record import Mark, to_perfetto
 from voiceloop.turn.resources import OVERLAPS
 from voiceloop.types import AudioFrame, Clause, TokenBurst, ToolCall, TurnTrace

@@ -19,6 +19,7 @@ from msgspec import structs
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.clock import VirtualClock
+from tests.support.runner import InlineRunner, Timed
 from tests.support.scripted import (
     ScriptedAsr,
     ScriptedConversation,
@@ -34,7 +35,6 @@ from voiceloop.dialogue.state import Options
 from voiceloop.engines import AsrRequest, Engines, Steps
 from voiceloop.errors import EngineError
 from voiceloop.languages import AUTO, language
-from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
 from voiceloop.trace.record import (
     Lane,

@@ -4,9 +4,7 @@
 event loop, and steps of one model never run in parallel. The thread loads its model too, since
 libraries set up much of their state per thread.
 
-`InlineRunner` is the Runner for a virtual clock, which would jump ahead while a thread computes. So
-it executes the steps on the event loop, and sleeps for the cost that a scripted engine states.
-Neither runner knows what a step does.
+A runner does not know what a step does.
 """
 
 from __future__ import annotations
@@ -18,12 +16,11 @@ import math
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -46,39 +43,31 @@ LOADING_S = 10.0
 """Maximum seconds for which the end of a program waits for a background job whose result nobody
 wants. Python aborts if it ends while libraries compute."""
 
-_DONE: Any = object()
+DONE: Any = object()
+"""What a step returns once its stream is over."""
 _AT_ONCE = Priority(FIRST - 1)
 """The priority of closing a stream, before all other work. Closing frees the model of a cancelled
 reply."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
-    """A place in the queue of a runner."""
+class _Job:
+    """A job in the queue of a thread."""
 
     priority: Priority
     number: int
-
-    def key(self) -> tuple[int, int]:
-        """Return the sort key: by priority, then by order of arrival; the smallest is next."""
-        return self.priority.level, self.number
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Job(_Waiting):
     run: Callable[[], object]
     done: asyncio.Future[Any]
     queued: float
     goes_on: bool
     """True for a step of a stream: another is likely to follow."""
 
+    def key(self) -> tuple[int, int]:
+        """Return the sort key: by priority, then by order of arrival; the smallest is next."""
+        return self.priority.level, self.number
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _WaitTicket(_Waiting):
-    called: anyio.Event
 
-
-class _Quiet:
+class Quiet:
     """A clock of the seconds since the last work. Work in idle time (`IDLE`) does not count."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -121,7 +110,7 @@ class ModelThread(Generic[M]):
         self.waited: Callable[[str, float], None] = lambda name, seconds: None
         """A function that the thread calls before each job. The arguments are the name of this
         object and the seconds for which the job has waited."""
-        self._quiet = _Quiet(perf_counter)
+        self._quiet = Quiet(perf_counter)
         self._jobs: list[_Job] = []
         """Waiting jobs. There are few, a handful for each busy session, so a list is searched."""
         self._count = itertools.count()
@@ -163,7 +152,7 @@ class ModelThread(Generic[M]):
         closed = threading.Event()
 
         def advance() -> T | None:
-            while (item := next(steps, _DONE)) is None:
+            while (item := next(steps, DONE)) is None:
                 if closed.is_set() or self._goes_before(priority):
                     break
             return item
@@ -171,7 +160,7 @@ class ModelThread(Generic[M]):
         async def step() -> T | None:
             return await self._submit(advance, priority, goes_on=True)
 
-        return _stream(step, self.call, steps, closed.set)
+        return streamed(step, self.call, steps, closed.set)
 
     async def _submit(self, run: Callable[[], T], priority: Priority, *, goes_on: bool) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -237,7 +226,7 @@ class ModelThread(Generic[M]):
             try:
                 with at_work():
                     outcome, deliver = job.run(), job.done.set_result
-                if job.goes_on and outcome is not _DONE:
+                if job.goes_on and outcome is not DONE:
                     after = job.priority.level
             except BaseException as error:  # raised in the caller, on the loop
                 outcome, deliver = error, job.done.set_exception
@@ -308,90 +297,16 @@ async def in_background(job: Callable[[], T], unwanted: Callable[[T], None]) -> 
     return done.result()
 
 
-@dataclass(frozen=True, slots=True)
-class Timed(Generic[T]):
-    """The result of a scripted step, and the step's cost in seconds."""
-
-    value: T
-    cost: float
-
-
-class InlineRunner:
-    """A Runner on the event loop, which delivers a `Timed` result after its cost has passed.
-
-    Like a `ModelThread` it executes one step at a time, the smallest priority first.
-    """
-
-    def __init__(self) -> None:
-        self._quiet = _Quiet(anyio.current_time)
-        self._waiting: list[_WaitTicket] = []
-        self._count = itertools.count()
-        self._busy = False
-
-    async def call(self, job: Callable[[], T], *, priority: Priority = URGENT) -> T:
-        """Run `job` on the event loop, when no other step runs and none more urgent waits."""
-        await anyio.lowlevel.checkpoint()  # as on a thread, a cancelled call does not begin
-        with self._quiet.until_done(priority):
-            return await self._step(job, priority)
-
-    def quiet_s(self) -> float:
-        """Return the seconds since the end of the last work with a level below `IDLE`; 0 during
-        such work."""
-        return self._quiet.seconds()
-
-    async def _step(self, job: Callable[[], T], priority: Priority) -> T:
-        async with self._turn(priority):
-            result = job()
-            if isinstance(result, Timed):
-                timed = cast("Timed[T]", result)
-                await anyio.sleep(timed.cost)
-                return timed.value
-            return result
-
-    def stream(self, steps: Steps[T], *, priority: Priority = URGENT) -> AsyncGenerator[T, None]:
-        """Advance `steps` when the consumer requests a result, one step per call."""
-
-        async def step() -> T | None:
-            return await self.call(partial(next, steps, _DONE), priority=priority)
-
-        return _stream(step, self.call, steps)
-
-    @asynccontextmanager
-    async def _turn(self, priority: Priority) -> AsyncGenerator[None, None]:
-        if self._busy:
-            ticket = _WaitTicket(priority, next(self._count), anyio.Event())
-            self._waiting.append(ticket)
-            try:
-                await ticket.called.wait()
-            except BaseException:
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-                else:  # the call got the runner just as it was cancelled
-                    self._pass_on()
-                raise
-        self._busy = True
-        try:
-            yield
-        finally:
-            self._pass_on()
-
-    def _pass_on(self) -> None:
-        if self._waiting:
-            ticket = min(self._waiting, key=_WaitTicket.key)
-            self._waiting.remove(ticket)
-            ticket.called.set()
-        else:
-            self._busy = False
-
-
-async def _stream(
+async def streamed(
     step: Callable[[], Awaitable[T | None]],
     call: Callable[..., Awaitable[object]],
     steps: Steps[T],
     closing: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[T, None]:
+    """Yield the results of `step`, which advances `steps`, until it returns `DONE`. At the end,
+    call `closing`, and close `steps` by `call`."""
     try:
-        while (item := await step()) is not _DONE:
+        while (item := await step()) is not DONE:
             if item is not None:
                 yield item
     finally:

@@ -28,6 +28,7 @@ from lab.echo.room import NEAR_DBFS, SCENES, SILENT, Room, RoomCard, Scene, voic
 from models.train.questions import spoken
 from models.train.voices import Voice
 from tests.support.clock import VirtualClock
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm
 from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.echo import EchoFilter
@@ -41,7 +42,6 @@ from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.flags import Command, parse, written
 from voiceloop.loading import load_asr, load_tts, load_vad, warm_asr, warm_tts
-from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.startup import configure
 from voiceloop.types import Clause, Event, FloorChange, Pcm, Transcript, TurnHeard, TurnTrace

@@ -24,6 +24,7 @@ import numpy as np
 from models.train.questions import spoken
 from models.train.voices import Voice
 from tests.support.clock import VirtualClock
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm, ScriptedTts, canonical
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, silence
@@ -35,7 +36,6 @@ from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.flags import Command, parse
 from voiceloop.loading import load_asr, load_vad, warm_asr
-from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.startup import configure
 from voiceloop.types import AudioFrame, Event, Pcm, Transcript

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.api.asking import WholeRecording, question
 from voiceloop.api.loop import Loop, own_tasks, running
@@ -23,7 +24,6 @@ from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.conversations.store import VARIABLE
 from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import AudioError, ConfigError, VoiceloopError
-from voiceloop.runner import InlineRunner
 from voiceloop.types import AudioFrame, Clause, Notice, Pcm, TokenBurst, Transcript, TurnHeard, Word
 from voiceloop.view.transcript import TurnOver
 

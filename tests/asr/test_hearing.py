@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.runner import InlineRunner
 from voiceloop.asr.hearing import Hearing
 from voiceloop.asr.silero import Silero
 from voiceloop.asr.turns import SilenceLasts, SpeechDetector, TurnEnded, TurnEvent
@@ -18,7 +19,7 @@ from voiceloop.audio.frames import SPEECH_RATE, Framer, silence
 from voiceloop.bundled import bundled
 from voiceloop.config import TurnConfig
 from voiceloop.engines import Runner
-from voiceloop.runner import InlineRunner, ModelThread
+from voiceloop.runner import ModelThread
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

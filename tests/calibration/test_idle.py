@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
+from tests.support.runner import InlineRunner, Timed
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
@@ -18,7 +19,6 @@ from voiceloop.calibration.idle import QUIET_S, calibrate_in_idle_time, judgemen
 from voiceloop.calibration.requests import Cut, bundled_requests
 from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner, Timed
 from voiceloop.session import Session
 from voiceloop.trace.record import Mark
 from voiceloop.types import Calibration, Event, TurnTrace

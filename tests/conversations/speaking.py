@@ -17,6 +17,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from tests.support.user import Lexicon
 from voiceloop.audio.devices import NullSpeaker
@@ -24,7 +25,6 @@ from voiceloop.config import Config, LlmConfig
 from voiceloop.conversations.condensing import Continuing
 from voiceloop.conversations.keeping import kept
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.types import AudioFrame, Event
 

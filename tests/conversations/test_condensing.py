@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.clock import VirtualClock
+from tests.support.runner import InlineRunner
 from tests.support.scripted import (
     ScriptedAsr,
     ScriptedConversation,
@@ -31,7 +32,6 @@ from voiceloop.conversations.keeping import KeptConversation, kept
 from voiceloop.conversations.records import EARLIER
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.trace.record import Mark
 from voiceloop.types import AudioFrame, Event, Tool, TurnTrace

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.clock import VirtualClock
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from tests.test_session import CONFIG, RATE
 from voiceloop.audio.devices import NullSpeaker
@@ -26,7 +27,6 @@ from voiceloop.conversations.records import KeptRecord, KeptTurn, past
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
 from voiceloop.llm.text.messages import OWN_CALL
-from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.types import Event, Notice, Past, ToolCall, TurnTrace
 

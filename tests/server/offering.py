@@ -14,12 +14,12 @@ import anyio
 
 from tests.fakes import Script
 from tests.server.serving import RATE, Serving, free_port, scripted
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, given_in_settings, load_config
 from voiceloop.conversations.store import VARIABLE, location
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
 from voiceloop.server.ops import logs

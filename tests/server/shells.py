@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from tests.server.serving import RATE, Serving, free_port, scripted, until
 from tests.server.traced import TonesAsr
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.api.loop import Loop
 from voiceloop.bundled import bundled
 from voiceloop.config import Config
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
 from voiceloop.server.asgi import Application

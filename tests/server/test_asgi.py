@@ -20,12 +20,12 @@ from websockets.sync.client import connect
 
 from tests.fakes import Script
 from tests.server.serving import BY_ITSELF, Client, Serving, serving, to_wire
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.files import AudioFile
 from voiceloop.bundled import bundled
 from voiceloop.config import Config
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.server.access.auth import Access
 from voiceloop.server.asgi import Application
 from voiceloop.server.port import Binding

@@ -14,13 +14,13 @@ import anyio
 import numpy as np
 
 from tests.server.serving import RATE, Serving, free_port, scripted
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.windowed import AsrRequest, WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.config import Config, LlmConfig, VadConfig
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
 from voiceloop.server.ops import logs

@@ -22,9 +22,9 @@ from typing import Any, TypeVar, TypeVarTuple
 import anyio
 import anyio.to_thread
 
+from tests.support.runner import InlineRunner
 from voiceloop.audio.devices import AHEAD_S, NullSpeaker
 from voiceloop.engines import URGENT, Priority
-from voiceloop.runner import InlineRunner
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from tests.support.runner import Timed
 from tests.support.user import Lexicon
 from voiceloop.asr.transcript import normalise
 from voiceloop.asr.windowed import WindowedAsr
@@ -22,7 +23,6 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.engines import AsrRequest, Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import installed
-from voiceloop.runner import Timed
 from voiceloop.types import (
     Begun,
     Calibration,

@@ -16,6 +16,7 @@ import pytest
 from lab.wake.run import VOICE_DBFS, VOICES, listen, people, said
 from tests.conftest import lacking
 from tests.support.clock import VirtualClock
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm, ScriptedTts
 from voiceloop.audio.frames import SPEECH_RATE, Framer
 from voiceloop.catalog.store import ModelStore
@@ -23,7 +24,6 @@ from voiceloop.config import AsrConfig, Config, WakeConfig
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
 from voiceloop.loading import load_asr, load_vad
-from voiceloop.runner import InlineRunner
 from voiceloop.types import Pcm
 from voiceloop.wake.acoustic import SoundedWord, sounded_word
 

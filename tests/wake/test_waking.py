@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import Script, ScriptMicrophone, Utterance
 from tests.support.clock import VirtualClock
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.turns import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
@@ -21,7 +22,6 @@ from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.commands.controls import Controls
 from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.types import AudioFrame, Clause, Event, Transcript, TurnTrace
 from voiceloop.wake.microphone import WakeMicrophone

@@ -18,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.llm.conftest import build_tokenizer
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from tests.support.user import FRAME, Lexicon
 from voiceloop.audio.devices import NullSpeaker
@@ -27,7 +28,6 @@ from voiceloop.engines import Engines
 from voiceloop.languages import language
 from voiceloop.llm.text.output import CallOutput, Output, SpeechOutput
 from voiceloop.llm.text.parts import MARKS, Parts
-from voiceloop.runner import InlineRunner
 from voiceloop.session import Session
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.types import AudioFrame, Clause, Event, TokenBurst, ToolCall, TurnTrace

@@ -15,11 +15,11 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from tests.fakes import Script
+from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
-from voiceloop.runner import InlineRunner
 from voiceloop.server.access.limits import POLICY, Kind, Refusal, Ticket
 from voiceloop.server.access.rate_limiter import PATIENCE_S
 from voiceloop.server.ops.metrics import Metrics
