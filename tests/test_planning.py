@@ -12,7 +12,7 @@ from voiceloop import planning
 from voiceloop.catalog.store import cards
 from voiceloop.config import Config, LlmConfig
 from voiceloop.errors import OutOfMemory
-from voiceloop.llm.engine import footprint
+from voiceloop.llm.engine import footprint, gguf_bytes
 from voiceloop.memoryplan import MemoryPart
 
 pytestmark = pytest.mark.models
@@ -45,7 +45,7 @@ def test_a_model_takes_more_than_its_files_on_a_cpu(folder: Path, tmp_path: Path
     assert not list(footprint(config, "cuda"))
     (small := tmp_path / "small.gguf").write_bytes(bytes(100))
     config = LlmConfig(target=str(small), draft="ngram", device="cpu")
-    assert list(footprint(config, "cpu")) == [MemoryPart("target", 200)]
+    assert list(footprint(config, "cpu")) == [MemoryPart("target", gguf_bytes(100))]
 
 
 def test_the_largest_model_that_fits_is_proposed(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_largest_model_that_fits_is_proposed(tmp_path: Path) -> None:
 
     models = {card.name: card.memory for card in cards() if card.kind == "llm"}
     least, slack = min(models.values()), 20_000_000
-    assert hint(2 * least - slack) == "choose smaller models, or close other programs"
+    assert hint(gguf_bytes(least) - slack) == "choose smaller models, or close other programs"
     for memory in models.values():
-        words = hint(2 * memory + slack).split()
+        words = hint(gguf_bytes(memory) + slack).split()
         assert models[words[words.index("--llm.target") + 1]] == memory

@@ -16,7 +16,7 @@ from voiceloop.catalog.store import cards
 from voiceloop.config import Config
 from voiceloop.engines import Kind, configured, module_of
 from voiceloop.errors import OutOfMemory
-from voiceloop.llm.engine import placement
+from voiceloop.llm.engine import gguf_bytes, placement
 from voiceloop.memoryplan import MemoryPart, MemoryPlan
 from voiceloop.placement import free_memory, resident_memory
 
@@ -67,8 +67,8 @@ def _smaller(plan: MemoryPlan) -> str:
     there is none. The draft becomes `auto`, because the present one may not suit another target."""
     models = sum(part.bytes for part in plan.parts if part.name in ("target", "draft"))
     room = (plan.free or 0) - (plan.needed - plan.taken - models)
-    copies = 2 if plan.device == "cpu" else 1
-    fitting = [card for card in cards() if card.kind == "llm" and copies * card.memory <= room]
+    takes = gguf_bytes if plan.device == "cpu" else int
+    fitting = [card for card in cards() if card.kind == "llm" and takes(card.memory) <= room]
     if not fitting:
         return ""
     largest = max(fitting, key=lambda card: card.memory)

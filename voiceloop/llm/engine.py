@@ -60,6 +60,9 @@ from voiceloop.placement import URGENT, memory_for, memory_for_model, own_stream
 
 logger = logging.getLogger(__name__)
 
+GGUF_BUFFERS = 150_000_000
+"""Measured bytes that llama.cpp takes beside the weights for passes and caches."""
+
 STARTER = {"target": "models/starter/llm-target", "draft": "models/starter/llm-draft"}
 """The folders of the bundled target and draft."""
 WORTH = 1.1
@@ -386,12 +389,18 @@ def speculative(config: LlmConfig) -> SpeculativeLlm:
     return SpeculativeLlm(*load_pair(config), config)
 
 
+def gguf_bytes(stored: int) -> int:
+    """Return the memory that llama.cpp takes on a CPU for a GGUF file of `stored` bytes. It keeps
+    most weights twice, for products in blocks."""
+    return int(1.9 * stored) + GGUF_BUFFERS
+
+
 def footprint(config: LlmConfig, device: str) -> Iterator[MemoryPart]:
     """Yield the memory that the models take on `device`, estimated from the sizes of their files.
 
-    On a CPU llama.cpp keeps most weights twice, for products in blocks; torch keeps large matrices
-    in 16 bits and other weights in 32. Caches are counted only on a GPU, which sets aside all of
-    `llm.cache_mb`. Raises the errors of `placement`, and of `find` for a model that does not exist.
+    On a CPU torch keeps large matrices in 16 bits and other weights in 32. Caches are counted only
+    on a GPU, which sets aside all of `llm.cache_mb`. Raises the errors of `placement`, and of
+    `find` for a model that does not exist.
     """
     if placement(config)[0].type != device:
         return
@@ -402,8 +411,9 @@ def footprint(config: LlmConfig, device: str) -> Iterator[MemoryPart]:
         file = gguf_in(folder)
         files = [file] if file else folder.glob("*.safetensors")
         stored = sum(one.stat().st_size for one in files)
-        copies = 1.0 if device != "cpu" else 2.0 if file else 1.5
-        yield MemoryPart(role, int(copies * stored))
+        if device == "cpu":
+            stored = gguf_bytes(stored) if file else int(1.5 * stored)
+        yield MemoryPart(role, stored)
     if device == "cuda":
         yield MemoryPart("key-value cache", config.cache_mb * MIB)
 
