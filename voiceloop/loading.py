@@ -38,6 +38,7 @@ from voiceloop.engines import (
     load,
 )
 from voiceloop.llm.remote.remote import RemoteLlm
+from voiceloop.llm.text.rendering import rendering
 from voiceloop.runner import ModelThread
 from voiceloop.skills.answer import grammar
 from voiceloop.skills.claims import ClaimGuard
@@ -129,18 +130,19 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
         from voiceloop.planning import check_memory  # imports torch
 
         check_memory(config, own=own)
-    llm = ModelThread("llm", lambda: warm_llm(new["llm"]()))
-    asr = ModelThread("asr", lambda: warm_asr(new["asr"]()))
-    tts = ModelThread("tts", lambda: warm_tts(new["tts"]()))
-    vad = ModelThread("vad", lambda: warm_vad(new["vad"]()))
-    turn = None
-    if "turn" in new:
-        turn = ModelThread("turn", lambda: warm_turn(new["turn"]()))
-    every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, turn]
-    threads = [thread for thread in every if thread is not None]
-    ClaimGuard("", config.asr.language)  # compiles its patterns before the first reply needs them
-    wait([thread.model for thread in threads])
     with ExitStack() as stack:
+        stack.enter_context(rendering())  # else the first conversation would wait for its start
+        llm = ModelThread("llm", lambda: warm_llm(new["llm"]()))
+        asr = ModelThread("asr", lambda: warm_asr(new["asr"]()))
+        tts = ModelThread("tts", lambda: warm_tts(new["tts"]()))
+        vad = ModelThread("vad", lambda: warm_vad(new["vad"]()))
+        turn = None
+        if "turn" in new:
+            turn = ModelThread("turn", lambda: warm_turn(new["turn"]()))
+        every: list[ModelThread[Any] | None] = [vad, asr, llm, tts, turn]
+        threads = [thread for thread in every if thread is not None]
+        ClaimGuard("", config.asr.language)  # compiles its patterns before a reply needs them
+        wait([thread.model for thread in threads])
         for thread in threads:
             stack.enter_context(thread)
         detector, window_s = vad.model.result()
