@@ -23,7 +23,6 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from tests.support.clock import VirtualClock
-from voiceloop.llm.text.rendering import rendering
 
 ORDER = ("audio", "browser", "real", "models", "gpu", "virtual", "pure")
 """The layers of tests. Those that wait most come first, and short ones last."""
@@ -103,13 +102,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("not_over"):
         if os.environ.get("VOICELOOP_TEST_SHELL") in mark.args:
             pytest.skip(mark.kwargs["why"])
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_process_renders() -> Iterator[None]:
-    """Else each chat template would start one."""
-    with rendering():
-        yield
 
 
 @pytest.fixture

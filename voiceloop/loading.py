@@ -38,7 +38,7 @@ from voiceloop.engines import (
     load,
 )
 from voiceloop.llm.remote.remote import RemoteLlm
-from voiceloop.llm.text.rendering import rendering
+from voiceloop.llm.text.rendering import end_rendering
 from voiceloop.runner import ModelThread
 from voiceloop.skills.answer import grammar
 from voiceloop.skills.claims import ClaimGuard
@@ -131,7 +131,7 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
 
         check_memory(config, own=own)
     with ExitStack() as stack:
-        stack.enter_context(rendering())  # else the first conversation would wait for its start
+        stack.callback(end_rendering)
         llm = ModelThread("llm", lambda: warm_llm(new["llm"]()))
         asr = ModelThread("asr", lambda: warm_asr(new["asr"]()))
         tts = ModelThread("tts", lambda: warm_tts(new["tts"]()))

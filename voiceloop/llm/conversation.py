@@ -11,7 +11,7 @@ know how tokens are decided.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -33,7 +33,6 @@ from voiceloop.llm.text.output import (
     SpeechOutput,
     to_sentence_end,
 )
-from voiceloop.llm.text.rendering import rendering
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import common
 from voiceloop.placement import memory_for
@@ -129,9 +128,6 @@ class SpeculativeConversation:
         self.hook = hook or ReplyHook()
         self._speculator = speculator
         self._template = template
-        self._renders = ExitStack()
-        """Keeps the process that renders the template until this conversation is closed."""
-        self._renders.enter_context(rendering())
         self._tokenizer = tokenizer
         self._pool = pool
         self._caches = caches
@@ -338,7 +334,6 @@ class SpeculativeConversation:
         return count if count > most else len(self._template.opening(system, tools)), most
 
     def close(self) -> None:
-        self._renders.close()
         self._speculator.release()
         self._pool.forget(self._caches)
 

@@ -52,7 +52,6 @@ from voiceloop.llm.model.rowcosts import ROOM, row_costs
 from voiceloop.llm.rules.draftpolicy import ALIKE, EVERY, DraftPolicy, gain
 from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.text.messages import SPOKEN
-from voiceloop.llm.text.rendering import rendering
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import shared, unspeakable
 from voiceloop.memoryplan import MemoryPart
@@ -80,7 +79,6 @@ class SpeculativeLlm:
     metered = False
     acts = False
 
-    @rendering()
     def __init__(
         self,
         target: LoadedModel,

@@ -6,13 +6,12 @@ may compute for hours or fill the memory, which nothing within this process coul
 
 from __future__ import annotations
 
+import atexit
 import json
 import subprocess
 import sys
 import threading
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,33 +33,28 @@ class Rendering:
         the maximum time of each rendering. Raises RenderingError.
         """
         self._text, self._named, self._seconds = text, dict(named), seconds
-        _process().ask(text, None, seconds)
+        _PROCESS.ask(text, None, seconds)
 
     def render(self, turns: Sequence[Mapping[str, Any]], **given: object) -> str:
         """Return the text of the dialogue `turns`. The template also sees the variables `given`,
         which JSON can hold. Raises RenderingError."""
         variables = {**self._named, "documents": None, **given, "messages": turns}
-        return _process().ask(self._text, variables, self._seconds)
-
-
-@contextmanager
-def rendering() -> Iterator[None]:
-    """Keep the process that renders while the context lasts. Outside of such contexts each
-    rendering starts one."""
-    held = _process()
-    yield
-    del held
+        return _PROCESS.ask(self._text, variables, self._seconds)
 
 
 class _RenderingProcess:
     """The process that renders. It is started when it is first needed, and again after it has
-    ended. It ends when this object is deleted, or with the program."""
+    ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._processes: list[subprocess.Popen[bytes]] = []
         """The process, if it runs."""
-        weakref.finalize(self, _end, self._processes)
+
+    def end(self) -> None:
+        """End the process, if it runs."""
+        with self._lock:
+            _end(self._processes)
 
     def ask(self, text: str, variables: Mapping[str, object] | None, seconds: float) -> str:
         """Return what the template `text` makes of `variables`; an empty text if there are none."""
@@ -124,10 +118,10 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
             process.kill()
 
 
-_LOCK = threading.Lock()
-_shared: weakref.WeakValueDictionary[None, _RenderingProcess] = weakref.WeakValueDictionary()
+_PROCESS = _RenderingProcess()
 
 
-def _process() -> _RenderingProcess:
-    with _LOCK:
-        return _shared.setdefault(None, _RenderingProcess())
+@atexit.register
+def end_rendering() -> None:
+    """End the process that renders, until it is needed again."""
+    _PROCESS.end()

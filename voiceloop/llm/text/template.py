@@ -20,7 +20,7 @@ from voiceloop.llm.text.calls import CALLS, SPELLING
 from voiceloop.llm.text.leaks import without
 from voiceloop.llm.text.messages import OKAY, OWN_CALL
 from voiceloop.llm.text.parts import RESULTS, THOUGHTS
-from voiceloop.llm.text.rendering import Rendering, RenderingError, rendering
+from voiceloop.llm.text.rendering import Rendering, RenderingError
 from voiceloop.types import Past, Tool, ToolCall, spaced
 
 MARKS = ".?!。？！؟।"  # noqa: RUF001 - as they are written elsewhere
@@ -59,7 +59,6 @@ class ChatTemplate:
     The attributes are these pieces, and facts about the template. Each is found out only once.
     """
 
-    @rendering()
     def __init__(self, tokenizer: Any, name: str) -> None:
         self._tokenizer = tokenizer
         self._name = name
