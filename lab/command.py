@@ -9,7 +9,7 @@ from typing import TypeVar
 from voiceloop.bench.command import Bench, Found, measured
 from voiceloop.bench.record import Progress
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import parse
+from voiceloop.settings.flags import parse
 
 BenchT = TypeVar("BenchT", bound=Bench)
 

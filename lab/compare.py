@@ -26,7 +26,7 @@ from msgspec import Struct
 from voiceloop.bench.command import need_extra
 from voiceloop.bench.record import Statistic, bootstrap, table
 from voiceloop.errors import ConfigError, VoiceloopError
-from voiceloop.flags import POSITIONAL, Command, parse, written
+from voiceloop.settings.flags import POSITIONAL, Command, parse, written
 from voiceloop.terminal import tell
 
 OF = "speculative"

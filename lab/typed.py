@@ -10,11 +10,11 @@ from typing import Any
 
 from voiceloop.bench.everyday import Talk, held, with_espeak
 from voiceloop.bench.record import Progress
-from voiceloop.config import Config
 from voiceloop.engines import Engines
-from voiceloop.flags import Command
 from voiceloop.outputs import part_beside
-from voiceloop.startup import configure
+from voiceloop.process import configure
+from voiceloop.settings.config import Config
+from voiceloop.settings.flags import Command
 
 
 def hold_all(

@@ -23,7 +23,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from scripts.bare import complete
-from voiceloop.startup import ENVIRONMENT
+from voiceloop.process import ENVIRONMENT
 
 MINUTES = 7.0
 

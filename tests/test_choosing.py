@@ -17,10 +17,7 @@ from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.serving import free_port
 from tests.test_cli import assert_one_line_and_a_hint
 from tests.test_presets import machine
-from voiceloop.bundled import STARTER_HEARS
-from voiceloop.catalog.pulled import BEST_PULLED
-from voiceloop.catalog.store import ModelStore
-from voiceloop.choosing import (
+from voiceloop.assembly.choosing import (
     ChoiceNotice,
     Choosing,
     advised,
@@ -30,11 +27,14 @@ from voiceloop.choosing import (
     settle,
     this_machine,
 )
-from voiceloop.config import load_config
+from voiceloop.bundled import STARTER_HEARS
+from voiceloop.catalog.store import ModelStore
 from voiceloop.errors import ConfigError, ModelNotFound
 from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.finding import begin_search
 from voiceloop.server.session.offers import Offers
+from voiceloop.settings.config import load_config
+from voiceloop.settings.presets import BEST_PULLED
 
 __all__ = ["pulled"]
 

@@ -14,7 +14,7 @@ import soundfile as sf
 
 from tests.llm.remote.chatservers import Request, Scripted, saying
 from voiceloop.bundled import STARTER_HEARS, bundled
-from voiceloop.cli import COMMANDS, main
+from voiceloop.cli.main import COMMANDS, main
 
 pytestmark = pytest.mark.real
 
@@ -329,7 +329,7 @@ def test_what_is_said_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_five_minutes_take_no_more_memory_than_one(tmp_path: Path) -> None:
     question, rate = sf.read(DEMO, dtype="float32")
     program = (
-        "import resource, sys; from voiceloop.cli import main; status = main(sys.argv[1:]); "
+        "import resource, sys; from voiceloop.cli.main import main; status = main(sys.argv[1:]); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr); "
         "sys.exit(status)"
     )

@@ -10,14 +10,14 @@ import pytest
 
 import voiceloop
 from voiceloop.bundled import bundled
-from voiceloop.config import SECTIONS
+from voiceloop.settings.config import SECTIONS
 
 pytestmark = pytest.mark.real
 
 HEAVY = ["torch", "transformers", "faster_whisper", "ctranslate2", "onnxruntime", "sounddevice"]
 PROGRAM = f"""
 import sys
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 try:
     status = main(sys.argv[1:])
 except SystemExit as ended:
@@ -99,7 +99,7 @@ def test_help_is_there_where_settings_are_wrong(text: str, tmp_path: Path) -> No
 
 FIRST = f"""
 import io, sys
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 
 class Stream(io.StringIO):
     first = None

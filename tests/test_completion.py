@@ -14,10 +14,10 @@ from typing import get_args
 
 import pytest
 
-from voiceloop.cli import COMMANDS, GROUPS
-from voiceloop.completion import SHELLS, script, words
-from voiceloop.config import KEYS
+from voiceloop.cli.main import COMMANDS, GROUPS
+from voiceloop.cli.manual import SHELLS, script, words
 from voiceloop.errors import ConfigError
+from voiceloop.settings.config import KEYS
 
 pytestmark = pytest.mark.real
 

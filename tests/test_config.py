@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from tools.configuration import page
-from voiceloop.config import (
+from voiceloop.errors import ConfigError
+from voiceloop.settings.config import (
     GUARDED,
     KEYS,
     PRESETS,
@@ -22,8 +23,7 @@ from voiceloop.config import (
     flatten,
     load_config,
 )
-from voiceloop.errors import ConfigError
-from voiceloop.schema import Texts, marks
+from voiceloop.settings.schema import Texts, marks
 
 pytestmark = pytest.mark.pure
 

@@ -18,10 +18,10 @@ from voiceloop.asr.turns import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.filters import FilteredMicrophone, Mute
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.commands.controls import Controls
-from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.cli.controls import Controls
 from voiceloop.engines import Engines
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.trace.record import Mark
 from voiceloop.types import Event, TokenBurst, Transcript, TurnHeard, TurnTrace
 from voiceloop.view.keyboard import Keyboard, keys

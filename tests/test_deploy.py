@@ -19,10 +19,8 @@ import pytest
 import yaml
 
 from voiceloop.bundled import bundled
-from voiceloop.cli import COMMANDS
-from voiceloop.config import ServerConfig
+from voiceloop.cli.main import COMMANDS
 from voiceloop.errors import ConfigError
-from voiceloop.flags import parse
 from voiceloop.server.access.auth import Access, Allowed
 from voiceloop.server.access.keys import VARIABLE, Keyring, read_keys
 from voiceloop.server.command import Serve
@@ -30,6 +28,8 @@ from voiceloop.server.ops.metrics import Metrics
 from voiceloop.server.port import Binding
 from voiceloop.server.routes import METRICS, HttpRequest, Routes, load
 from voiceloop.server.service import CLOSING_S
+from voiceloop.settings.config import ServerConfig
+from voiceloop.settings.flags import parse
 
 pytestmark = pytest.mark.real
 

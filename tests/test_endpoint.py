@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from voiceloop.calibration.probability import odds
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue import endpoint
 from voiceloop.dialogue.endpoint import EVIDENT, TurnSoFar, goes_on, with_eagerness
 from voiceloop.languages import Language, installed, language
 from voiceloop.languages.en import ENGLISH
 from voiceloop.languages.language import FINAL, bare
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure

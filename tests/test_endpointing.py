@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.support.run import play
 from tests.support.scenario import Scenario, ScriptedAnswer, Stages, UserSound
 from tests.support.scripted import ScriptedTurnModel
-from voiceloop.config import AsrConfig, Config, TurnConfig
+from voiceloop.settings.config import AsrConfig, Config, TurnConfig
 from voiceloop.trace.record import Mark, endpoint_to_sound_ms
 from voiceloop.types import Pcm, TurnTrace
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec import Meta
 from msgspec.structs import replace
 
-from voiceloop.config import KEYS, Config
 from voiceloop.errors import ConfigError
-from voiceloop.flags import POSITIONAL, Command, Help, metavar, parse, written
+from voiceloop.settings.config import KEYS, Config
+from voiceloop.settings.flags import POSITIONAL, Command, Help, metavar, parse, written
 
 pytestmark = pytest.mark.pure
 

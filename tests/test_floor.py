@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from tests.support.run import PlayedScenario, play
 from tests.support.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
-from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.dialogue.floor import WORDLESS_MS
+from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.trace.record import Mark
 from voiceloop.types import FloorChange, StageSpan, TokenBurst, Transcript, TurnHeard, TurnTrace
 

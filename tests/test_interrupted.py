@@ -64,7 +64,9 @@ def pressed(moment: str, module: str, words: list[str], first: str = "") -> tupl
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("module", ["voiceloop.cli", "voiceloop.config", "voiceloop.manual"])
+@pytest.mark.parametrize(
+    "module", ["voiceloop.cli.main", "voiceloop.settings.config", "voiceloop.cli.manual"]
+)
 @pytest.mark.parametrize(
     "moment",
     [
@@ -82,7 +84,7 @@ def test_it_is_one_line_while_something_is_imported(module: str, moment: str) ->
 
 
 def test_it_is_one_line_before_signals_are_handled() -> None:
-    assert pressed("press()", "voiceloop.signals", ["config"]) == (128 + signal.SIGINT, LINE)
+    assert pressed("press()", "voiceloop.process", ["config"]) == (128 + signal.SIGINT, LINE)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "replay"])
@@ -90,14 +92,14 @@ def test_it_ends_what_is_at_its_end_without_a_word(command: str, tmp_path: Path)
     made = record(tmp_path, load_scenario(SCENARIO))
     words = COMMANDS.get(command, ["replay", str(made.folder)])
     registered = "atexit.register(lambda: (press(), time.sleep(60)))"
-    ended = pressed(registered, "voiceloop.config", words)
+    ended = pressed(registered, "voiceloop.settings.config", words)
     assert ended == (-signal.SIGINT, "")
 
 
 def test_a_shell_that_has_a_command_ignore_it_is_obeyed_to_the_end() -> None:
     ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
     often = "atexit.register(press); press()"
-    assert pressed(often, "voiceloop.config", ["config"], ignored) == (0, "")
+    assert pressed(often, "voiceloop.settings.config", ["config"], ignored) == (0, "")
 
 
 def test_the_processes_of_the_doctor_do_not_hear_it() -> None:
@@ -107,9 +109,9 @@ def test_the_processes_of_the_doctor_do_not_hear_it() -> None:
 def test_a_process_that_was_deaf_ends_in_silence() -> None:
     code = (
         "import os, signal, subprocess, sys\n"
-        "from voiceloop.processes import *\n"
+        "from voiceloop.process import *\n"
         "child = 'import os, signal; os.kill(os.getpid(), signal.SIGINT); print(1, flush=True);'\n"
-        "child += 'from voiceloop.processes import *; end_in_silence(); print(2)'\n"
+        "child += 'from voiceloop.process import *; end_in_silence(); print(2)'\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with deaf_to_ctrl_c():\n"
         "    done = subprocess.run([sys.executable, '-c', child], capture_output=True, text=True)\n"

@@ -17,15 +17,15 @@ import pytest
 import soundfile
 from msgspec.structs import replace
 
-from voiceloop import loading
 from voiceloop.asr.known import check_recogniser
+from voiceloop.assembly import loading
+from voiceloop.assembly.loading import open_engines
+from voiceloop.assembly.planning import check_memory
 from voiceloop.bundled import bundled
-from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import ConfigError, ModelNotFound
-from voiceloop.loading import open_engines
-from voiceloop.memoryplan import MemoryPart
-from voiceloop.planning import check_memory
-from voiceloop.threads import available_cores
+from voiceloop.placement import MemoryPart
+from voiceloop.process import available_cores
+from voiceloop.settings.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.real
@@ -34,9 +34,9 @@ SILENCES = ("ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "GITHUB_ACT
 """What keeps ONNX Runtime from reporting its use."""
 COUNTS = """
 from threadpoolctl import ThreadpoolController
-from voiceloop.config import Config
-from voiceloop.loading import load_asr
-from voiceloop.startup import configure
+from voiceloop.settings.config import Config
+from voiceloop.assembly.loading import load_asr
+from voiceloop.process import configure
 
 configure(0)
 load_asr(Config())
@@ -58,8 +58,8 @@ def test_nothing_spins_beside_the_models() -> None:
 
 IMPORTED = """
 import sys
-from voiceloop.config import Config
-from voiceloop.loading import open_engines
+from voiceloop.settings.config import Config
+from voiceloop.assembly.loading import open_engines
 from voiceloop.types import Pcm
 
 with open_engines(Config()):
@@ -159,8 +159,8 @@ ON_THREADS = """
 import threading, time, sys
 import anyio
 import numpy as np
-from voiceloop.config import Config, VadConfig, TtsConfig
-from voiceloop.loading import open_engines
+from voiceloop.settings.config import Config, VadConfig, TtsConfig
+from voiceloop.assembly.loading import open_engines
 from voiceloop.types import Pcm
 
 on = {}
@@ -245,7 +245,7 @@ def path_with(folder: Path) -> str:
 
 
 LARGE = """
-from voiceloop.memoryplan import MemoryPart
+from voiceloop.placement import MemoryPart
 
 def footprint(config, device):
     yield MemoryPart(f"a voice on {device}", 7)
@@ -274,8 +274,9 @@ def stuck(config):
 
 
 def test_nothing_that_is_loaded_keeps_a_record_to_send(tmp_path: Path) -> None:
-    program = "from voiceloop.config import Config; from voiceloop.loading import open_engines\n"
-    program += "from voiceloop.startup import configure; configure(0)\n"
+    program = "from voiceloop.settings.config import Config\n"
+    program += "from voiceloop.assembly.loading import open_engines\n"
+    program += "from voiceloop.process import configure; configure(0)\n"
     program += "with open_engines(Config()): pass"
     environment = {key: value for key, value in os.environ.items() if key not in SILENCES}
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from voiceloop import manual
-from voiceloop.cli import COMMANDS, DESCRIPTION, GROUPS
-from voiceloop.config import KEYS, SECTIONS, Config
-from voiceloop.flags import Command, Help, arguments, parse
+from voiceloop.cli import manual
+from voiceloop.cli.main import COMMANDS, DESCRIPTION, GROUPS
+from voiceloop.settings.config import KEYS, SECTIONS, Config
+from voiceloop.settings.flags import Command, Help, arguments, parse
+from voiceloop.settings.schema import meanings
 
 pytestmark = pytest.mark.pure
 
@@ -85,10 +86,10 @@ def test_it_says_where_more_is_told(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_all_of_it_has_every_setting_that_the_command_uses(name: str) -> None:
     uses, text = KINDS[name].uses, told(name, whole=True)
-    said = manual.meanings(Config) | {
+    said = meanings(Config) | {
         f"{section}.{field}": meaning
         for section in SECTIONS
-        for field, meaning in manual.meanings(type(getattr(Config(), section))).items()
+        for field, meaning in meanings(type(getattr(Config(), section))).items()
     }
     for key in KEYS:
         section = key.rpartition(".")[0]
@@ -131,5 +132,5 @@ class Inherited(Command, frozen=True, kw_only=True):
 
 
 def test_what_a_class_inherits_has_its_meaning() -> None:
-    assert manual.meanings(Inherited) == manual.meanings(Command)
-    assert manual.meanings(Command)["config"].startswith("A TOML file")
+    assert meanings(Inherited) == meanings(Command)
+    assert meanings(Command)["config"].startswith("A TOML file")

@@ -19,14 +19,14 @@ pytestmark = [
 TALK = """
 import json, logging, sys
 import numpy as np
-from voiceloop import loading
-from voiceloop.cli import COMMANDS
+from voiceloop.assembly import loading
+from voiceloop.cli.main import COMMANDS
 from voiceloop.engines import AsrRequest
-from voiceloop.flags import parse
+from voiceloop.settings.flags import parse
 from voiceloop.languages import language
 from voiceloop.placement import resident_memory
-from voiceloop.planning import check_memory
-from voiceloop.startup import configure
+from voiceloop.assembly.planning import check_memory
+from voiceloop.process import configure
 from voiceloop.tts.clauses import cut
 
 config = parse({name: kind for name, (kind, _) in COMMANDS.items()}, sys.argv[1:]).settings

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.memoryplan import MARGIN, MemoryPart, MemoryPlan
+from voiceloop.assembly.planning import MARGIN, MemoryPlan
+from voiceloop.placement import MemoryPart
 
 pytestmark = pytest.mark.pure
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fakes import Utterance
 from tests.test_session import converse
 from tests.traces import example, seconds, traces
-from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.trace.otel import About, OtelSpan, WordsSaid, turn_span
 from voiceloop.trace.record import (
     DROPPED_REPLY,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from voiceloop import userfile
 from voiceloop.audio.files import WavWriter
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 from voiceloop.errors import VoiceloopError
 from voiceloop.outputs import keep, replacing
+from voiceloop.settings import files
 from voiceloop.trace.record import to_perfetto
 
 pytestmark = pytest.mark.real
@@ -204,7 +204,7 @@ def test_what_lies_where_a_file_is_made_is_not_written_to(
             with WavWriter(made, 16_000) as file:
                 file.write(np.zeros(100, np.float32))
         case _:
-            userfile.keep({"llm.target": "x"}, made)
+            files.keep({"llm.target": "x"}, made)
     assert made.stat().st_size and not made.is_symlink()
     assert victim.read_text() == "precious" and victim.stat().st_ino != made.stat().st_ino
     assert {one.name for one in tmp_path.iterdir()} == {made.name, "victim"}

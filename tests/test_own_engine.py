@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from voiceloop.config import LlmConfig
 from voiceloop.engines import Llm, load
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import Past, Tool
 
 pytestmark = pytest.mark.real
@@ -78,7 +78,7 @@ def test_rules_of_turn_taking_are_found(installed: dict[str, str]) -> None:
     chosen = ("--turns.endpoint", "another-question", "--turns.interruption", "only-stop")
     assert '"outcome": "done"' in run(installed, *asked, *chosen).stdout
     code = """
-from voiceloop.config import TurnConfig
+from voiceloop.settings.config import TurnConfig
 from voiceloop.dialogue.floor import INTERRUPTION_RULES
 from voiceloop.dialogue.endpoint import TurnSoFar, hangover_ms
 from voiceloop.languages import language

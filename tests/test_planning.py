@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from tests.llm.conftest import build_model, build_tokenizer
-from voiceloop import planning
+from voiceloop.assembly import planning
 from voiceloop.catalog.store import cards
-from voiceloop.config import Config, LlmConfig
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.engine import footprint, gguf_bytes
-from voiceloop.memoryplan import MemoryPart
+from voiceloop.placement import MemoryPart
+from voiceloop.settings.config import Config, LlmConfig
 
 pytestmark = pytest.mark.models
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.config import PRESETS
-from voiceloop.presets import BEST_FIRST, GB, STARTER, Machine
+from voiceloop.settings.config import PRESETS
+from voiceloop.settings.presets import BEST_FIRST, GB, STARTER, Machine
 
 pytestmark = pytest.mark.pure
 

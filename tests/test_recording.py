@@ -27,8 +27,7 @@ from voiceloop.audio.devices import FileMicrophone
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.filters import FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.cli import main
-from voiceloop.config import Config, LlmConfig, ServerConfig, assembled, given_in, toml
+from voiceloop.cli.main import main
 from voiceloop.dialogue import inputs
 from voiceloop.dialogue.actions import Action
 from voiceloop.dialogue.conversationstate import ConversationState
@@ -50,6 +49,7 @@ from voiceloop.replay import timeline
 from voiceloop.replay.recorded import compared, differences, reports, shown
 from voiceloop.replay.timeline import Difference
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, LlmConfig, ServerConfig, assembled, given_in, toml
 from voiceloop.types import AudioFrame, Notice, Pcm, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Meta
 
-from voiceloop.schema import (
+from voiceloop.settings.schema import (
     JSON,
     TOLD,
     TOML,

@@ -30,12 +30,12 @@ from tests.support.scripted import (
 from tests.traces import out_of_order
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import AsrRequest, Engines, Steps
 from voiceloop.errors import EngineError
 from voiceloop.languages import AUTO, language
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.trace.record import (
     Lane,
     Mark,

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from voiceloop.catalog.pulled import BEST_PULLED, settings_of
-from voiceloop.config import KEYS, PRESETS, flatten, load_config
-from voiceloop.schema import marks, members
-from voiceloop.settingsfile import completed, settings_file
+from voiceloop.catalog.pulled import settings_of
+from voiceloop.settings.config import KEYS, PRESETS, flatten, load_config
+from voiceloop.settings.files import completed, settings_file
+from voiceloop.settings.presets import BEST_PULLED
+from voiceloop.settings.schema import marks, members
 
 pytestmark = pytest.mark.pure
 

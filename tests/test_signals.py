@@ -102,7 +102,7 @@ WAITS = {
 }
 PROGRAM = """
 import sys
-import voiceloop.cli as cli
+import voiceloop.cli.main as cli
 from voiceloop.__main__ import main
 def run(argv):
     try:

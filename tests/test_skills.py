@@ -15,8 +15,8 @@ from tests.fakes import Utterance
 from tests.support.scripted import ScriptedLlm, ScriptedTts
 from tests.test_session import CONFIG, RATE, Result, converse, said
 from voiceloop.audio.devices import NullSpeaker
-from voiceloop.config import LlmConfig
 from voiceloop.dialogue import inputs
+from voiceloop.settings.config import LlmConfig
 from voiceloop.skills.known import Timer
 from voiceloop.turn.skills import Skills
 from voiceloop.types import Notice, Pcm, TokenBurst, TurnTrace

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from lab.load.measure import memory_mb
+from voiceloop.assembly.loading import open_engines
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, samples, silence
 from voiceloop.bench.suites import build
-from voiceloop.config import Config
-from voiceloop.loading import open_engines
 from voiceloop.session import Session
+from voiceloop.settings.config import Config
 from voiceloop.types import AudioFrame, Event, Pcm, TurnTrace
 
 pytestmark = pytest.mark.real

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from voiceloop.startup import ENVIRONMENT
+from voiceloop.process import ENVIRONMENT
 
 pytestmark = pytest.mark.real
 
@@ -22,8 +22,8 @@ def switches():
     return dict(os.environ), gc.get_freeze_count(), attention, torch.get_num_threads(), pools
 
 before = switches()
-from voiceloop.config import Config
-from voiceloop.loading import open_engines
+from voiceloop.settings.config import Config
+from voiceloop.assembly.loading import open_engines
 with open_engines(Config()) as engines:
     reply = engines.llm.conversation().reply("Hello.", 0)
     next(reply), next(reply)
@@ -34,7 +34,7 @@ with open_engines(Config()) as engines:
 CONFIGURED = """
 import gc, os
 from contextlib import nullcontext
-from voiceloop.startup import ENVIRONMENT, configure, settled
+from voiceloop.process import ENVIRONMENT, configure, settled
 configure(0)
 with settled(nullcontext()):
     assert gc.get_freeze_count()

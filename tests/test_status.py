@@ -9,7 +9,7 @@ import threading
 import pytest
 from msgspec.structs import replace
 
-from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
+from voiceloop.settings.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.status import ask, engine_names, loading
 
 pytestmark = pytest.mark.pure

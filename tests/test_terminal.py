@@ -20,7 +20,7 @@ from tests.ggufs import network, tokenizer, write_gguf
 from tests.test_voicelist import put_piper
 from voiceloop.bundled import bundled
 from voiceloop.catalog.store import RECORD, ModelStore
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 from voiceloop.doctor.examine import printer
 from voiceloop.doctor.findings import Finding
 from voiceloop.errors import VoiceloopError

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from voiceloop.threads import SPINS, available_cores
+from voiceloop.process import SPINS, available_cores
 
 pytestmark = pytest.mark.real
 
@@ -17,7 +17,7 @@ CORES = available_cores()
 SHARE = max(1, CORES // 2)
 PROGRAM = """
 import sys
-from voiceloop.threads import all_cores, bound_threads
+from voiceloop.process import all_cores, bound_threads
 for _ in range(2):  # each engine that is loaded asks for it
     bound_threads(int(sys.argv[1]))
 import torch
@@ -54,7 +54,7 @@ def test_threads_of_small_and_of_large_work(asked, variable, expected, before):
 
 BESIDE = """
 import threading
-from voiceloop.threads import all_cores, bound_threads, small_work
+from voiceloop.process import all_cores, bound_threads, small_work
 bound_threads(0)
 small_work()  # without torch there is nothing to do
 import torch
@@ -89,7 +89,7 @@ def test_a_model_that_is_loaded_during_large_work_keeps_its_share():
 def test_how_long_threads_wait_is_said_unless_the_user_has(said, expected):
     ours = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
     env = {name: value for name, value in os.environ.items() if name not in ours} | said
-    program = "from voiceloop.threads import bound_threads; bound_threads(0); import os; "
+    program = "from voiceloop.process import bound_threads; bound_threads(0); import os; "
     command = [sys.executable, "-c", f"{program}print(os.environ.get('GOMP_SPINCOUNT'))"]
     told = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     assert told.strip() == str(expected)

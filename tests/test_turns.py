@@ -23,7 +23,7 @@ from voiceloop.asr.turns import (
     TurnEvent,
 )
 from voiceloop.audio.frames import Framer, samples, silence
-from voiceloop.config import TurnConfig
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame, Pcm
 
 pytestmark = pytest.mark.pure

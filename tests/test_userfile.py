@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.config import load_config
 from voiceloop.errors import ConfigError
-from voiceloop.userfile import keep
+from voiceloop.settings.config import load_config
+from voiceloop.settings.files import keep
 
 pytestmark = pytest.mark.real
 

@@ -11,11 +11,11 @@ import pytest
 from tests.tts.piper_voices import RATE, write_piper_voice
 from voiceloop.catalog.piper import split_piper
 from voiceloop.catalog.store import ModelStore, cards
-from voiceloop.cli import main
-from voiceloop.config import TtsConfig
+from voiceloop.cli.main import main
+from voiceloop.cli.voicelist import Listed, listed, table
 from voiceloop.engines import Tts
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.piper import piper
-from voiceloop.voicelist import Listed, listed, table
 
 pytestmark = pytest.mark.models
 

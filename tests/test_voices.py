@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voiceloop.catalog.store import cards
-from voiceloop.voices import KOKORO_LANGUAGES, PIPER_PEOPLE, VoiceInfo, described, piper_name
+from voiceloop.languages.voices import (
+    KOKORO_LANGUAGES,
+    PIPER_PEOPLE,
+    VoiceInfo,
+    described,
+    piper_name,
+)
 
 pytestmark = pytest.mark.pure
 

@@ -26,11 +26,10 @@ from msgspec.structs import replace
 from voiceloop_parallel.lines import ends_clause
 
 from models.train.domain import factual
-from voiceloop.config import LlmConfig
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.engine import SpeculativeLlm, speculative
-from voiceloop.startup import configure
-from voiceloop.threads import small_work
+from voiceloop.process import configure, small_work
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
 TEMPERATURE = 0.8

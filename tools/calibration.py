@@ -24,6 +24,7 @@ import numpy as np
 
 from lab.conversations.scores import roc_auc
 from lab.conversations.sentences import QUESTIONS, Sentence
+from voiceloop.assembly.loading import load_asr
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import samples, silence
 from voiceloop.calibration.fitting import (
@@ -37,11 +38,10 @@ from voiceloop.calibration.fitting import (
 from voiceloop.calibration.idle import judgements, written
 from voiceloop.calibration.probability import comparable
 from voiceloop.calibration.requests import CalibrationRequest, Cut, Kind, bundled_requests
-from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.engines import Asr, AsrRequest
 from voiceloop.languages import Language, bare, language
-from voiceloop.loading import load_asr
-from voiceloop.startup import configure
+from voiceloop.process import configure
+from voiceloop.settings.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.types import Calibration, Pcm
 
 PARTS: tuple[tuple[str, tuple[Kind, ...]], ...] = (

@@ -1,19 +1,20 @@
-"""Write docs/configuration.md from voiceloop/config.py; `make docs` runs it, a test checks it."""
+"""Write docs/configuration.md from voiceloop/settings/config.py. `make docs` runs it, and a test
+checks it."""
 
 from __future__ import annotations
 
 import inspect
 from pathlib import Path
 
-from voiceloop import config
-from voiceloop.manual import meaning
-from voiceloop.presets import BEST_FIRST
-from voiceloop.schema import TOML, expected
+from voiceloop.settings import config
+from voiceloop.settings.config import meaning
+from voiceloop.settings.presets import BEST_FIRST
+from voiceloop.settings.schema import TOML, expected
 
 INTRODUCTION = """\
 # Configuration
 
-<!-- Written by `make docs` from voiceloop/config.py: change it there. -->
+<!-- Written by `make docs` from voiceloop/settings/config.py: change it there. -->
 
 The value of a setting is taken from the first of these that has it:
 

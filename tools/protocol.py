@@ -10,8 +10,8 @@ from typing import Any, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET
 
-from voiceloop import schema
-from voiceloop.config import ServerConfig
+from voiceloop.settings import schema
+from voiceloop.settings.config import ServerConfig
 from voiceloop.wire import (
     client_events,
     extensions,

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from voiceloop.api.opening import open, run
     from voiceloop.api.talk import Talk, TalkEvent
     from voiceloop.audio.devices import Microphone, Speaker
-    from voiceloop.config import Config
     from voiceloop.engines import Asr, Llm, Tts, TurnModel, Vad
     from voiceloop.errors import VoiceloopError
+    from voiceloop.settings.config import Config
     from voiceloop.tools.declared import tool
     from voiceloop.types import (
         Clause,
@@ -62,7 +62,7 @@ _HOMES = {
     "api.opening": ("open", "run"),
     "api.talk": ("Talk", "TalkEvent"),
     "audio.devices": ("Microphone", "Speaker"),
-    "config": ("Config",),
+    "settings.config": ("Config",),
     "engines": ("Asr", "Llm", "Tts", "TurnModel", "Vad"),
     "errors": ("VoiceloopError",),
     "tools.declared": ("tool",),

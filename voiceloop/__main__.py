@@ -15,17 +15,17 @@ def main() -> int:
     """Run one command and return its exit status."""
     _open_closed()
     try:
-        from voiceloop import signals  # here, since this takes long enough for a Ctrl-C
+        from voiceloop import process  # here, since this takes long enough for a Ctrl-C
     except KeyboardInterrupt:
         sys.stderr.write("voiceloop: interrupted\n")
         os._exit(128 + signal.SIGINT)
-    with signals.all_like_ctrl_c():
+    with process.all_like_ctrl_c():
         try:
-            from voiceloop.cli import main as run
+            from voiceloop.cli.main import main as run
 
             status = run()
         except KeyboardInterrupt:
-            signals.leave()
+            process.leave()
         except (ImportError, MemoryError) as error:  # raised while the commands were imported
             from voiceloop.errors import tells_of_no_memory
 

@@ -14,11 +14,11 @@ Engines register by entry point, the built-in ones too. The group is `voiceloop.
 `voiceloop.asr`, `voiceloop.turn`, `voiceloop.llm` or `voiceloop.tts`. The registered object is a
 class or function. It is called with the matching section of the configuration, and returns the
 engine. A recogniser, language model or synthesizer may have settings of its own. Then the
-registered object has an attribute `Options`, a subclass of `voiceloop.schema.Object`, and it is
-called with an instance of `Options` as the second argument.
+registered object has an attribute `Options`, a subclass of `voiceloop.settings.schema.Object`, and
+it is called with an instance of `Options` as the second argument.
 
 The module of an engine may have a function `footprint(config, device)`. It yields a
-`voiceloop.memoryplan.MemoryPart` for everything that takes memory on a device of that type, such as
+`voiceloop.placement.MemoryPart` for everything that takes memory on a device of that type, such as
 `cpu`. Engines are imported only when they are chosen.
 """
 
@@ -43,9 +43,9 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, Literal, Protocol, TypeVar
 
-from voiceloop.config import AsrConfig, Config
 from voiceloop.errors import ConfigError
-from voiceloop.schema import TOML, Mistake, Object, hints_of, read, suggestion
+from voiceloop.settings.config import AsrConfig, Config
+from voiceloop.settings.schema import TOML, Mistake, Object, hints_of, read, suggestion
 from voiceloop.types import (
     AudioFrame,
     Begun,

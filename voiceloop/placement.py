@@ -1,4 +1,4 @@
-"""Finds the device for a model and its free memory, and gives threads streams on it.
+"""Finds the device for a model and its memory, and gives threads streams on it.
 
 This module does not know what runs there.
 """
@@ -10,11 +10,13 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from voiceloop.errors import EngineError, OutOfMemory, tells_of_no_memory
+from voiceloop.terminal import size
 
 if TYPE_CHECKING:
     import torch
@@ -154,3 +156,14 @@ def memory_for(what: str, hint: str) -> Iterator[None]:
 def memory_for_model(name: str) -> AbstractContextManager[None]:
     """Raise OutOfMemory, as `memory_for` does, if the weights of the model `name` do not fit."""
     return memory_for(f"the model '{name}'", "choose a smaller model or dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """Something that takes memory, such as a model."""
+
+    name: str
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.name} {size(self.bytes)}"

@@ -27,7 +27,7 @@ import anyio.lowlevel
 
 from voiceloop.engines import FIRST, IDLE, URGENT, Priority, Runner, Steps
 from voiceloop.errors import VoiceloopError
-from voiceloop.threads import at_work
+from voiceloop.process import at_work
 
 T = TypeVar("T")
 M = TypeVar("M")

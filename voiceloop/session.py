@@ -25,7 +25,6 @@ from anyio.abc import TaskGroup, TaskStatus
 from voiceloop.asr.turns import Detector, TurnEnded
 from voiceloop.audio.devices import Microphone, Speaker
 from voiceloop.audio.player import Player
-from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.core import receive
@@ -33,6 +32,7 @@ from voiceloop.dialogue.state import DialogueSettings, Options, ReplyProgress, R
 from voiceloop.engines import Conversation, Engines
 from voiceloop.errors import VoiceloopError, first_cause
 from voiceloop.languages import Language, language
+from voiceloop.settings.config import Config, TurnConfig
 from voiceloop.tools.results import ASKED, error
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.trace.record import Lane, Mark, Recorder

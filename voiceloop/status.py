@@ -15,8 +15,8 @@ from time import perf_counter
 from typing import TextIO
 
 from voiceloop.bundled import EXAMPLES, STARTER_EXAMPLES
-from voiceloop.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.errors import VoiceloopError
+from voiceloop.settings.config import AsrConfig, Config, LlmConfig, TtsConfig
 from voiceloop.terminal import printable, tell
 
 REFRESH_S = 0.1

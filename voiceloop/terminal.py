@@ -1,4 +1,4 @@
-"""Makes text from files, models and peers safe to print on a terminal."""
+"""Prepares text for a terminal: makes what comes from elsewhere safe, and sizes readable."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def printable(text: str) -> str:
 def tell(line: str, stream: TextIO | None = None) -> None:
     """Print a line that may contain anything, made printable, on `stream` or on stdout."""
     print(printable(line), file=stream or sys.stdout, flush=True)
+
+
+def size(count: float) -> str:
+    """Return a number of bytes as text for a person: `98.4 MB`."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
 
 
 def _escaped(char: str) -> str:

@@ -25,9 +25,9 @@ from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.record import share
 from voiceloop.bench.takes import Take
 from voiceloop.calibration.probability import odds
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue.endpoint import TurnSoFar, hangover_ms
 from voiceloop.languages.en import ENGLISH
+from voiceloop.settings.config import TurnConfig
 from voiceloop.trace.record import Lane
 from voiceloop.types import Calibration
 

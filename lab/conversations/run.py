@@ -31,8 +31,8 @@ from voiceloop.bench.record import Progress, share
 from voiceloop.bench.suites import of_people
 from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Take
 from voiceloop.bench.turnfigures import paired_times
-from voiceloop.config import Config
-from voiceloop.flags import written
+from voiceloop.settings.config import Config
+from voiceloop.settings.flags import written
 from voiceloop.turn.resources import OVERLAPS
 from voiceloop.types import Calibration
 

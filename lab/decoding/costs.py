@@ -13,7 +13,7 @@ from lab.decoding.prediction import compared, floor
 from lab.decoding.rounds import Work, profiled
 from lab.decoding.steps import read_bandwidth, time_steps
 from voiceloop.bench.modes import BenchPrompt, MeasuredReply
-from voiceloop.config import LlmConfig
+from voiceloop.settings.config import LlmConfig
 
 
 def figures_of(

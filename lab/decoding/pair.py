@@ -17,7 +17,6 @@ from transformers import PreTrainedModel
 from lab.decoding.captures import Captures
 from lab.decoding.synthetic import synthetic_pair
 from voiceloop.bench.modes import another, prompt_of, without_draft
-from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, OutOfMemory
 from voiceloop.llm.decode.captured import Captured
 from voiceloop.llm.decode.graphs import Capture, CudaGraphs
@@ -27,6 +26,7 @@ from voiceloop.llm.engine import SpeculativeLlm, draft_of, load_pair, placement
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CausalModel, Decoder, chunk
 from voiceloop.llm.model.loading import LoadedModel
+from voiceloop.settings.config import LlmConfig
 
 
 class NoDraft(ConfigError):

@@ -33,7 +33,7 @@ from voiceloop.bench.machine import describe
 from voiceloop.bench.modes import BenchPrompt, DecodingMode, OurMode, Progress, interleave
 from voiceloop.bench.record import BenchRecord
 from voiceloop.errors import ConfigError
-from voiceloop.flags import written
+from voiceloop.settings.flags import written
 
 LENGTHS = (4, 5, 3, 6, 2, 8, 1)
 """Constant draft lengths that are tried with transformers, in this order."""

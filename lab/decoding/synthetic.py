@@ -36,7 +36,7 @@ from transformers import (
 from voiceloop.errors import ConfigError
 from voiceloop.llm.model.loading import LoadedModel, of_transformers
 from voiceloop.placement import BUILDING
-from voiceloop.schema import suggestion
+from voiceloop.settings.schema import suggestion
 
 END = "<|end|>"
 """Token 0. It stands between turns, and is never generated."""

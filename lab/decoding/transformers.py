@@ -17,7 +17,7 @@ from transformers.cache_utils import Cache
 from transformers.utils import logging as transformers_logging
 
 from voiceloop.bench.modes import BenchPrompt, MeasuredReply, Verified
-from voiceloop.config import LlmConfig
+from voiceloop.settings.config import LlmConfig
 
 
 class TransformersMode:

@@ -31,19 +31,19 @@ from tests.support.clock import VirtualClock
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm
 from voiceloop.asr.windowed import WindowedAsr
+from voiceloop.assembly.loading import load_asr, load_tts, load_vad, warm_asr, warm_tts
 from voiceloop.audio.echo import EchoFilter
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.audio.lasting import Soundcard
 from voiceloop.bench.record import word_errors
 from voiceloop.bench.suites import SPEECH, read_folder
-from voiceloop.config import Config
 from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import Command, parse, written
-from voiceloop.loading import load_asr, load_tts, load_vad, warm_asr, warm_tts
+from voiceloop.process import configure
 from voiceloop.session import Session
-from voiceloop.startup import configure
+from voiceloop.settings.config import Config
+from voiceloop.settings.flags import Command, parse, written
 from voiceloop.types import Clause, Event, FloorChange, Pcm, Transcript, TurnHeard, TurnTrace
 
 REPLY = (

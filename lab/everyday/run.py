@@ -19,8 +19,8 @@ from lab.typed import save
 from voiceloop.bench.everyday import ask, with_espeak
 from voiceloop.bench.record import Progress
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import Command, parse, written
-from voiceloop.startup import configure
+from voiceloop.process import configure
+from voiceloop.settings.flags import Command, parse, written
 from voiceloop.status import engine_names
 
 

@@ -22,7 +22,7 @@ from lab.gpu.standins import (
     VitsStandIn,
     WhisperStandIn,
 )
-from voiceloop.config import LlmConfig
+from voiceloop.settings.config import LlmConfig
 
 T = TypeVar("T")
 WORDS = 12

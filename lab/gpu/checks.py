@@ -21,9 +21,9 @@ from lab.decoding.synthetic import Shape, drawn_pair, synthetic_prompts, vocabul
 from lab.decoding.transformers import TransformersMode
 from lab.gpu.rows import Row, checked
 from voiceloop.bench.modes import BenchPrompt, OurMode, Verified, acceptance
-from voiceloop.config import LlmConfig
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import Decoder, feed
+from voiceloop.settings.config import LlmConfig
 
 SMALL = Shape(256, 512, 4, 8, 4, 32)
 VOCAB = 4096

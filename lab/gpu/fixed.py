@@ -20,13 +20,13 @@ from lab.decoding.synthetic import PAIRS, drawn_pair, synthetic_prompts
 from lab.gpu.checks import LOW, Size, counts, tested
 from lab.gpu.rows import Row, checked, not_here
 from voiceloop.bench.modes import BenchPrompt, OurMode, Verified
-from voiceloop.config import LlmConfig
 from voiceloop.llm.decode.graphs import Capture, Plainly
 from voiceloop.llm.model.attention import SlotPosition, has_kernel, hidden, masked
 from voiceloop.llm.model.cache import KvCache, Slots
 from voiceloop.llm.model.decoder import Decoder
 from voiceloop.llm.model.operations import operations
 from voiceloop.llm.model.plain import PLAIN
+from voiceloop.settings.config import LlmConfig
 
 WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},

@@ -24,7 +24,7 @@ from lab.gpu.rows import Row, Section, at_least, at_most, checked, not_here
 from lab.gpu.stored import stored
 from lab.gpu.together import together
 from voiceloop.bench.modes import BenchPrompt, OurMode, interleave
-from voiceloop.config import LlmConfig
+from voiceloop.settings.config import LlmConfig
 
 PROMPT_WORDS = 60
 """Length of the prompts, in words. Each word is one token."""

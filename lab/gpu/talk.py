@@ -19,9 +19,9 @@ from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.machine import rotation
 from voiceloop.bench.takes import FOLLOWED, MODES, Studio
 from voiceloop.bench.turnfigures import Outcome, outcome
-from voiceloop.config import Config, LlmConfig
 from voiceloop.engines import Engines
 from voiceloop.runner import ModelThread
+from voiceloop.settings.config import Config, LlmConfig
 
 WAYS = {
     "speculative": "as the program is",

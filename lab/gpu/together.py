@@ -15,8 +15,8 @@ from lab.gpu.cast import Cast
 from lab.gpu.rows import Row, at_most
 from lab.gpu.standins import RATE, spoken
 from voiceloop.bench.modes import BenchPrompt, OurMode
-from voiceloop.config import LlmConfig
 from voiceloop.engines import AsrRequest
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import Clause, Span
 
 SLOWED = 1.25

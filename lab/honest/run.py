@@ -30,10 +30,10 @@ from msgspec.structs import replace
 from lab.honest.judge import Effects, Running, State, Talk, Turn, Wish, judge, read
 from lab.typed import hold_all, save
 from voiceloop.bench.everyday import CLOCK, TypedSession, typing
-from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import Command, parse, written
+from voiceloop.settings.config import Config
+from voiceloop.settings.flags import Command, parse, written
 from voiceloop.skills.known import Answer
 from voiceloop.status import engine_names
 from voiceloop.turn.skills import Skills

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from lab.conversations import suites
 from lab.load import figures
 from lab.load.plan import RATE, CallResults, Calls
+from voiceloop.assembly.loading import open_engines
 from voiceloop.audio.frames import SPEECH_RATE, Resampler
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import Bench
@@ -36,15 +37,14 @@ from voiceloop.bench.suites import build
 from voiceloop.bundled import bundled
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import written
-from voiceloop.loading import open_engines
+from voiceloop.process import settled
 from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
 from voiceloop.server.port import LOOP, Binding
 from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.routes import load
 from voiceloop.server.service import Service
-from voiceloop.startup import settled
+from voiceloop.settings.flags import written
 from voiceloop.types import Pcm
 
 MOST_JSON = 64 * 2**20

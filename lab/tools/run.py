@@ -23,15 +23,15 @@ from typing import Annotated, Any
 from lab.tools.judge import SpokenRequest, read, wrong
 from lab.tools.own import OWN
 from lab.typed import hold_all, save
+from voiceloop.assembly.loading import load_asr, load_tts, load_vad
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass
 from voiceloop.bench.everyday import typing
-from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import Command, parse, written
-from voiceloop.loading import load_asr, load_tts, load_vad
-from voiceloop.startup import configure
+from voiceloop.process import configure
+from voiceloop.settings.config import Config
+from voiceloop.settings.flags import Command, parse, written
 from voiceloop.status import engine_names
 from voiceloop.tools.results import room
 from voiceloop.tools.toolbox import Toolbox
@@ -52,7 +52,7 @@ class CallTools(Command, frozen=True, kw_only=True):
 def heard(requests: Sequence[SpokenRequest], config: Config) -> Mapping[str, str]:
     """Let the voice say each request. Return the recogniser's transcripts, by request."""
     from voiceloop.asr.recording import transcribe_recording
-    from voiceloop.saying import write
+    from voiceloop.cli.say import write
 
     configure(config.threads)
     tts, asr, vad, found = load_tts(config), load_asr(config), load_vad(config), dict[str, str]()

@@ -26,18 +26,18 @@ from models.train.voices import Voice
 from tests.support.clock import VirtualClock
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm, ScriptedTts, canonical
+from voiceloop.assembly.loading import load_asr, load_vad, warm_asr
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, Framer, dbfs, silence
 from voiceloop.bench.clips import room
 from voiceloop.bench.suites import SPEECH, read_folder
-from voiceloop.commands.waking import configured_word, prepared
-from voiceloop.config import Config
+from voiceloop.cli.controls import configured_word, prepared
 from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import ConfigError, VoiceloopError
-from voiceloop.flags import Command, parse
-from voiceloop.loading import load_asr, load_vad, warm_asr
+from voiceloop.process import configure
 from voiceloop.session import Session
-from voiceloop.startup import configure
+from voiceloop.settings.config import Config
+from voiceloop.settings.flags import Command, parse
 from voiceloop.types import AudioFrame, Event, Pcm, Transcript
 from voiceloop.wake.microphone import WakeMicrophone
 

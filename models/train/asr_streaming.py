@@ -19,7 +19,7 @@ from models.train.voices import render, training_voice, unseen_voice
 from voiceloop.asr.recording import transcribe_live
 from voiceloop.asr.silero import silero
 from voiceloop.asr.whisper import whisper
-from voiceloop.config import AsrConfig, TurnConfig, VadConfig
+from voiceloop.settings.config import AsrConfig, TurnConfig, VadConfig
 
 TRAIL_S = 1.0
 BLOCK = RATE // 50

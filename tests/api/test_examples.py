@@ -19,7 +19,7 @@ from tests.api.test_docs import ENVIRONMENT, ROOT, run
 from tests.server.serving import Client, free_port, serving, until
 from tests.tools.test_mcp import talking
 from voiceloop.audio.frames import SPEECH_RATE
-from voiceloop.config import McpServer
+from voiceloop.settings.config import McpServer
 
 pytestmark = pytest.mark.real
 

@@ -60,6 +60,11 @@ def test_an_import_loads_the_package_and_nothing_else() -> None:
     assert loaded_by("import voiceloop") == {"voiceloop"}
 
 
+def test_help_loads_nothing_that_takes_long() -> None:
+    heavy = {"numpy", "starlette", "uvicorn", "torch", "onnxruntime", "tomlkit", "sqlite3"}
+    assert not heavy & loaded_by("from voiceloop.cli.main import main")
+
+
 def test_names_that_need_no_model_load_no_large_package() -> None:
     loaded = loaded_by("import voiceloop; voiceloop.Config, voiceloop.VoiceloopError")
     assert not loaded & {"torch", "transformers", "onnxruntime", "anyio", "asyncio", "numpy"}

@@ -23,11 +23,11 @@ from voiceloop.api.asking import opened_places
 from voiceloop.api.opening import read_settings
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.bundled import bundled
-from voiceloop.config import Config, LlmConfig
 from voiceloop.errors import AudioError, ConfigError, EngineError, VoiceloopError
 from voiceloop.llm.chat import ChatLlm
 from voiceloop.runner import in_background
-from voiceloop.schema import Object
+from voiceloop.settings.config import Config, LlmConfig
+from voiceloop.settings.schema import Object
 
 pytestmark = pytest.mark.real
 

@@ -20,10 +20,10 @@ from voiceloop.api.loop import Loop, own_tasks, running
 from voiceloop.api.talk import MOST, Talk, TalkEvents
 from voiceloop.audio.devices import NullSpeaker, PlayedAudio
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.conversations.store import VARIABLE
 from voiceloop.engines import AsrRequest, Engines
 from voiceloop.errors import AudioError, ConfigError, VoiceloopError
+from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.types import AudioFrame, Clause, Notice, Pcm, TokenBurst, Transcript, TurnHeard, Word
 from voiceloop.view.transcript import TurnOver
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from voiceloop.asr.streaming import Partial, StreamingAsr
-from voiceloop.config import AsrConfig
+from voiceloop.settings.config import AsrConfig
 from voiceloop.types import Pcm, Word
 
 RATE = 16_000

@@ -17,9 +17,9 @@ from voiceloop.asr.turns import SilenceLasts, SpeechDetector, TurnEnded, TurnEve
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, Framer, silence
 from voiceloop.bundled import bundled
-from voiceloop.config import TurnConfig
 from voiceloop.engines import Runner
 from voiceloop.runner import ModelThread
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

@@ -17,8 +17,8 @@ from voiceloop.asr.window import gone
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import HighPass, dbfs, samples, silence
 from voiceloop.bench.record import word_errors
-from voiceloop.config import AsrConfig, TurnConfig, VadConfig
 from voiceloop.engines import AsrRequest
+from voiceloop.settings.config import AsrConfig, TurnConfig, VadConfig
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

@@ -17,7 +17,7 @@ from voiceloop.asr.silero import MUTE, MUTE_WINDOWS, Silero, silero
 from voiceloop.asr.turns import SpeechStarted, TurnDetector, TurnEnded, TurnEvent
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import Framer, Resampler, dbfs, samples, silence
-from voiceloop.config import TtsConfig, TurnConfig, VadConfig
+from voiceloop.settings.config import TtsConfig, TurnConfig, VadConfig
 from voiceloop.tts.espeak import espeak
 from voiceloop.types import Clause, Pcm
 

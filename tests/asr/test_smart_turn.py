@@ -16,9 +16,9 @@ from voiceloop.asr.smart_turn import FILE, NAME, SmartTurn, smart_turn
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import TurnConfig
 from voiceloop.engines import load
 from voiceloop.errors import ModelCorrupt, ModelNotFound
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

@@ -26,8 +26,8 @@ from voiceloop.asr.recording import transcribe_live, transcribe_recording
 from voiceloop.asr.streaming import Partial, StreamingAsr, StreamingSession
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bundled import bundled
-from voiceloop.config import AsrConfig, TurnConfig
 from voiceloop.engines import AsrRequest, AsrTurn
+from voiceloop.settings.config import AsrConfig, TurnConfig
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 pytestmark = pytest.mark.virtual

@@ -17,8 +17,8 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.record import word_errors
 from voiceloop.bench.suites import Line, by_flite
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import AsrConfig
 from voiceloop.engines import AsrRequest
+from voiceloop.settings.config import AsrConfig
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models

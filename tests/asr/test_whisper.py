@@ -40,9 +40,9 @@ from voiceloop.asr.whisper_decoder import (
 from voiceloop.asr.whisper_encoder import WhisperEncoder
 from voiceloop.audio.frames import SPEECH_RATE, samples
 from voiceloop.bench.suites import build
-from voiceloop.config import AsrConfig
 from voiceloop.engines import Abandoned, AsrRequest
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, OutOfMemory
+from voiceloop.settings.config import AsrConfig
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.models
@@ -214,7 +214,7 @@ def test_a_model_of_any_length_is_loaded_without_torch() -> None:
     """It takes longer to import than to hear a question."""
     program = (
         "import sys; from voiceloop.asr.whisper import whisper;"
-        "from voiceloop.config import AsrConfig; whisper(AsrConfig());"
+        "from voiceloop.settings.config import AsrConfig; whisper(AsrConfig());"
         "print('torch' in sys.modules)"
     )
     ran = subprocess.run(

@@ -20,8 +20,8 @@ from voiceloop.asr.transcript import normalise
 from voiceloop.asr.window import DecodeJob
 from voiceloop.asr.windowed import LATE_MS, PAUSE_EDGE_MS, TAIL_MS, WindowedAsr, WindowedSession
 from voiceloop.audio.frames import samples, silence
-from voiceloop.config import AsrConfig, TurnConfig
 from voiceloop.engines import Abandoned, AsrRequest, AsrTurn
+from voiceloop.settings.config import AsrConfig, TurnConfig
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 pytestmark = pytest.mark.pure

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.support.scenario import Failure, Scenario, ScriptedAnswer, Stages, UserSound
-from voiceloop.config import AsrConfig, Config, LlmConfig, TurnConfig
+from voiceloop.settings.config import AsrConfig, Config, LlmConfig, TurnConfig
 from voiceloop.turn.resources import OVERLAPS
 
 QUESTIONS = (

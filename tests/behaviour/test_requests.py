@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.behaviour.generated import Case, Client
 from tests.behaviour.observed import COMPLETED, observed
 from tests.support.scenario import Failure, Scenario, ScriptedAnswer
-from voiceloop.config import AsrConfig, Config, TurnConfig
+from voiceloop.settings.config import AsrConfig, Config, TurnConfig
 
 pytestmark = pytest.mark.virtual
 

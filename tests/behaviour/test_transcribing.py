@@ -12,7 +12,7 @@ from tests.behaviour.generated import Case, Client
 from tests.behaviour.observed import COMPLETED, EVENTS_OF_A_TURN, observed
 from tests.behaviour.test_requests import LONG, SEA, SKY, WORLD, events
 from tests.support.scenario import Failure, Scenario
-from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 
 pytestmark = pytest.mark.virtual
 

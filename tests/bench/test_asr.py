@@ -30,10 +30,10 @@ from voiceloop.bench.asr import (
 )
 from voiceloop.bench.command import BenchAsr
 from voiceloop.bench.suites import read_folder
-from voiceloop.cli import main
-from voiceloop.config import AsrConfig, Config
+from voiceloop.cli.main import main
 from voiceloop.engines import AsrRequest
 from voiceloop.errors import ConfigError
+from voiceloop.settings.config import AsrConfig, Config
 from voiceloop.types import Word
 
 pytestmark = pytest.mark.models

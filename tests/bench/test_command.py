@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 
 pytestmark = pytest.mark.real
 

@@ -29,8 +29,8 @@ from voiceloop.bench.latency import (
 from voiceloop.bench.record import text, word_errors
 from voiceloop.bench.takes import MODES, Take
 from voiceloop.bench.turnfigures import outcome
-from voiceloop.config import AsrConfig, Config, LlmConfig
 from voiceloop.errors import ConfigError
+from voiceloop.settings.config import AsrConfig, Config, LlmConfig
 
 pytestmark = pytest.mark.pure
 

@@ -13,9 +13,9 @@ from tests.llm.conftest import build_model, build_tokenizer
 from voiceloop.bench.command import BenchLlm
 from voiceloop.bench.llm import PROMPTS, DecodingPlan, chosen, measure, read_prompts
 from voiceloop.bench.modes import BenchPrompt, MeasuredReply, interleave
-from voiceloop.cli import main
-from voiceloop.config import LlmConfig
+from voiceloop.cli.main import main
 from voiceloop.errors import ConfigError
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 

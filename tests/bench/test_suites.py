@@ -29,9 +29,9 @@ from voiceloop.bench.suites import (
     by_espeak,
     by_flite,
 )
-from voiceloop.config import AsrConfig
 from voiceloop.engines import AsrRequest
 from voiceloop.errors import ConfigError, EngineError
+from voiceloop.settings.config import AsrConfig
 
 pytestmark = pytest.mark.real
 

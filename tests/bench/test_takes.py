@@ -15,7 +15,7 @@ from tests.bench.made import at
 from voiceloop.asr.turns import SilenceLasts, TurnEvent
 from voiceloop.bench.clips import Clip, ClipSpeech
 from voiceloop.bench.takes import BriefSpeaker, RecordingDetector, Replayed, Room
-from voiceloop.config import TurnConfig
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame, Pcm
 
 pytestmark = pytest.mark.virtual

@@ -14,7 +14,7 @@ from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bench.command import BenchTts
 from voiceloop.bench.record import plain_words
 from voiceloop.bench.tts import measure, run, speak, texts
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 from voiceloop.engines import AsrRequest, Steps
 from voiceloop.errors import ConfigError
 from voiceloop.types import Clause, SpeechChunk, Word

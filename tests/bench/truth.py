@@ -12,7 +12,7 @@ from voiceloop.audio.frames import Framer, samples
 from voiceloop.audio.playback import AUDIBLE
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.suites import LEAD_MS
-from voiceloop.config import TurnConfig, VadConfig
+from voiceloop.settings.config import TurnConfig, VadConfig
 from voiceloop.types import Pcm
 
 ROUNDING = 1e-6

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, Playwright, WebSocket, expect
 from tests.browser.conftest import EXPECTED, chromium
 from tests.browser.standin import PATIENCE_S
 from tests.server.serving import RATE, free_port, serving, spoken_question
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 
 pytestmark = pytest.mark.browser
 

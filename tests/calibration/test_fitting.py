@@ -27,9 +27,9 @@ from voiceloop.calibration.fitting import (
 )
 from voiceloop.calibration.probability import comparable
 from voiceloop.calibration.requests import Kind
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue.endpoint import TurnSoFar, hangover_ms
 from voiceloop.languages.en import ENGLISH
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure

@@ -17,9 +17,9 @@ from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.calibration.fitting import calibrate
 from voiceloop.calibration.idle import QUIET_S, calibrate_in_idle_time, judgements, keep, recall
 from voiceloop.calibration.requests import Cut, bundled_requests
-from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import Engines
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, TurnConfig
 from voiceloop.trace.record import Mark
 from voiceloop.types import Calibration, Event, TurnTrace
 

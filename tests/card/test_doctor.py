@@ -14,7 +14,7 @@ from tests.card.pulse import VirtualCard
 pytestmark = [pytest.mark.audio, pytest.mark.parametrize("card", [False], indirect=True)]
 
 CHECK = """
-from voiceloop.config import Config
+from voiceloop.settings.config import Config
 from voiceloop.doctor.examine import Case
 from voiceloop.doctor.checks import sound
 for found in sound(Case(Config())):

@@ -12,7 +12,7 @@ from tests.card.pulse import VirtualCard, hurry
 from tests.card.test_talk import say
 from tests.server.serving import BY_ITSELF
 from tests.terminals import Terminal
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 
 pytestmark = pytest.mark.audio
 WITHOUT_ECHO = pytest.mark.parametrize("card", [False], indirect=True)

@@ -32,7 +32,7 @@ from tests.test_cli import LOADING, assert_one_line_and_a_hint
 from voiceloop.audio.files import AudioFile
 from voiceloop.audio.portaudio import INSTALLERS
 from voiceloop.bundled import STARTER_ANSWERS, STARTER_EXAMPLES, STARTER_HEARS, bundled
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 from voiceloop.recording.format import MICROPHONE, SPEAKER
 from voiceloop.replay.recorded import differences, shown
 from voiceloop.types import Pcm

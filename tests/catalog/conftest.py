@@ -21,9 +21,9 @@ import sys
 from pathlib import Path
 from voiceloop.catalog.cards import parse
 from voiceloop.catalog.command import ModelsPull, models_pull
-from voiceloop.cli import print_error
+from voiceloop.cli.main import print_error
 from voiceloop.errors import VoiceloopError
-from voiceloop import flags
+from voiceloop.settings import flags
 
 command = flags.parse({"pull": ModelsPull}, sys.argv[2:], files=())
 ask = None

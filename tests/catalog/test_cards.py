@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from voiceloop.catalog.cards import preset_models, size, variants
+from voiceloop.catalog.cards import preset_models, variants
 from voiceloop.catalog.store import cards
-from voiceloop.config import PRESETS
+from voiceloop.settings.config import PRESETS
+from voiceloop.terminal import size
 
 pytestmark = pytest.mark.pure
 

@@ -16,8 +16,8 @@ from tests.catalog.servers import Server
 from voiceloop.catalog.cards import Kind
 from voiceloop.catalog.names import find, prepare
 from voiceloop.catalog.store import Model, ModelStore
-from voiceloop.config import Config, load_config
 from voiceloop.errors import ModelNotFound
+from voiceloop.settings.config import Config, load_config
 
 pytestmark = pytest.mark.real
 

@@ -19,11 +19,11 @@ from voiceloop.catalog.fetch import Unreachable
 from voiceloop.catalog.names import PIPER
 from voiceloop.catalog.pull import order, pull
 from voiceloop.catalog.store import Model, ModelStore, cards
-from voiceloop.cli import main
-from voiceloop.config import AsrConfig, LlmConfig, TtsConfig
+from voiceloop.cli.main import main
 from voiceloop.engines import AsrRequest
 from voiceloop.errors import EngineError
 from voiceloop.llm.engine import speculative
+from voiceloop.settings.config import AsrConfig, LlmConfig, TtsConfig
 from voiceloop.tts.piper import piper
 from voiceloop.types import TokenBurst
 

@@ -21,11 +21,11 @@ from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from tests.support.user import Lexicon
 from voiceloop.audio.devices import NullSpeaker
-from voiceloop.config import Config, LlmConfig
 from voiceloop.conversations.condensing import Continuing
 from voiceloop.conversations.keeping import kept
 from voiceloop.engines import Engines
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, LlmConfig
 from voiceloop.types import AudioFrame, Event
 
 RATE = 16_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conversations.test_store import TURN, a_turn, write
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 from voiceloop.conversations.store import VARIABLE, fact_statement
 from voiceloop.skills.known import Fact
 

@@ -26,13 +26,13 @@ from tests.support.scripted import (
 from tests.support.user import Lexicon
 from tests.test_session import CONFIG, RATE
 from voiceloop.audio.devices import NullSpeaker
-from voiceloop.config import Config, LlmConfig
 from voiceloop.conversations.condensing import SUMMARISE, Continuing
 from voiceloop.conversations.keeping import KeptConversation, kept
 from voiceloop.conversations.records import EARLIER
 from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, LlmConfig
 from voiceloop.trace.record import Mark
 from voiceloop.types import AudioFrame, Event, Tool, TurnTrace
 

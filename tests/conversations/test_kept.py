@@ -20,7 +20,6 @@ from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from tests.test_session import CONFIG, RATE
 from voiceloop.audio.devices import NullSpeaker
-from voiceloop.config import Config, LlmConfig
 from voiceloop.conversations.condensing import Continuing
 from voiceloop.conversations.keeping import KeptConversation, ResumedConversation, kept
 from voiceloop.conversations.records import KeptRecord, KeptTurn, past
@@ -28,6 +27,7 @@ from voiceloop.conversations.store import ConversationStore
 from voiceloop.engines import Engines
 from voiceloop.llm.text.messages import OWN_CALL
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, LlmConfig
 from voiceloop.types import Event, Notice, Past, ToolCall, TurnTrace
 
 pytestmark = pytest.mark.virtual

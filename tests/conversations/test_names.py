@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voiceloop.conversations.records import LONGEST, checked
+from voiceloop.conversations.names import LONGEST, checked
 from voiceloop.errors import ConfigError
 
 pytestmark = pytest.mark.pure

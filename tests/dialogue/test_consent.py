@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.consent import MOST_CHARS, question
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.state import DialogueSettings
 from voiceloop.languages import language
+from voiceloop.settings.config import TurnConfig
 from voiceloop.tts.normalize import normalize
 from voiceloop.types import ToolCall
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from voiceloop.asr.turns import SilenceLasts, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.core import receive
 from voiceloop.dialogue.state import DialogueSettings, Options, Phase, ReplyProgress, TurnWords
 from voiceloop.dialogue.user import RESUMED_S
 from voiceloop.languages import language
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Calibration, FloorChange, ToolCall, Transcript, TurnHeard, Word
 
 TEXTS = ("tell me", "tell me more", "what is it", "and the", "uh-huh", "stop", "", "no wait stop")

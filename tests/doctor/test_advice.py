@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.test_presets import machine
 from voiceloop.doctor.findings import SLOWEST, Finding, advice, judged, keeps_up
-from voiceloop.presets import Machine, Preset
+from voiceloop.settings.presets import Machine, Preset
 
 pytestmark = pytest.mark.pure
 

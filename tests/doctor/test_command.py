@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from voiceloop.config import PRESETS
+from voiceloop.settings.config import PRESETS
 
 pytestmark = pytest.mark.real
 

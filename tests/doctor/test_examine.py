@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 
 from tests.doctor import dying
-from voiceloop.config import Config
 from voiceloop.doctor.examine import LIMIT_S, Case, Check, examine
 from voiceloop.doctor.findings import Finding
+from voiceloop.settings.config import Config
 
 pytestmark = pytest.mark.real
 

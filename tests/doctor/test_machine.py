@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from voiceloop.config import AsrConfig, Config, LlmConfig
 from voiceloop.doctor.examine import Case
 from voiceloop.doctor.machine import Graphics, graphics_found, processor, processor_found
 from voiceloop.llm.gguf import libllama
+from voiceloop.settings.config import AsrConfig, Config, LlmConfig
 
 pytestmark = pytest.mark.pure
 

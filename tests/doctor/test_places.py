@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from voiceloop.catalog.store import RECORD, ModelStore
-from voiceloop.config import Config
 from voiceloop.doctor.examine import Case
 from voiceloop.doctor.findings import Finding
 from voiceloop.doctor.machine import PROBE_BYTES, configuration, of_folder, of_port, of_store
 from voiceloop.server.port import Binding
+from voiceloop.settings.config import Config
 
 pytestmark = pytest.mark.real
 

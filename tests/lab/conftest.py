@@ -14,7 +14,7 @@ from lab.decoding.synthetic import Shape, drawn_pair, synthetic_prompts
 from tests.bench.conftest import quiet
 from voiceloop.bench.modes import BenchPrompt
 from voiceloop.bench.record import BenchRecord
-from voiceloop.config import LlmConfig
+from voiceloop.settings.config import LlmConfig
 
 CPU = torch.device("cpu")
 VOCAB = 512

@@ -15,8 +15,8 @@ from tests.bench.conftest import quiet
 from tests.lab.conftest import TOKENS, VOCAB, drawn
 from voiceloop.bench.llm import PROMPTS
 from voiceloop.bench.modes import BenchPrompt, MeasuredReply
-from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 

@@ -26,7 +26,7 @@ from lab.conversations.endings import (
 from lab.conversations.sentences import Standing
 from tests.bench.made import answered, take
 from tests.lab.made import clip, judge
-from voiceloop.config import TurnConfig
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Calibration
 
 pytestmark = pytest.mark.pure

@@ -24,12 +24,12 @@ from lab.gpu.fixed import WAYS
 from lab.gpu.rows import Row, at_least, at_most, checked, rows
 from scripts import gpu_check
 from tests.lab.conftest import CPU
-from voiceloop.config import LlmConfig
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.decode.graphs import Plainly
 from voiceloop.llm.model.decoder import LeanDecoder
 from voiceloop.llm.model.operations import ROUNDED
 from voiceloop.llm.model.plain import PLAIN, Linear, Plain
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.real
 

@@ -15,8 +15,8 @@ from lab.decoding.pair import Subjects
 from lab.decoding.transformers import TransformersMode, verified
 from tests.lab.conftest import TOKENS, drawn, prompts_for
 from voiceloop.bench.modes import DecodingMode, OurMode, Verified, acceptance, without_draft
-from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SpeculativeLlm, speculative
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

@@ -12,8 +12,8 @@ from lab.decoding.synthetic import PAIRS, synthetic_pair, vocabulary
 from lab.decoding.transformers import TransformersMode
 from tests.lab.conftest import CPU, prompts_for
 from voiceloop.bench.modes import OurMode, acceptance
-from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 

@@ -12,7 +12,6 @@ import torch
 from tests.ggufkinds import CONTEXT, write_assistant, write_kind
 from tests.llm.conftest import near
 from tests.llm.test_rollback import NEXT, SEEDS, one_talk
-from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError
 from voiceloop.llm.draft.drafters import AssistantDrafter
 from voiceloop.llm.engine import SpeculativeLlm, speculative
@@ -20,6 +19,7 @@ from voiceloop.llm.gguf.file import GgufModel
 from voiceloop.llm.model.attention import FEATURES
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.llamacpp import LlamaDecoder
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 

@@ -17,7 +17,6 @@ from tests.llm.conftest import TEMPLATE, build_model, build_tokenizer
 from tests.llm.replies import Anew
 from tests.llm.ties import ties
 from voiceloop.catalog.fetch import Unreachable
-from voiceloop.config import LlmConfig
 from voiceloop.errors import (
     EngineError,
     MissingPack,
@@ -34,6 +33,7 @@ from voiceloop.llm.model.hf import TransformersDecoder
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.messages import SPOKEN
 from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from voiceloop.bundled import bundled
-from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import STARTER, speculative
 from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.loading import of_transformers
 from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.settings.config import LlmConfig
 
 from .conftest import TEMPLATE, build_model, build_tokenizer
 

@@ -13,9 +13,9 @@ import sys
 import pytest
 
 from tests.llm.ties import ties
-from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.rules.sampling import Sampling
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
 pytestmark = [

@@ -15,7 +15,6 @@ from tests.ggufkinds import CONTEXT, KINDS, write_kind
 from tests.ggufs import network, tokenizer, write_gguf
 from tests.llm.conftest import near
 from tests.llm.test_rollback import NEXT, SEEDS, one_talk
-from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError
 from voiceloop.llm import engine as engines
 from voiceloop.llm.draft.drafters import LayerDrafter, NgramDrafter
@@ -28,6 +27,7 @@ from voiceloop.llm.model.fingerprint import family
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.loading import LoadedModel, load_model
 from voiceloop.llm.rules.draftpolicy import gain
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 

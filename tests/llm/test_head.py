@@ -14,13 +14,13 @@ from torch import Tensor
 from tests.ggufkinds import CONTEXT, mtp_layer, network, write_kind
 from tests.llm.conftest import near
 from tests.llm.test_rollback import NEXT, SEEDS, one_talk
-from voiceloop.config import LlmConfig
 from voiceloop.llm.draft.drafters import LayerDrafter, NgramDrafter
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.gguf.context import HeadContext
 from voiceloop.llm.gguf.file import ROWS, GgufModel
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.llamacpp import LlamaDecoder, LlamaHead
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 

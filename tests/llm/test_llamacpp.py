@@ -13,14 +13,14 @@ from transformers import LlamaForCausalLM
 
 from tests.ggufs import network, tokenizer, write_gguf
 from tests.llm.conftest import near
-from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import decoder
 from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.loading import load_model
-from voiceloop.threads import left
+from voiceloop.process import left
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

@@ -16,13 +16,13 @@ from tokenizers import AddedToken
 from transformers import BloomConfig, GraniteMoeHybridConfig
 
 from tests.llm.conftest import TEMPLATE, Workshop, build_model, build_tokenizer, drawn
-from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt, OutOfMemory, VoiceloopError
 from voiceloop.llm.engine import SpeculativeLlm, speculative, vocabulary
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.loading import explained, load_model
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.placement import memory_for_model
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

@@ -10,10 +10,10 @@ import pytest
 from torch import Tensor
 
 from tests.ggufkinds import CONTEXT, KINDS, write_kind
-from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.llm.gguf.context import NEAR, STATES, Context
 from voiceloop.llm.gguf.file import ROWS, GgufModel
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

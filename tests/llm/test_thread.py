@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import SpeculativeLlm, speculative
 from voiceloop.runner import ModelThread
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 

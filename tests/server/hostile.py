@@ -18,7 +18,7 @@ from tests.server.serving import RATE, to_wire
 from tests.wire.stranger import KEYS, ODD_TEXTS, ODD_VALUES, places
 from tests.wire.values import JSON, messages
 from voiceloop.bundled import bundled
-from voiceloop.schema import changes
+from voiceloop.settings.schema import changes
 from voiceloop.wire.client_events import (
     CLIENT_EVENTS,
     MAX_BYTES,

@@ -17,7 +17,6 @@ from tests.server.serving import RATE, Serving, free_port, scripted
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.bundled import bundled
-from voiceloop.config import Config, given_in_settings, load_config
 from voiceloop.conversations.store import VARIABLE, location
 from voiceloop.engines import Engines
 from voiceloop.server.access.auth import Access
@@ -28,6 +27,7 @@ from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.routes import load
 from voiceloop.server.service import Service
 from voiceloop.server.session.offers import OfferedConversations, Offers
+from voiceloop.settings.config import Config, given_in_settings, load_config
 
 STORY = "Once there was a whale who wanted to see the mountains, and swam and swam all day long."
 HERE = {

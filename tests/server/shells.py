@@ -26,7 +26,6 @@ from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.api.loop import Loop
 from voiceloop.bundled import bundled
-from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
@@ -36,6 +35,7 @@ from voiceloop.server.port import LOOP, Binding
 from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.routes import load
 from voiceloop.server.service import Service
+from voiceloop.settings.config import Config
 from voiceloop.types import ToolCall
 
 SHELLS = {"own": "", "uvicorn": "", "mount": "/voice"}

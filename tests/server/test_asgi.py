@@ -24,7 +24,6 @@ from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.files import AudioFile
 from voiceloop.bundled import bundled
-from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.server.access.auth import Access
 from voiceloop.server.asgi import Application
@@ -32,6 +31,7 @@ from voiceloop.server.port import Binding
 from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.routes import load
 from voiceloop.server.service import Service
+from voiceloop.settings.config import Config
 
 pytestmark = pytest.mark.real
 

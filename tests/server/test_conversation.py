@@ -25,7 +25,7 @@ from tests.server.serving import (
     until,
 )
 from voiceloop.bundled import STARTER_HEARS
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 from voiceloop.errors import DeviceError
 from voiceloop.server.port import Binding, check_port
 

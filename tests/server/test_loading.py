@@ -24,7 +24,7 @@ pytestmark = pytest.mark.real
 SLOW = """
 import contextlib, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import voiceloop.loading as loading
+import voiceloop.assembly.loading as loading
 from pathlib import Path
 held, opened = Path(sys.argv.pop(1)), loading.open_engines
 @contextlib.contextmanager

@@ -18,7 +18,6 @@ from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
 from tests.support.clock import VirtualClock
-from voiceloop.config import ServerConfig
 from voiceloop.server.paced import (
     EXTENSION,
     HEAD_BYTES,
@@ -30,6 +29,7 @@ from voiceloop.server.paced import (
     PacedHttp,
     PacedWebSocket,
 )
+from voiceloop.settings.config import ServerConfig
 
 pytestmark = pytest.mark.virtual
 

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import fields
 
 from voiceloop import server
-from voiceloop.config import ServerConfig
-from voiceloop.manual import meanings
 from voiceloop.server.access.auth import RefusalReason
 from voiceloop.server.access.keys import LENGTHS, VARIABLE
 from voiceloop.server.ops.metrics import Metrics
+from voiceloop.settings.config import ServerConfig
+from voiceloop.settings.schema import meanings
 
 pytestmark = pytest.mark.pure
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests.server.serving import RATE, Client, serving, spoken_question, to_wire, until
 from voiceloop.audio.files import AudioFile
-from voiceloop.cli import main
-from voiceloop.flags import parse
+from voiceloop.cli.main import main
 from voiceloop.recording.format import SETTINGS, SPEAKER
 from voiceloop.replay.command import Replay
 from voiceloop.replay.recorded import differences, reports, settings_for, shown
+from voiceloop.settings.flags import parse
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.real

@@ -15,7 +15,7 @@ import soundfile as sf
 
 from tests.conftest import lacking
 from tests.server.serving import KEY, RATE, serving, spoken_question, to_wire
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 
 pytestmark = pytest.mark.real
 

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from tests.server.serving import READS_FIGURES, Client, Serving, serving, until, well_served
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 
 pytestmark = pytest.mark.real
 

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from tests.server.serving import KEY, Client, Event, Serving, serving, spoken_question, until
 from voiceloop.audio.frames import Resampler
 from voiceloop.audio.g711 import decode, encode
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 from voiceloop.types import Pcm
 
 pytestmark = pytest.mark.real

@@ -19,7 +19,6 @@ from tests.support.scripted import ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.asr.windowed import AsrRequest, WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
-from voiceloop.config import Config, LlmConfig, VadConfig
 from voiceloop.engines import Engines
 from voiceloop.server.access.auth import Access
 from voiceloop.server.app import App
@@ -29,6 +28,7 @@ from voiceloop.server.port import LOOP, Binding
 from voiceloop.server.resume.store import MemoryStore
 from voiceloop.server.routes import load
 from voiceloop.server.service import Service
+from voiceloop.settings.config import Config, LlmConfig, VadConfig
 from voiceloop.types import Pcm, ToolCall, Word
 
 SAID = ("What", "time", "is", "it", "in", "Paris")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from voiceloop.replay.timeline import NOBODY, Difference, ReplayResult, TurnLine, turns
-from voiceloop.schema import Object, Texts
+from voiceloop.settings.schema import Object, Texts
 from voiceloop.trace.record import voice_to_voice_ms
 from voiceloop.types import Notice, Outcome
 

@@ -15,9 +15,9 @@ import msgspec
 from tests.support.scenario import SCRIPTED, Scenario, ScriptedAnswer, UserSound
 from tests.support.scripted import canonical
 from voiceloop.asr.transcript import normalise
-from voiceloop.config import KEYS, SECTIONS, assembled, flatten, given_in, toml
 from voiceloop.errors import ConfigError
-from voiceloop.schema import TOML, Mistake, nearest, one_line, read, suggestion
+from voiceloop.settings.config import KEYS, SECTIONS, assembled, flatten, given_in, toml
+from voiceloop.settings.schema import TOML, Mistake, nearest, one_line, read, suggestion
 from voiceloop.turn.resources import OVERLAPS
 
 HINT = "tests/support/scenario.py describes scenarios"

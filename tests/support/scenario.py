@@ -16,8 +16,8 @@ from tests.support.expected import Expect
 from tests.support.scripted import NO_IDEA, bursts
 from tests.support.user import After, Piece, TimedSound
 from voiceloop.asr.transcript import normalise
-from voiceloop.config import Config, LlmConfig
-from voiceloop.schema import Count, Fraction, Object, Positive, Texts
+from voiceloop.settings.config import Config, LlmConfig
+from voiceloop.settings.schema import Count, Fraction, Object, Positive, Texts
 from voiceloop.types import ToolCall
 
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]

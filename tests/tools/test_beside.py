@@ -11,9 +11,9 @@ import pytest
 from tests.fakes import Utterance
 from tests.support.scripted import ScriptedLlm
 from tests.test_session import Result, converse, said
-from voiceloop.config import Config, LlmConfig, TurnConfig
 from voiceloop.dialogue.state import Options
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.tools.declared import tool
 from voiceloop.tools.results import ASKED, DATA_ONLY, error
 from voiceloop.tools.toolbox import Toolbox

@@ -17,7 +17,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from voiceloop.config import McpConfig, McpServer
+from voiceloop.settings.config import McpConfig, McpServer
 from voiceloop.tools.declared import tool
 from voiceloop.tools.results import CUT, MOST_CHARS
 from voiceloop.tools.servers import configured, equipped

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from voiceloop.config import LlmConfig
 from voiceloop.llm.text.parts import MARKS
+from voiceloop.settings.config import LlmConfig
 from voiceloop.tools import results
 from voiceloop.tools.declared import tool
 from voiceloop.tools.toolbox import Toolbox

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from voiceloop.config import Config, McpConfig, McpServer, load_config
 from voiceloop.errors import ConfigError, VoiceloopError
 from voiceloop.recording.format import veiled
+from voiceloop.settings.config import Config, McpConfig, McpServer, load_config
 from voiceloop.tools.servers import configured
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 

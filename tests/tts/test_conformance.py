@@ -19,12 +19,12 @@ from tests.tts.piper_voices import write_piper_voice
 from tests.tts.saying import clause, joined, say
 from voiceloop.catalog.names import KOKORO, PIPER
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
 from voiceloop.languages.en import ENGLISH
 from voiceloop.runner import ModelThread
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.coqui import coqui
 from voiceloop.tts.espeak import espeak

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from tests.tts.conftest import HOP, QUIET, MakeVoice, change_config
 from tests.tts.saying import TEXTS, check_same, clause, joined, say
 from voiceloop.audio.playback import Playback
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts, load
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
 from voiceloop.placement import BUILDING
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.coqui import coqui
 from voiceloop.tts.delivery import FIRST, trim, windows
 from voiceloop.types import Pcm
@@ -466,7 +466,7 @@ def test_without_a_network_the_way_out_is_named(
 MISSING = """
 import sys
 from tests.tts.conftest import audio_packages
-from voiceloop.config import TtsConfig
+from voiceloop.settings.config import TtsConfig
 from voiceloop.errors import EngineError
 from voiceloop.tts.coqui import coqui
 for package in ("TTS", "six", "torchaudio"):

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voiceloop.audio.playback import AUDIBLE
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
 from voiceloop.languages.en import ENGLISH
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.espeak import espeak, trim
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, TokenBurst
@@ -289,7 +289,7 @@ def test_an_unknown_voice_is_an_error_that_names_the_nearest(voice: str, hint: s
 def test_the_same_replies_in_a_fresh_process_give_the_same_audio() -> None:
     script = """
 import hashlib
-from voiceloop.config import TtsConfig
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.espeak import espeak, trim
 from voiceloop.types import Clause
 engine = espeak(TtsConfig())

@@ -9,9 +9,9 @@ import pytest
 
 from tests.tts.piper_voices import write_piper_voice
 from voiceloop.catalog.piper import FIRST_HALF, VOCODER, split_piper
-from voiceloop.config import TtsConfig
 from voiceloop.engines import load
 from voiceloop.errors import ConfigError, ModelCorrupt
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.known import check_voice
 
 pytestmark = pytest.mark.models

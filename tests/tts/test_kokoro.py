@@ -15,9 +15,9 @@ from tests.catalog.servers import serving
 from tests.tts.conftest import KOKORO_LONGEST, KOKORO_SOUND
 from tests.tts.saying import clause, joined, say
 from voiceloop.catalog.names import KOKORO, PIPER
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts, load
 from voiceloop.errors import ConfigError, EngineError, ModelCorrupt, ModelNotFound
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.espeak import phonemes
 from voiceloop.tts.kokoro import TOKENS, kokoro
 

@@ -22,9 +22,9 @@ from tests.tts.piper_voices import CHANNELS, HOP, RATE, SYMBOLS, piper_graph, wr
 from tests.tts.saying import clause, joined, say
 from tests.tts.test_conformance import LONG, SHORT
 from voiceloop.catalog.piper import FIRST_HALF, LATENT, VOCODER, VOICE, reach, split, split_piper
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.delivery import LARGEST
 from voiceloop.tts.piper import PiperVoice, describe, piper
 from voiceloop.types import Pcm

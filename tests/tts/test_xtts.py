@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from tests.tts.conftest import MakeVoice, change_config
 from tests.tts.saying import TEXTS, check_same, clause, joined, say
 from voiceloop.audio.files import WavWriter
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import AudioError, ConfigError, EngineError, ModelCorrupt, ModelNotFound
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.coqui import coqui
 from voiceloop.tts.delivery import trim
 from voiceloop.tts.loading import load_voice

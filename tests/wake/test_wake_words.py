@@ -18,12 +18,12 @@ from tests.conftest import lacking
 from tests.support.clock import VirtualClock
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedLlm, ScriptedTts
+from voiceloop.assembly.loading import load_asr, load_vad
 from voiceloop.audio.frames import SPEECH_RATE, Framer
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import AsrConfig, Config, WakeConfig
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
-from voiceloop.loading import load_asr, load_vad
+from voiceloop.settings.config import AsrConfig, Config, WakeConfig
 from voiceloop.types import Pcm
 from voiceloop.wake.acoustic import SoundedWord, sounded_word
 
@@ -197,7 +197,9 @@ def test_files_that_are_not_there_are_named(package: ModuleType, tmp_path: Path)
 def talk(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run `voiceloop talk` where the package of the extra is missing."""
     (tmp_path / "pymicro_wakeword.py").write_text("raise ImportError\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom voiceloop.cli import main\n"
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom voiceloop.cli.main import main\n"
+    )
     command = [sys.executable, "-c", f"{code}sys.exit(main())", "talk", "--preset", "starter"]
     return subprocess.run([*command, *options], capture_output=True, text=True, timeout=100)
 

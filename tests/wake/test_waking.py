@@ -19,10 +19,10 @@ from voiceloop.asr.turns import PushToTalk
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.filters import FilteredMicrophone, Mute, Tap
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.commands.controls import Controls
-from voiceloop.config import Config, LlmConfig, TurnConfig
+from voiceloop.cli.controls import Controls
 from voiceloop.engines import Engines
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, LlmConfig, TurnConfig
 from voiceloop.types import AudioFrame, Clause, Event, Transcript, TurnTrace
 from voiceloop.wake.microphone import WakeMicrophone
 from voiceloop.wake.phrase import AddressedAsr, Phrase

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from tests.wire.values import IDS, PCM, messages, objects
 from tools.protocol import SERVER_EVENTS
 from voiceloop.errors import ProtocolError
-from voiceloop.schema import hints_of, is_struct, members, tag_of
+from voiceloop.settings.schema import hints_of, is_struct, members, tag_of
 from voiceloop.wire import extensions
 from voiceloop.wire.client_events import (
     CLIENT_EVENTS,

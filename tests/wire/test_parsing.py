@@ -18,7 +18,7 @@ from msgspec import Meta
 from tests.wire.stranger import damaged
 from tests.wire.values import JSON, TEXT, messages
 from voiceloop.errors import ProtocolError
-from voiceloop.schema import hints_of, is_struct, marks, members
+from voiceloop.settings.schema import hints_of, is_struct, marks, members
 from voiceloop.wire.client_events import (
     CLIENT_EVENTS,
     MAX_BYTES,

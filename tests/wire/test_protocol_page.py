@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.protocol import SERVER_EVENTS, page
-from voiceloop.schema import hints_of
+from voiceloop.settings.schema import hints_of
 from voiceloop.wire.client_events import CLIENT_EVENTS, UNSUPPORTED
 
 pytestmark = pytest.mark.pure

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.values import TEXT
-from voiceloop.schema import tag_of
+from voiceloop.settings.schema import tag_of
 from voiceloop.wire import session_events as events
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.items import FunctionCall, Message, OutputAudioPart, OutputText

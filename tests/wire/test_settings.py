@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.values import messages, objects, written
-from voiceloop.schema import tag_of
+from voiceloop.settings.schema import tag_of
 from voiceloop.wire.client_events import ResponseCreate, SessionUpdate, parse
 from voiceloop.wire.settings import (
     Extensions,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from hypothesis import strategies as st
 from msgspec import NODEFAULT, Meta, UnsetType
 
-from voiceloop.schema import default_of, hints_of, is_struct, members
+from voiceloop.settings.schema import default_of, hints_of, is_struct, members
 from voiceloop.wire.items import LENGTH, LETTERS, PARTS, AudioBytes, Message, Role
 from voiceloop.wire.server_events import plain
 from voiceloop.wire.settings import SessionSettings

@@ -33,8 +33,8 @@ from voiceloop.audio.files import LOUDEST
 from voiceloop.audio.filters import DcBlocker, FilteredMicrophone
 from voiceloop.audio.frames import SPEECH_RATE, Resampler, check_rate, silence
 from voiceloop.audio.lasting import Soundcard
-from voiceloop.config import TurnConfig
 from voiceloop.errors import AudioError, ConfigError
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame, Notice, Pcm
 from voiceloop.view.transcript import TurnOver
 

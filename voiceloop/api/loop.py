@@ -21,21 +21,21 @@ from voiceloop.api.asking import (
 )
 from voiceloop.api.talk import Talk, TalkEvents
 from voiceloop.asr.turns import Detector
+from voiceloop.assembly.loading import of_conversation
 from voiceloop.audio.devices import Pace
 from voiceloop.audio.filters import FilteredMicrophone, Mute
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.calibration.idle import cache_folder, calibrate_in_idle_time
-from voiceloop.config import Config
 from voiceloop.conversations.condensing import Continuing
 from voiceloop.conversations.keeping import KeptConversation, kept
-from voiceloop.conversations.records import checked
+from voiceloop.conversations.names import checked
 from voiceloop.conversations.store import location
 from voiceloop.engines import Engines
 from voiceloop.errors import ConfigError, VoiceloopError, first_cause
-from voiceloop.loading import of_conversation
 from voiceloop.server.asgi import Application
 from voiceloop.server.command import Serve, service_beside
 from voiceloop.session import Session
+from voiceloop.settings.config import Config
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import begun, unusable, wall_time
 

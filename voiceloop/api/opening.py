@@ -18,11 +18,11 @@ from anyio.from_thread import start_blocking_portal
 from voiceloop.api.asking import MicrophoneChoice, SpeakerChoice
 from voiceloop.api.loop import Loop, running
 from voiceloop.api.talk import TalkEvent
-from voiceloop.config import Config, given_in, leaves, merged, toml
+from voiceloop.assembly.loading import open_engines
 from voiceloop.engines import Engines, Kind, Own, name_of
 from voiceloop.errors import ConfigError
-from voiceloop.loading import open_engines
 from voiceloop.runner import in_background
+from voiceloop.settings.config import Config, given_in, leaves, merged, toml
 from voiceloop.tools.results import room
 from voiceloop.tools.servers import configured, equipped
 from voiceloop.tools.toolbox import Toolbox

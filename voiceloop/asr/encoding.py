@@ -20,7 +20,7 @@ from voiceloop.asr.features import FRAMES_PER_STATE, HOP, LogMel
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.errors import ModelCorrupt
 from voiceloop.foreign import parsed
-from voiceloop.threads import all_cores
+from voiceloop.process import all_cores
 from voiceloop.types import Pcm
 
 if TYPE_CHECKING:

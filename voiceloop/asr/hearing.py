@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from voiceloop.asr.turns import Detector, SpeechStarted, TurnEnded, TurnEvent
 from voiceloop.audio.frames import SPEECH_RATE, Framer, SampleBuffer, samples
-from voiceloop.config import TurnConfig
 from voiceloop.engines import Vad
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame
 
 ARRIVALS = 3000

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import find
-from voiceloop.config import AsrConfig
 from voiceloop.errors import ConfigError
 from voiceloop.foreign import parsed
 from voiceloop.languages import AUTO
 from voiceloop.placement import chosen_device
+from voiceloop.settings.config import AsrConfig
 
 MULTILINGUAL = 51_865
 """Minimum number of tokens of a multilingual Whisper model. CTranslate2 uses the same limit."""

@@ -16,8 +16,8 @@ from voiceloop.asr.turns import (
     TurnEvent,
 )
 from voiceloop.audio.frames import SPEECH_RATE, Framer, SampleBuffer, samples, silence
-from voiceloop.config import AsrConfig, TurnConfig
 from voiceloop.engines import Asr, AsrSession, AsrTurn, Vad
+from voiceloop.settings.config import AsrConfig, TurnConfig
 from voiceloop.types import AudioFrame, Pcm, Transcript
 
 REST_MS = 2000

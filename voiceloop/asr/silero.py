@@ -18,9 +18,9 @@ import numpy as np
 import onnxruntime
 
 from voiceloop.audio.frames import silence
-from voiceloop.config import VadConfig
 from voiceloop.engines import Vad
 from voiceloop.errors import ModelCorrupt, ModelNotFound
+from voiceloop.settings.config import VadConfig
 from voiceloop.types import Pcm
 
 WINDOW = 512

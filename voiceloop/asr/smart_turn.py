@@ -18,10 +18,10 @@ from faster_whisper.feature_extractor import FeatureExtractor
 from voiceloop.asr.features import HOP, LogMel
 from voiceloop.audio.frames import SPEECH_RATE, silence
 from voiceloop.catalog.names import find
-from voiceloop.config import TurnConfig
 from voiceloop.engines import TurnModel
 from voiceloop.errors import ModelCorrupt
-from voiceloop.memoryplan import MemoryPart
+from voiceloop.placement import MemoryPart
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Pcm
 
 NAME = "smart-turn-v3.2"

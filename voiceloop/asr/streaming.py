@@ -15,8 +15,8 @@ from typing import Protocol
 
 from voiceloop.asr.transcript import answering
 from voiceloop.audio.frames import SPEECH_RATE, SampleBuffer, samples, silence
-from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr, AsrJob, AsrRequest, AsrTurn
+from voiceloop.settings.config import AsrConfig
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from voiceloop.audio.frames import SILENCE_DBFS, levels, samples
-from voiceloop.config import TurnConfig
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame, Pcm
 
 STEP = 64

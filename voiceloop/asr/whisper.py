@@ -29,11 +29,11 @@ from voiceloop.asr.windowed import WindowedAsr
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.bundled import bundled
 from voiceloop.catalog.names import find
-from voiceloop.config import AsrConfig
 from voiceloop.engines import Abandoned, Asr, AsrRequest
 from voiceloop.errors import ConfigError
 from voiceloop.languages import AUTO
-from voiceloop.memoryplan import MemoryPart
+from voiceloop.placement import MemoryPart
+from voiceloop.settings.config import AsrConfig
 from voiceloop.types import Pcm, Word
 
 QUIETEST = 1e-4

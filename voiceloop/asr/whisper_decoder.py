@@ -35,8 +35,8 @@ from voiceloop.asr.features import FRAMES_PER_STATE, HOP
 from voiceloop.asr.transcript import normalise, repeats
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.catalog.names import FOLDERS
-from voiceloop.config import AsrConfig
 from voiceloop.errors import EngineError, ModelCorrupt, OutOfMemory
+from voiceloop.settings.config import AsrConfig
 from voiceloop.types import Word
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from functools import partial
 from voiceloop.asr.transcript import Understood, answering, repeats
 from voiceloop.asr.window import DecodeJob, TurnWindow, gone
 from voiceloop.audio.frames import SPEECH_RATE, samples
-from voiceloop.config import AsrConfig
 from voiceloop.engines import Abandoned, Asr, AsrJob, AsrRequest, AsrTurn
+from voiceloop.settings.config import AsrConfig
 from voiceloop.types import AudioFrame, Transcript, Word
 
 PAUSE_EDGE_MS = 64

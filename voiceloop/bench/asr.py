@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from voiceloop.assembly.loading import load_asr
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.clips import Clip, at_level, room
 from voiceloop.bench.command import BenchAsr, Found
@@ -33,10 +34,9 @@ from voiceloop.bench.suites import (
     read_folder,
     resampled,
 )
-from voiceloop.config import Config
 from voiceloop.engines import Asr, AsrRequest
 from voiceloop.errors import ConfigError
-from voiceloop.loading import load_asr
+from voiceloop.settings.config import Config
 from voiceloop.types import Pcm
 
 CUTS_S = range(2, 12)

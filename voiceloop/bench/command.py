@@ -13,10 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from voiceloop import startup
+from voiceloop import process
 from voiceloop.errors import MissingExtra
-from voiceloop.flags import Command, Commands, written
 from voiceloop.outputs import keep
+from voiceloop.settings.flags import Command, Commands, written
 from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def measured(command: Bench, run: Callable[[Progress], Found]) -> int:
     """
     keep(command.inputs, {"--report": command.report})
     need_extra()
-    startup.configure(command.settings.threads)
+    process.configure(command.settings.threads)
     from voiceloop.bench.record import Progress, open_folder, text, write
 
     folder = open_folder(command.report) if command.report else None

@@ -23,19 +23,19 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from voiceloop.asr.transcript import normalise
+from voiceloop.assembly.loading import open_engines
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.command import BenchEveryday, Found
 from voiceloop.bench.machine import surroundings
 from voiceloop.bench.record import BenchRecord, spread
-from voiceloop.config import Config, TtsConfig
 from voiceloop.engines import Engines
-from voiceloop.flags import Command
 from voiceloop.languages.spoken import KNOWN
-from voiceloop.loading import open_engines
+from voiceloop.process import settled
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, TtsConfig
+from voiceloop.settings.flags import Command
 from voiceloop.skills.known import VoiceAdjustment
-from voiceloop.startup import settled
 from voiceloop.status import engine_names
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.trace.record import Mark

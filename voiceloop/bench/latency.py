@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
+from voiceloop.assembly.loading import open_engines
 from voiceloop.bench.clips import Clip
 from voiceloop.bench.command import BenchLatency, Found
 from voiceloop.bench.machine import engines, most_memory_mb, rotation, surroundings
@@ -18,11 +19,10 @@ from voiceloop.bench.record import BenchRecord, WordErrors, word_error_rate, wor
 from voiceloop.bench.suites import SPEECH, build, of_people, read_folder
 from voiceloop.bench.takes import FOLLOWED, MODES, SessionMode, Studio, Take
 from voiceloop.bench.turnfigures import Outcome, cpu_ratio, mode_figures, outcome, ratio
-from voiceloop.config import Config
 from voiceloop.errors import ConfigError
-from voiceloop.loading import open_engines
-from voiceloop.schema import suggestion
-from voiceloop.startup import settled
+from voiceloop.process import settled
+from voiceloop.settings.config import Config
+from voiceloop.settings.schema import suggestion
 from voiceloop.trace.record import to_json, to_perfetto
 from voiceloop.types import Calibration, TurnTrace
 

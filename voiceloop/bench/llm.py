@@ -37,10 +37,10 @@ from voiceloop.bench.modes import (
 )
 from voiceloop.bench.record import BenchRecord, bootstrap, share
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError, EngineError, ModelNotFound
 from voiceloop.llm.engine import SpeculativeLlm, load_pair
 from voiceloop.llm.rules.stats import LlmCounters
+from voiceloop.settings.config import LlmConfig
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
 """File of questions. They are in the domain of the starter models, but not in their training

@@ -22,8 +22,8 @@ import torch
 from transformers import PreTrainedModel
 
 import voiceloop
-from voiceloop.config import Config
 from voiceloop.llm.model.decoder import Decoder
+from voiceloop.settings.config import Config
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ from voiceloop.audio.files import AudioFile
 from voiceloop.audio.frames import SPEECH_RATE, Resampler, dbfs, fade_in, fade_out, samples, silence
 from voiceloop.bench.clips import Clip, ClipSpeech, Rng, at_level, audible, room
 from voiceloop.errors import AudioError, EngineError
-from voiceloop.processes import deaf_to_ctrl_c, end_in_silence
+from voiceloop.process import deaf_to_ctrl_c, end_in_silence
 from voiceloop.tts.espeak import Espeak
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk
 

@@ -22,9 +22,9 @@ from voiceloop.asr.turns import SilenceLasts, SpeechDetector, TurnEnded, TurnEve
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import FRAME_MS, SPEECH_RATE, samples
 from voiceloop.bench.clips import Clip
-from voiceloop.config import Config, TurnConfig
 from voiceloop.engines import AsrRequest, Engines, Llm
 from voiceloop.session import Session
+from voiceloop.settings.config import Config, TurnConfig
 from voiceloop.turn.resources import EVERYTHING, SEQUENTIAL, STREAMING, Overlap
 from voiceloop.types import AudioFrame, Event, Pcm, Transcript, TurnTrace
 

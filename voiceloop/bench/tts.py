@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import soxr
 
+from voiceloop.assembly.loading import load_asr, load_tts
 from voiceloop.audio.frames import SPEECH_RATE, samples, silence
 from voiceloop.bench.command import BenchTts, Found
 from voiceloop.bench.machine import most_memory_mb, surroundings
@@ -24,7 +25,6 @@ from voiceloop.bench.record import BenchRecord, spread, word_errors
 from voiceloop.engines import Asr, AsrRequest, Tts
 from voiceloop.errors import ConfigError
 from voiceloop.languages import language
-from voiceloop.loading import load_asr, load_tts
 from voiceloop.tts.clauses import cut
 from voiceloop.types import Clause, Pcm
 

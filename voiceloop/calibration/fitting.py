@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from voiceloop.calibration.probability import comparable
 from voiceloop.calibration.requests import Kind
-from voiceloop.config import TurnConfig
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Calibration
 
 SHORTEST_MS, LONGEST_MS = 200.0, 700.0

@@ -24,9 +24,9 @@ import anyio
 
 from voiceloop.calibration.fitting import JudgedSilence, calibrate
 from voiceloop.calibration.requests import Requests, bundled_requests
-from voiceloop.config import TurnConfig
 from voiceloop.engines import IN_IDLE_TIME, Engines, Llm, Steps
 from voiceloop.errors import first_cause
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Calibration, Past
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from voiceloop.config import PRESETS
-from voiceloop.voices import piper_name
+from voiceloop.languages.voices import piper_name
+from voiceloop.settings.config import PRESETS
 
 Kind = Literal["asr", "llm", "piper", "kokoro", "turn"]
 """Kind of a model, which decides what loads it. A voice is of the kind of its synthesizer."""
@@ -132,15 +132,6 @@ def preset_models(preset: str) -> dict[str, str]:
         for key, value in PRESETS.get(preset, {}).items()
         if key in ("asr.model", "llm.target", "llm.draft", "turns.sound", "tts.model")
     }
-
-
-def size(count: float) -> str:
-    """Return a number of bytes as text for a person: `98.4 MB`."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
 
 
 def _piper(name: str) -> list[Card]:

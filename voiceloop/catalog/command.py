@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec.structs import replace
 
-from voiceloop.config import PRESETS, given_in_settings
 from voiceloop.errors import ConfigError, ModelNotFound, VoiceloopError
-from voiceloop.flags import POSITIONAL, Command, Commands, written
-from voiceloop.presets import BEST_FIRST, STARTER
-from voiceloop.schema import nearest
+from voiceloop.settings.config import PRESETS, given_in_settings
+from voiceloop.settings.flags import POSITIONAL, Command, Commands, written
+from voiceloop.settings.presets import BEST_FIRST, STARTER
+from voiceloop.settings.schema import nearest
 from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
@@ -81,10 +81,11 @@ class ModelsRm(Command, frozen=True, kw_only=True):
 
 def models_list(command: ModelsList) -> int:
     """Run `voiceloop models list`."""
-    from voiceloop.catalog.cards import size, variants
+    from voiceloop.catalog.cards import variants
     from voiceloop.catalog.names import HEADINGS
     from voiceloop.catalog.pulled import absent, best_pulled, this_machine
     from voiceloop.catalog.store import ModelStore, cards
+    from voiceloop.terminal import size
 
     store = ModelStore()
     stored = store.models()
@@ -139,9 +140,9 @@ def models_pull(
     is one. With `agreed`, the user is asked only about trust and licences.
     """
     from voiceloop.catalog import store as shelf
-    from voiceloop.catalog.cards import size
     from voiceloop.catalog.fetch import progress
     from voiceloop.catalog.pull import pull
+    from voiceloop.terminal import size
 
     store = shelf.ModelStore()
     known = shelf.cards() if cards is None else cards
@@ -198,8 +199,8 @@ def models_verify(command: ModelsVerify) -> int:
 
 def models_rm(command: ModelsRm) -> int:
     """Run `voiceloop models rm`."""
-    from voiceloop.catalog.cards import size
     from voiceloop.catalog.store import ModelStore
+    from voiceloop.terminal import size
 
     store = ModelStore()
     for model in _installed(store, command.names):
@@ -252,7 +253,7 @@ def _agree(
     `new` are the models that were never pulled: their packages are not trusted yet. `known` are
     all cards.
     """
-    from voiceloop.catalog.cards import size
+    from voiceloop.terminal import size
 
     strangers: list[str] = []
     for one in orders:

@@ -12,14 +12,15 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from voiceloop.catalog.cards import Card, Kind, preset_models, size, variants
+from voiceloop.catalog.cards import Card, Kind, preset_models, variants
 from voiceloop.catalog.fetch import progress
 from voiceloop.catalog.piper import require, split_piper
 from voiceloop.catalog.pull import WANTED, Order, cached, list_repo, pull
 from voiceloop.catalog.store import ModelStore, cards, explained, make_room, sha256
-from voiceloop.config import PRESETS, Config, TtsConfig
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
-from voiceloop.schema import nearest
+from voiceloop.settings.config import PRESETS, Config, TtsConfig
+from voiceloop.settings.schema import nearest
+from voiceloop.terminal import size
 
 FOLDERS = {
     "asr": "make the folder with: ct2-transformers-converter --model MODEL --output_dir FOLDER "

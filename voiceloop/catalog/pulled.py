@@ -9,16 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from voiceloop.catalog.cards import Card, preset_models, size, variants
+from voiceloop.catalog.cards import Card, preset_models, variants
 from voiceloop.catalog.store import ModelStore, cards
-from voiceloop.config import Config, Given, merged
+from voiceloop.languages.voices import piper_name
 from voiceloop.placement import gpu_memory, total_memory
-from voiceloop.presets import BEST_FIRST, STARTER, Machine, Preset
-from voiceloop.threads import available_cores
-from voiceloop.voices import piper_name
+from voiceloop.process import available_cores
+from voiceloop.settings.config import Config, Given, merged
+from voiceloop.settings.presets import BEST_FIRST, BEST_PULLED, STARTER, Machine, Preset
+from voiceloop.terminal import size
 
-BEST_PULLED = "best pulled, for talk and serve"
-"""Origin of the setting `preset`, as shown to users, if `best_pulled` chose it."""
 NAMING = frozenset(
     {
         *("asr.engine", "asr.model", "llm.engine", "llm.base_url", "llm.target"),

@@ -20,9 +20,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from voiceloop.catalog.cards import Card, parse, size
+from voiceloop.catalog.cards import Card, parse
 from voiceloop.errors import VoiceloopError
 from voiceloop.foreign import parsed
+from voiceloop.terminal import size
 
 try:
     import fcntl

@@ -17,12 +17,12 @@ from typing import Any
 import anyio
 
 from voiceloop.calibration.idle import QUIET_S, quiet
-from voiceloop.config import Config
 from voiceloop.conversations.keeping import KeptConversation
 from voiceloop.conversations.records import MOST_SUMMARY_CHARS, KeptTurn, transcript
 from voiceloop.engines import IN_IDLE_TIME, Conversation, Engines
 from voiceloop.errors import VoiceloopError
 from voiceloop.session import Session
+from voiceloop.settings.config import Config
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import unusable, wall_time
 from voiceloop.types import TokenBurst

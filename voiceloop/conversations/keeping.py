@@ -19,7 +19,6 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from voiceloop.config import Config
 from voiceloop.conversations.records import (
     KeptCall,
     KeptSummary,
@@ -44,6 +43,7 @@ from voiceloop.conversations.writer import ConversationWriter
 from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.languages import language
 from voiceloop.session import Session
+from voiceloop.settings.config import Config
 from voiceloop.skills.known import Fact
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.history import SpokenExchange

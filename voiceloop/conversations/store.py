@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from voiceloop.config import data_folder
 from voiceloop.conversations.files import (
     Holder,
     close_to_others,
@@ -35,6 +34,7 @@ from voiceloop.conversations.records import (
 )
 from voiceloop.errors import VoiceloopError
 from voiceloop.foreign import parsed
+from voiceloop.settings.config import data_folder
 from voiceloop.skills.known import Fact
 
 VARIABLE = "VOICELOOP_CONVERSATIONS"

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.calibration.probability import comparable, odds
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue import actions, inputs
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.state import EndProbability, SoundJudgement, Turn
 from voiceloop.languages import Language, bare
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Calibration
 
 EVIDENT = 4.0

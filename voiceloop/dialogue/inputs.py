@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from voiceloop.asr.turns import TurnEvent
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue.state import NOTHING, Options, ReplyProgress, Returned, TurnWords
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import ToolCall
 
 

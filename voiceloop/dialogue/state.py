@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from voiceloop.config import TurnConfig
 from voiceloop.languages import Language
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Outcome, ToolCall, Transcript
 
 Returned = tuple[ToolCall, str]

@@ -132,7 +132,7 @@ def _count(count: int, title: str) -> str:
 
 def voice_detector(case: Case) -> Iterator[Finding]:
     """Report whether the voice detector finds speech in the bundled recording."""
-    from voiceloop.loading import load_vad, warm_vad
+    from voiceloop.assembly.loading import load_vad, warm_vad
 
     vad, window_s = warm_vad(load_vad(case.config))
     pcm = _question()
@@ -154,8 +154,8 @@ def recogniser(case: Case) -> Iterator[Finding]:
         yield of_error("recogniser", absent[0])
         return
     from voiceloop.asr.transcript import normalise
+    from voiceloop.assembly.loading import load_asr, warm_asr
     from voiceloop.engines import AsrRequest
-    from voiceloop.loading import load_asr, warm_asr
 
     asr, pcm = warm_asr(load_asr(case.config)), _question()
     known = "en" if "en" in asr.languages else None
@@ -181,7 +181,7 @@ def end_of_turn(case: Case) -> Iterator[Finding]:
     if absent := case.absent("turn"):
         yield of_error("end of turn", absent[0])
         return
-    from voiceloop.loading import load_turn, warm_turn
+    from voiceloop.assembly.loading import load_turn, warm_turn
 
     turn, pcm = warm_turn(load_turn(case.config)), _question()
     begun = perf_counter()
@@ -196,7 +196,7 @@ def language_model(case: Case) -> Iterator[Finding]:
     if absent := case.absent("llm"):
         yield of_error("language model", absent[0])
         return
-    from voiceloop.loading import load_llm, warm_llm
+    from voiceloop.assembly.loading import load_llm, warm_llm
 
     config, llm = case.config.llm, warm_llm(load_llm(case.config))
     conversation = llm.conversation()
@@ -230,7 +230,7 @@ def synthesizer(case: Case) -> Iterator[Finding]:
     if absent := case.absent("piper", "kokoro"):
         yield of_error("synthesizer", absent[0])
         return
-    from voiceloop.loading import load_tts, warm_tts
+    from voiceloop.assembly.loading import load_tts, warm_tts
 
     tts = warm_tts(load_tts(case.config))
     begun, first, pieces = perf_counter(), 0.0, list[Pcm]()

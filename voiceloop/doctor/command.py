@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from voiceloop.choosing import Choosing, settle, this_machine
-from voiceloop.config import Config, given_in_settings
-from voiceloop.presets import Preset
+from voiceloop.assembly.choosing import Choosing, settle, this_machine
+from voiceloop.settings.config import Config, given_in_settings
+from voiceloop.settings.presets import Preset
 
 
 class Doctor(Choosing, frozen=True, kw_only=True):

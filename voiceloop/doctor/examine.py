@@ -25,11 +25,10 @@ from rich.console import Console
 from rich.text import Text
 
 from voiceloop.catalog.cards import Kind, preset_models
-from voiceloop.config import Config
 from voiceloop.doctor.findings import Finding, of_death, of_error, of_hang
 from voiceloop.errors import VoiceloopError
-from voiceloop.processes import deaf_to_ctrl_c
-from voiceloop.startup import configure
+from voiceloop.process import configure, deaf_to_ctrl_c
+from voiceloop.settings.config import Config
 from voiceloop.terminal import printable
 
 LIMIT_S = 180.0

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from voiceloop.catalog.cards import size
 from voiceloop.errors import ModelCorrupt, VoiceloopError
-from voiceloop.presets import Machine, Preset
+from voiceloop.settings.presets import Machine, Preset
+from voiceloop.terminal import size
 
 Mark = Literal["ok", "warning", "broken"]
 """`ok`: the examined part works. `warning`: it works less well, or fails but is not needed.

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import voiceloop
 from voiceloop.calibration.idle import cache_folder
-from voiceloop.catalog.cards import size
 from voiceloop.catalog.names import named
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import Config, config_files, user_file
 from voiceloop.doctor.examine import Case
 from voiceloop.doctor.findings import Finding, Mark
 from voiceloop.errors import DeviceError, OutOfMemory
 from voiceloop.placement import available_memory
+from voiceloop.process import available_cores
 from voiceloop.server.port import Binding, check_port
-from voiceloop.threads import available_cores
+from voiceloop.settings.config import Config, config_files, user_file
+from voiceloop.terminal import size
 
 TRIED = "Linux"
 """The system on which voiceloop is developed and tested."""
@@ -88,7 +88,7 @@ def memory(case: Case) -> Iterator[Finding]:
     figures = {} if free is None else {"bytes": float(free)}
     text = "this system does not tell" if free is None else f"{size(free)} free"
     if case.config.llm.engine == "speculative" and not case.absent("asr", "llm", "piper", "kokoro"):
-        from voiceloop.planning import check_memory
+        from voiceloop.assembly.planning import check_memory
 
         try:
             plan = check_memory(case.config)

@@ -15,11 +15,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate
 
-from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
 from voiceloop.languages import installed
 from voiceloop.llm.text.messages import OKAY, SPOKEN, CallWithResult, Exchange, Message
 from voiceloop.llm.text.parts import Parts, ReplyPart
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import Calibration, Past, TokenBurst, Tool, ToolCall, spaced
 
 _WORDS = re.compile(r"\s*\S+|\s+")

@@ -36,7 +36,7 @@ from voiceloop.llm.text.output import (
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import common
 from voiceloop.placement import memory_for
-from voiceloop.schema import nearest
+from voiceloop.settings.schema import nearest
 from voiceloop.types import Begun, Past, TokenBurst, Tool, ToolCall
 
 LAST_SENTENCE = 0.6

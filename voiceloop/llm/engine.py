@@ -17,7 +17,6 @@ from torch import Tensor
 from voiceloop.bundled import bundled
 from voiceloop.calibration.idle import cache_folder, of_family, recall
 from voiceloop.catalog.names import find
-from voiceloop.config import LlmConfig
 from voiceloop.errors import EngineError, ModelCorrupt
 from voiceloop.llm.conversation import SpeculativeConversation
 from voiceloop.llm.decode.captured import LENGTHS, Captured, FixedRound, PlacedModel
@@ -54,8 +53,15 @@ from voiceloop.llm.rules.sampling import Penalties, Sampling
 from voiceloop.llm.text.messages import SPOKEN
 from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.llm.text.translation import shared, unspeakable
-from voiceloop.memoryplan import MemoryPart
-from voiceloop.placement import URGENT, memory_for, memory_for_model, own_stream, torch_device
+from voiceloop.placement import (
+    URGENT,
+    MemoryPart,
+    memory_for,
+    memory_for_model,
+    own_stream,
+    torch_device,
+)
+from voiceloop.settings.config import LlmConfig
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from voiceloop.config import Config, McpConfig, ServerConfig, TurnConfig
 from voiceloop.dialogue.conversationstate import Abilities, ConversationState
 from voiceloop.dialogue.inputs import Input
 from voiceloop.dialogue.state import DialogueSettings, Options
 from voiceloop.languages import language
+from voiceloop.settings.config import Config, McpConfig, ServerConfig, TurnConfig
 from voiceloop.types import Calibration, Event
 
 FORMAT = 1

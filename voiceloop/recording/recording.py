@@ -33,7 +33,6 @@ from voiceloop.audio.devices import Microphone, PlayedAudio, RecordedSpeaker, Sp
 from voiceloop.audio.files import UNKNOWN, WAV_HEADER, wav_header
 from voiceloop.audio.filters import FilteredMicrophone, Tap
 from voiceloop.audio.frames import SPEECH_RATE, to_pcm16
-from voiceloop.config import Config, flatten
 from voiceloop.dialogue.actions import Action
 from voiceloop.dialogue.conversationstate import ConversationState
 from voiceloop.dialogue.core import receive
@@ -41,7 +40,8 @@ from voiceloop.dialogue.inputs import Input
 from voiceloop.errors import VoiceloopError
 from voiceloop.recording import format as form
 from voiceloop.recording.format import veiled
-from voiceloop.settingsfile import settings_file
+from voiceloop.settings.config import Config, flatten
+from voiceloop.settings.files import settings_file
 from voiceloop.status import engine_names
 from voiceloop.turn.skills import wall_time
 from voiceloop.types import AudioFrame, Event, Pcm

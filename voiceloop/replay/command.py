@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.outputs import keep, replacing
+from voiceloop.settings.flags import POSITIONAL, Command, written
 from voiceloop.status import engine_names, loading
 from voiceloop.terminal import tell
 
@@ -61,7 +61,7 @@ def _decisions(command: Replay) -> tuple[ReplayResult, list[Difference]]:
 
 def _again(command: Replay) -> tuple[ReplayResult, list[Difference]]:
     """Hold a recorded conversation again, and compare the turns."""
-    from voiceloop import startup
+    from voiceloop import process
     from voiceloop.replay.recorded import hold_again, origin, settings_for, shown
     from voiceloop.replay.timeline import compared, differences, different
 
@@ -71,10 +71,10 @@ def _again(command: Replay) -> tuple[ReplayResult, list[Difference]]:
     tell(f"voiceloop: recorded with {about.engines}", sys.stderr)
     with ExitStack() as stack:
         with loading(names, sys.stderr):
-            startup.configure(settings.threads)
-            from voiceloop.loading import open_engines
+            process.configure(settings.threads)
+            from voiceloop.assembly.loading import open_engines
 
-            engines = stack.enter_context(startup.settled(open_engines(settings)))
+            engines = stack.enter_context(process.settled(open_engines(settings)))
         now = hold_again(command.source, engines, settings)
     found = differences(before, now)
     _print(command, now, found, [*compared(before, now), *different(found)])

@@ -28,7 +28,20 @@ import msgspec
 
 from voiceloop.asr.turns import SpeechDetector
 from voiceloop.audio.devices import FileMicrophone, NullSpeaker
-from voiceloop.config import (
+from voiceloop.dialogue import inputs
+from voiceloop.dialogue.conversationstate import ConversationState
+from voiceloop.dialogue.core import receive
+from voiceloop.dialogue.inputs import Input
+from voiceloop.dialogue.state import Options
+from voiceloop.engines import Engines
+from voiceloop.errors import ConfigError
+from voiceloop.languages import language
+from voiceloop.recording import format as form
+from voiceloop.recording.format import CoreCall, CoreStart, Raised, plain, state_of, tagged
+from voiceloop.recording.recording import Core
+from voiceloop.replay.timeline import NOBODY, Difference, ReplayResult
+from voiceloop.session import Session
+from voiceloop.settings.config import (
     CHOOSING,
     Config,
     Given,
@@ -39,20 +52,7 @@ from voiceloop.config import (
     of_engine,
     toml,
 )
-from voiceloop.dialogue import inputs
-from voiceloop.dialogue.conversationstate import ConversationState
-from voiceloop.dialogue.core import receive
-from voiceloop.dialogue.inputs import Input
-from voiceloop.dialogue.state import Options
-from voiceloop.engines import Engines
-from voiceloop.errors import ConfigError
-from voiceloop.flags import Command
-from voiceloop.languages import language
-from voiceloop.recording import format as form
-from voiceloop.recording.format import CoreCall, CoreStart, Raised, plain, state_of, tagged
-from voiceloop.recording.recording import Core
-from voiceloop.replay.timeline import NOBODY, Difference, ReplayResult
-from voiceloop.session import Session
+from voiceloop.settings.flags import Command
 from voiceloop.trace.record import Lane, Mark
 from voiceloop.turn.resources import load_rules
 from voiceloop.types import Event, TurnTrace

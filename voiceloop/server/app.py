@@ -13,8 +13,8 @@ import anyio
 import uvicorn
 from uvicorn.server import ServerState
 
-from voiceloop import signals, startup
-from voiceloop.choosing import notes, settle
+from voiceloop import process
+from voiceloop.assembly.choosing import notes, settle
 from voiceloop.errors import ConfigError
 from voiceloop.server.asgi import Application
 from voiceloop.server.command import (
@@ -56,7 +56,7 @@ def serve_at_port(command: Serve) -> int:
     check_port(binding)
     command, notice = settle(command, looks=True)
     _start_log(command)
-    startup.configure(command.settings.threads)
+    process.configure(command.settings.threads)
     logger.info("loading", extra={"models": engine_names(command.settings)})
     service = made_service(command, access, site, alone=True)
     app = App(service, binding, secure)
@@ -110,7 +110,7 @@ class App:
         async with self._listening() as stop_accepting, service.open(ready):
             try:
                 with _signals() as coming:
-                    signals.note(await anext(coming))
+                    process.note(await anext(coming))
                     logger.info("ending", extra={"clients": service.connections})
                     self.interrupted = not service.loaded
                     stop_accepting()
@@ -168,7 +168,7 @@ def _signals() -> Iterator[AsyncIterator[int]]:
     if os.name == "nt":
         yield _none()
     else:
-        with anyio.open_signal_receiver(*signals.ENDING) as coming:
+        with anyio.open_signal_receiver(*process.ENDING) as coming:
             yield coming
 
 
@@ -179,8 +179,8 @@ async def _none() -> AsyncIterator[int]:
 
 async def _leave_at_next(coming: AsyncIterator[int]) -> None:
     """Wait for the next signal, then end the process at once, without waiting for conversations."""
-    signals.note(await anext(coming))
-    signals.leave()
+    process.note(await anext(coming))
+    process.leave()
 
 
 def _start_log(command: Serve) -> None:

@@ -28,9 +28,8 @@ from urllib.parse import quote
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from voiceloop import startup
+from voiceloop import process
 from voiceloop.errors import ConfigError, VoiceloopError, first_cause
-from voiceloop.flags import Help, parse
 from voiceloop.server.access.auth import PROTOCOL
 from voiceloop.server.access.limits import POLICY
 from voiceloop.server.command import Serve, service_of
@@ -38,6 +37,7 @@ from voiceloop.server.paced import EXTENSION, PacedWebSocket
 from voiceloop.server.routes import HttpRequest
 from voiceloop.server.service import Service
 from voiceloop.server.session.connection import Disconnected
+from voiceloop.settings.flags import Help, parse
 
 VARIABLE = "VOICELOOP_OPTIONS"
 
@@ -96,7 +96,7 @@ class Application:
         """Return the application with these options of `voiceloop serve`.
 
         It does not change the signals, the environment or the log of the process. To set the thread
-        counts as `voiceloop serve` does, call `voiceloop.startup.configure` first.
+        counts as `voiceloop serve` does, call `voiceloop.process.configure` first.
         """
         return cls(lambda: service_of(command_of(options)))
 
@@ -185,7 +185,7 @@ def own_service() -> Service:
     """Make the service for a process that runs nothing else. The options are in the environment
     variable VOICELOOP_OPTIONS."""
     command = command_of(shlex.split(os.environ.get(VARIABLE, "")))
-    startup.configure(command.settings.threads)
+    process.configure(command.settings.threads)
     return service_of(command, alone=True)
 
 

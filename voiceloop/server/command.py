@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from voiceloop import startup
-from voiceloop.choosing import Choosing, settle
-from voiceloop.config import SECTIONS, data_folder
+from voiceloop import process
+from voiceloop.assembly.choosing import Choosing, settle
 from voiceloop.errors import ConfigError
-from voiceloop.flags import written
+from voiceloop.settings.config import SECTIONS, data_folder
+from voiceloop.settings.flags import written
 
 if TYPE_CHECKING:
     from voiceloop.engines import Engines
@@ -163,8 +163,8 @@ def for_phones(command: Serve) -> tuple[Serve, Invitation]:
 
 
 def made_service(command: Serve, access: Access, site: Site, *, alone: bool) -> Service:
+    from voiceloop.assembly.loading import open_engines
     from voiceloop.catalog.names import prepare
-    from voiceloop.loading import open_engines
     from voiceloop.server.resume.stores import open_store
     from voiceloop.server.service import Service
     from voiceloop.server.session.offers import Offers
@@ -177,7 +177,7 @@ def made_service(command: Serve, access: Access, site: Site, *, alone: bool) -> 
     store = open_store(command.settings.server.store)
     prepare(command.settings)  # here, since Ctrl-C ends a download only in the main thread
     models = open_engines(command.settings)
-    opened = startup.settled(models) if alone else models
+    opened = process.settled(models) if alone else models
     return Service(
         *(opened, command.settings, access, site, store, Offers.of(command), telemetry),
         record=command.record,

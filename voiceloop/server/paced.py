@@ -23,9 +23,9 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Frame
 from websockets.http11 import Request
 
-from voiceloop.config import ServerConfig
 from voiceloop.server.access.limits import Bucket
 from voiceloop.server.session.connection import GOODBYE_S
+from voiceloop.settings.config import ServerConfig
 from voiceloop.wire.client_events import MAX_BYTES
 from voiceloop.wire.jsontext import MAX_CHARACTERS
 

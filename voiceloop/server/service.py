@@ -21,7 +21,6 @@ import anyio.to_thread
 from starlette.responses import Response
 
 from voiceloop.calibration.idle import cache_folder, calibrate_in_idle_time
-from voiceloop.config import Config, McpServer, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.runner import ModelThread
 from voiceloop.server.access.auth import Access, Allowed
@@ -33,6 +32,7 @@ from voiceloop.server.resume.store import Store
 from voiceloop.server.routes import HttpRequest, Routes, Samples, Site
 from voiceloop.server.session.connection import Connection, Transport
 from voiceloop.server.session.offers import OfferedConversations, Offers
+from voiceloop.settings.config import Config, McpServer, ServerConfig
 from voiceloop.tools.servers import equipped
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import unusable

@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from voiceloop.errors import ConfigError
-from voiceloop.schema import suggestion
+from voiceloop.settings.schema import suggestion
 from voiceloop.skills.known import DAY, NOON, Answer, Day, SkillContext, SkillRequest, meant
 from voiceloop.skills.phrases import Phrases
 

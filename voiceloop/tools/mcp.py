@@ -22,8 +22,8 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Tool
 
-from voiceloop.config import McpServer
 from voiceloop.errors import first_cause
+from voiceloop.settings.config import McpServer
 from voiceloop.tools.results import harmless, shortened
 from voiceloop.tools.toolbox import ToolError, UserTool
 

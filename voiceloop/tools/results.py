@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from voiceloop.config import LlmConfig
 from voiceloop.foreign import parsed
 from voiceloop.llm.text.leaks import LONGEST, TOKEN, without
 from voiceloop.llm.text.parts import MARKS
+from voiceloop.settings.config import LlmConfig
 
 MOST_CHARS = 8192
 """Maximum number of characters of a result."""

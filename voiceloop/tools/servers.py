@@ -16,10 +16,10 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from voiceloop.config import MAX_BYTES, McpConfig, McpServer
 from voiceloop.errors import ConfigError, MissingExtra
 from voiceloop.foreign import parsed
-from voiceloop.schema import hints_of, suggestion
+from voiceloop.settings.config import MAX_BYTES, McpConfig, McpServer
+from voiceloop.settings.schema import hints_of, suggestion
 from voiceloop.tools.toolbox import Toolbox
 
 HINT = "docs/tools.md has an example"

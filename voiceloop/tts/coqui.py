@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError
 from voiceloop.placement import own_stream, torch_device
-from voiceloop.schema import suggestion
+from voiceloop.settings.config import TtsConfig
+from voiceloop.settings.schema import suggestion
 from voiceloop.tts.delivery import (
     TimedWords,
     deliver,

@@ -23,9 +23,9 @@ import numpy as np
 
 from voiceloop.audio.frames import from_pcm16, silence
 from voiceloop.audio.playback import AUDIBLE
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, EngineError
+from voiceloop.settings.config import TtsConfig
 from voiceloop.tts.delivery import pause, sayable, trim
 from voiceloop.types import Clause, Pcm, Span, SpeechChunk, SpokenWord
 

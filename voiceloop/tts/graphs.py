@@ -15,9 +15,8 @@ from typing import Any
 import onnxruntime
 
 from voiceloop.errors import EngineError
-from voiceloop.memoryplan import MemoryPart
-from voiceloop.placement import chosen_device
-from voiceloop.threads import VARIABLE
+from voiceloop.placement import MemoryPart, chosen_device
+from voiceloop.process import VARIABLE
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from pathlib import PurePath
 
 from voiceloop.catalog.names import VOICES
 from voiceloop.catalog.store import ModelStore, cards
-from voiceloop.config import TtsConfig
 from voiceloop.errors import ConfigError
-from voiceloop.voices import described
+from voiceloop.languages.voices import described
+from voiceloop.settings.config import TtsConfig
 
 
 def check_voice(config: TtsConfig) -> None:

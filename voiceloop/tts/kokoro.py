@@ -16,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from voiceloop.catalog.names import FOLDERS, find, voice_model
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
-from voiceloop.memoryplan import MemoryPart
-from voiceloop.schema import suggestion
+from voiceloop.languages.voices import KOKORO_LANGUAGES
+from voiceloop.placement import MemoryPart
+from voiceloop.settings.config import TtsConfig
+from voiceloop.settings.schema import suggestion
 from voiceloop.status import tts_name
 from voiceloop.tts.delivery import PacedWords, deliver, middle, nothing, sayable
 from voiceloop.tts.espeak import phonemes
 from voiceloop.tts.graphs import session, voice_part
 from voiceloop.types import Clause, Pcm, SpeechChunk
-from voiceloop.voices import KOKORO_LANGUAGES
 
 RATE = 24_000
 PREFERRED = "af_heart"

@@ -21,7 +21,7 @@ import torch
 
 from voiceloop.errors import EngineError, MissingExtra, ModelCorrupt, ModelNotFound, OutOfMemory
 from voiceloop.placement import BUILDING
-from voiceloop.schema import nearest
+from voiceloop.settings.schema import nearest
 from voiceloop.status import ask
 
 DEFAULT = "tts_models/en/ljspeech/vits"

@@ -18,7 +18,7 @@ from functools import cache
 from html import unescape
 from typing import NamedTuple
 
-from voiceloop.brackets import JSON, JSON_MAYBE, OpenJson
+from voiceloop.foreign import JSON, JSON_MAYBE, OpenJson
 from voiceloop.languages import installed, language
 from voiceloop.languages.spoken import CODE, KNOWN
 

@@ -22,12 +22,12 @@ import numpy as np
 from voiceloop.catalog.names import find, voice_model
 from voiceloop.catalog.piper import FIRST_HALF, VOCODER, VOICE
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Steps, Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound, VoiceloopError
 from voiceloop.foreign import parsed
-from voiceloop.memoryplan import MemoryPart
-from voiceloop.schema import suggestion
+from voiceloop.placement import MemoryPart
+from voiceloop.settings.config import TtsConfig
+from voiceloop.settings.schema import suggestion
 from voiceloop.tts.delivery import (
     TimedWords,
     deliver,

@@ -27,7 +27,7 @@ from voiceloop.audio.frames import silence
 from voiceloop.audio.playback import AUDIBLE
 from voiceloop.engines import Steps
 from voiceloop.errors import AudioError, ConfigError, EngineError
-from voiceloop.schema import suggestion
+from voiceloop.settings.schema import suggestion
 from voiceloop.tts.delivery import PacedWords, deliver, middle, nothing, sayable
 from voiceloop.tts.vocoder import LENGTHS, ClauseNoise, Vocoder, fix_weights
 from voiceloop.types import Clause, Pcm, SpeechChunk

@@ -23,9 +23,9 @@ from voiceloop.asr.turns import (
 )
 from voiceloop.audio.devices import Microphone
 from voiceloop.audio.frames import SPEECH_RATE, samples
-from voiceloop.config import Config, TurnConfig
 from voiceloop.dialogue import inputs
 from voiceloop.engines import AsrTurn
+from voiceloop.settings.config import Config, TurnConfig
 from voiceloop.trace.record import Mark
 from voiceloop.turn.resources import Resources
 from voiceloop.turn.tasks import Job, TurnTasks, judge_sound

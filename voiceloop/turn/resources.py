@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 
 from voiceloop.audio.player import Player
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue import inputs
 from voiceloop.dialogue.endpoint import ENDPOINT_RULES
 from voiceloop.dialogue.floor import INTERRUPTION_RULES
 from voiceloop.engines import Conversation, Engines, Steps, T, load_rule
+from voiceloop.settings.config import TurnConfig
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.tts.pace import Pace
 from voiceloop.turn.skills import Skills

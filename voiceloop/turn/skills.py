@@ -13,11 +13,11 @@ from random import Random
 import anyio
 from msgspec import Struct
 
-from voiceloop.config import Config
 from voiceloop.dialogue import actions, inputs
 from voiceloop.engines import Conversation, Llm
 from voiceloop.languages import installed
 from voiceloop.llm.text.messages import SPOKEN, told
+from voiceloop.settings.config import Config
 from voiceloop.skills.answer import answer
 from voiceloop.skills.clock import zone
 from voiceloop.skills.known import Answer, Fact, Pending, SkillContext, Timer, VoiceAdjustment

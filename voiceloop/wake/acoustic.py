@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from voiceloop.audio.frames import SILENCE_DBFS, SampleBuffer, levels, samples, to_pcm16
 from voiceloop.errors import ConfigError, EngineError, MissingExtra, ModelCorrupt, ModelNotFound
 from voiceloop.foreign import parsed
-from voiceloop.schema import suggestion
+from voiceloop.settings.schema import suggestion
 from voiceloop.types import AudioFrame
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import numpy as np
 
 from voiceloop.asr.transcript import normalise
 from voiceloop.audio.frames import fade_in, fade_out, samples, silence
-from voiceloop.config import AsrConfig
 from voiceloop.engines import Asr, AsrJob, AsrRequest, AsrSession, AsrTurn
 from voiceloop.errors import ConfigError
+from voiceloop.settings.config import AsrConfig
 from voiceloop.types import AudioFrame, Pcm, Transcript, Word
 
 OPENS_HZ, CLOSES_HZ = (660.0, 880.0), (495.0, 440.0)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from voiceloop.asr.hearing import Hearing, JudgedFrame
 from voiceloop.asr.turns import SpeechPaused, SpeechStarted, TurnDetector, TurnEnded
 from voiceloop.audio.frames import samples
-from voiceloop.config import TurnConfig
 from voiceloop.engines import GUESS, AsrRequest, Engines, Vad
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import AudioFrame
 from voiceloop.wake.phrase import Phrase
 

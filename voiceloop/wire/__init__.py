@@ -4,6 +4,7 @@
                                                                                     │
                                                                          to_json ◄──┘
 
-The messages of both directions are structs: settings, items and events. `voiceloop.schema` checks
-values against them, and docs/protocol.md lists them. `voiceloop.server` does the I/O.
+The messages of both directions are structs: settings, items and events.
+`voiceloop.settings.schema` checks values against them, and docs/protocol.md lists them.
+`voiceloop.server` does the I/O.
 """

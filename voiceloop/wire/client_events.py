@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NoReturn, cast, get_args
 
 from voiceloop.errors import ProtocolError
-from voiceloop.schema import (
+from voiceloop.settings.schema import (
     JSON,
     LONGEST_NAME,
     Count,

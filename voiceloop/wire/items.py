@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import force_setattr, replace
 
-from voiceloop.schema import Mistake, Object
+from voiceloop.settings.schema import Mistake, Object
 
 LENGTH = 24
 """Number of characters in every id that the server makes. The header of binary audio relies on

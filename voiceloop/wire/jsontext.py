@@ -14,7 +14,7 @@ import re
 from typing import Any, NoReturn, cast
 
 from voiceloop.errors import ProtocolError
-from voiceloop.schema import shown
+from voiceloop.settings.schema import shown
 
 MAX_CHARACTERS = 4 * 2**20
 """Maximum length of a message, in characters: enough for 65 s of PCM16 in base64, or for 393 s of

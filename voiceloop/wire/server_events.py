@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from voiceloop.schema import Object, hints_of
+from voiceloop.settings.schema import Object, hints_of
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 """Encoder of all events. `json.dumps` would make a new encoder for each event."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from voiceloop.errors import ProtocolError
-from voiceloop.schema import LOCAL, Object
+from voiceloop.settings.schema import LOCAL, Object
 from voiceloop.wire.items import LENGTH, Item
 from voiceloop.wire.server_events import ServerEvent
 from voiceloop.wire.settings import (

@@ -33,12 +33,10 @@ from models.train.draft.learning import (
 )
 from models.train.draft.replies import BlockGenerator, Generator, GgufGenerator, ReplySettings
 from models.train.draft.requests import Dialogues, dialogues
-from voiceloop import signals
+from voiceloop import process
 from voiceloop.catalog.names import find
-from voiceloop.cli import failed
-from voiceloop.config import LlmConfig
+from voiceloop.cli.main import failed
 from voiceloop.errors import ConfigError, EngineError
-from voiceloop.flags import PROGRAM, Command, Help, parse, written
 from voiceloop.llm.draft.featuredraft import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
 from voiceloop.llm.engine import placement, system_prompt, vocabulary
 from voiceloop.llm.gguf.file import GgufModel, gguf_in
@@ -47,10 +45,12 @@ from voiceloop.llm.model.fingerprint import family, fingerprint
 from voiceloop.llm.model.loading import LoadedModel, load_model
 from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.text.template import ChatTemplate
-from voiceloop.manual import help_text
+from voiceloop.process import available_cores
+from voiceloop.settings.config import LlmConfig
+from voiceloop.settings.flags import PROGRAM, Command, Help, parse, written
+from voiceloop.settings.manual import help_text
 from voiceloop.status import loading
 from voiceloop.terminal import tell
-from voiceloop.threads import available_cores
 
 NAME = "train-draft"
 """The name of the recipe in messages about its arguments."""
@@ -258,9 +258,9 @@ class Training:
 
 
 if __name__ == "__main__":
-    with signals.all_like_ctrl_c():
+    with process.all_like_ctrl_c():
         try:
             status = main(sys.argv[1:])
         except KeyboardInterrupt:
-            signals.leave()
+            process.leave()
     sys.exit(status)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
 from voiceloop.llm.decode.hook import MakeHook
+from voiceloop.settings.config import LlmConfig
 from voiceloop_parallel.ahead import Ahead
 from voiceloop_parallel.candidates import BestOf, Candidates, scorer
 

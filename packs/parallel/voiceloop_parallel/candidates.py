@@ -28,7 +28,7 @@ from voiceloop.llm.rules.sampling import Sampling, seeds
 from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.rules.verify import ROOT, chain
 from voiceloop.llm.text.output import Output
-from voiceloop.schema import suggestion
+from voiceloop.settings.schema import suggestion
 from voiceloop_parallel.lines import CandidateUtterance, Chooser, Nodes, ParallelReply
 
 GROUP = "voiceloop.scorer"

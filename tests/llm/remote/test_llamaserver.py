@@ -17,9 +17,9 @@ import pytest
 from tests.llm.remote.test_remote import all_of, no_keys, no_threads, spoken
 from tests.server.serving import free_port
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import speculative
 from voiceloop.llm.remote.remote import RemoteConversation, openai
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import Past
 
 __all__ = ["no_keys", "no_threads"]

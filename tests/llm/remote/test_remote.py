@@ -29,8 +29,7 @@ from tests.llm.remote.chatservers import (
 )
 from tests.server.serving import until
 from voiceloop.catalog.names import prepare
-from voiceloop.cli import main
-from voiceloop.config import GUARDED, Config, LlmConfig
+from voiceloop.cli.main import main
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.remote.chatserver import STEP_S
 from voiceloop.llm.remote.chatstream import PIECE
@@ -38,6 +37,7 @@ from voiceloop.llm.remote.errors import RequestError, unreachable
 from voiceloop.llm.remote.remote import RemoteConversation, RemoteLlm, openai
 from voiceloop.llm.remote.servers import address
 from voiceloop.llm.text.messages import SPOKEN
+from voiceloop.settings.config import GUARDED, Config, LlmConfig
 from voiceloop.status import engine_names
 from voiceloop.types import LOADS, Past, TokenBurst, Tool, ToolCall
 

@@ -12,10 +12,10 @@ from tests.llm.remote.chatservers import Real, real
 from tests.llm.remote.test_remote import no_threads
 from tests.server.serving import until
 from voiceloop.bundled import bundled
-from voiceloop.config import LlmConfig
 from voiceloop.llm.engine import speculative
 from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.remote import RemoteConversation, openai
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import Past, TokenBurst, Tool, ToolCall
 
 __all__ = ["no_threads"]

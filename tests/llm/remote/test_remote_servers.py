@@ -32,9 +32,9 @@ from tests.llm.remote.test_remote import (
     spoken,
     talk,
 )
+from voiceloop.assembly.loading import warm_llm
 from voiceloop.llm.remote.remote import openai
 from voiceloop.llm.text.messages import BEGAN
-from voiceloop.loading import warm_llm
 from voiceloop.types import Past, Tool, ToolCall
 
 __all__ = ["no_keys", "no_threads", "serve"]

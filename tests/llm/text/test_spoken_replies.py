@@ -23,12 +23,12 @@ from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, Script
 from tests.support.user import FRAME, Lexicon
 from voiceloop.audio.devices import NullSpeaker
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.config import Config
 from voiceloop.engines import Engines
 from voiceloop.languages import language
 from voiceloop.llm.text.output import CallOutput, Output, SpeechOutput
 from voiceloop.llm.text.parts import MARKS, Parts
 from voiceloop.session import Session
+from voiceloop.settings.config import Config
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.types import AudioFrame, Clause, Event, TokenBurst, ToolCall, TurnTrace
 

@@ -11,11 +11,11 @@ from voiceloop_parallel import hooks
 from voiceloop_parallel.ahead import ALIKE, TOKENS, TURN_ROWS
 
 from tests.llm.test_conversation import exhaust, spoken
-from voiceloop.config import LlmConfig
 from voiceloop.llm.decode.hook import MakeHook
 from voiceloop.llm.model.cache import KvCache
 from voiceloop.llm.model.decoder import CHUNK
 from voiceloop.llm.rules.sampling import Sampling
+from voiceloop.settings.config import LlmConfig
 
 pytestmark = pytest.mark.models
 

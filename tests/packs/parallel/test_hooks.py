@@ -12,9 +12,9 @@ from voiceloop_parallel import hooks
 
 from tests.llm.test_conversation import Talk
 from tests.llm.test_engine import build, said
-from voiceloop.config import LlmConfig
 from voiceloop.errors import ConfigError
 from voiceloop.llm.rules.sampling import Sampling, seeds
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import TokenBurst
 
 pytestmark = pytest.mark.models

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 from msgspec.structs import fields, replace
 
-from voiceloop.config import ServerConfig
 from voiceloop.server.access.limits import Admission, Bucket, Budget, Kind, Refusal, Ticket
+from voiceloop.settings.config import ServerConfig
 
 pytestmark = pytest.mark.pure
 

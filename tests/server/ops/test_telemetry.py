@@ -187,7 +187,7 @@ def test_the_command_exports_if_it_is_told_to(
 WITHOUT = """
 import sys
 sys.modules["opentelemetry.sdk"] = None
-from voiceloop.cli import main
+from voiceloop.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

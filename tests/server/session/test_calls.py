@@ -17,13 +17,13 @@ from tests.fakes import Script
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.config import AsrConfig, Config
 from voiceloop.engines import Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import AUTO, language
 from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.client_session import ClientSession
 from voiceloop.server.session.history import text_of
+from voiceloop.settings.config import AsrConfig, Config
 from voiceloop.types import ToolCall
 from voiceloop.wire.client_events import parse
 from voiceloop.wire.items import maker

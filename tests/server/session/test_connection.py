@@ -18,7 +18,6 @@ from tests.fakes import Script
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.frames import SPEECH_RATE as RATE
-from voiceloop.config import Config, ServerConfig
 from voiceloop.engines import Engines
 from voiceloop.server.access.limits import POLICY, Kind, Refusal, Ticket
 from voiceloop.server.access.rate_limiter import PATIENCE_S
@@ -32,6 +31,7 @@ from voiceloop.server.session.connection import (
     Disconnected,
 )
 from voiceloop.server.session.outbox import ENOUGH_BYTES
+from voiceloop.settings.config import Config, ServerConfig
 
 pytestmark = pytest.mark.virtual
 

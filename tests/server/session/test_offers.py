@@ -16,10 +16,10 @@ from tests.llm.remote.chatservers import Scripted, refusing, saying
 from tests.llm.remote.localstandins import ollama, standing_in
 from tests.server.offering import offering
 from tests.server.serving import Client, Event, Serving, until
-from voiceloop.choosing import Choosing
-from voiceloop.config import load_config
+from voiceloop.assembly.choosing import Choosing
 from voiceloop.llm.remote.servers import LocalServer
 from voiceloop.server.session.offers import Offers
+from voiceloop.settings.config import load_config
 from voiceloop.wire.settings import LlmServer
 
 pytestmark = pytest.mark.real

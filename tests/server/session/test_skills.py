@@ -15,11 +15,11 @@ from tests.fakes import Script
 from tests.server.session.test_calls import LOOK, RATE, Client
 from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
-from voiceloop.config import Config, LlmConfig
 from voiceloop.engines import Engines
 from voiceloop.llm.text.messages import OWN_CALL, told
 from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.history import history
+from voiceloop.settings.config import Config, LlmConfig
 from voiceloop.tools.declared import tool
 from voiceloop.tools.results import DATA_ONLY, IF_ASKED
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox

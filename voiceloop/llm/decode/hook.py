@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from importlib.metadata import entry_points
 
-from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
 from voiceloop.errors import MissingPack
 from voiceloop.llm.decode.speculate import Prompt, Speculator
@@ -18,6 +17,7 @@ from voiceloop.llm.rules.sampling import Sampling
 from voiceloop.llm.rules.stats import Step
 from voiceloop.llm.text.output import Output
 from voiceloop.llm.text.template import ChatTemplate
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import Begun
 
 GROUP = "voiceloop.hook"

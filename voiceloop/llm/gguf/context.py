@@ -31,7 +31,7 @@ from torch import Tensor
 
 from voiceloop.llm.gguf.file import ROWS, GgufModel
 from voiceloop.llm.gguf.libllama import declare, library
-from voiceloop.threads import free_threads
+from voiceloop.process import free_threads
 
 _MTP = 1
 """The type of contexts for such layers, LLAMA_CONTEXT_TYPE_MTP."""

@@ -32,7 +32,7 @@ from voiceloop.llm.model.llamacpp import LlamaDecoder
 from voiceloop.llm.model.operations import Operations, operations
 from voiceloop.llm.model.plain import PLAIN, Linear, Norm, linear
 from voiceloop.llm.rules.verify import Tree
-from voiceloop.threads import all_cores
+from voiceloop.process import all_cores
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

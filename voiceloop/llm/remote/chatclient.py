@@ -27,7 +27,7 @@ from voiceloop.llm.remote.chatstream import usage_of
 from voiceloop.llm.remote.errors import ReportedError, RequestError, error_message, named
 from voiceloop.llm.remote.servers import Address
 from voiceloop.llm.text.template import BREAKS, MARKS
-from voiceloop.schema import nearest
+from voiceloop.settings.schema import nearest
 
 if TYPE_CHECKING:
     import httpx2

@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import replace
 from random import SystemRandom
 
-from voiceloop.config import LlmConfig
 from voiceloop.engines import Steps
 from voiceloop.errors import ConfigError
 from voiceloop.languages import installed
@@ -27,6 +26,7 @@ from voiceloop.llm.remote.tool_calls import StreamedCall, accepted, called, rena
 from voiceloop.llm.text.calls import written
 from voiceloop.llm.text.messages import SPOKEN, Message
 from voiceloop.llm.text.parts import ReplyPart
+from voiceloop.settings.config import LlmConfig
 from voiceloop.types import FILTERED, LOADS, Calibration, Past, TokenBurst, Tool, ToolCall
 
 MOST_STOPS = 4

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from voiceloop.errors import ConfigError
 from voiceloop.foreign import entries, mapping, parsed
-from voiceloop.schema import nearest
+from voiceloop.settings.schema import nearest
 
 HOST = "127.0.0.1"
 """Address of this machine. It is not written as a host name, because that could lead to another

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from voiceloop.brackets import JSON, JSON_MAYBE, OpenJson
+from voiceloop.foreign import JSON, JSON_MAYBE, OpenJson
 from voiceloop.llm.text.calls import CALLS, CUT_OFF, NO_JSON, QUOTE, ParsedCall, is_call, read
 
 THOUGHTS = {

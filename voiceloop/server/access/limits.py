@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from voiceloop.config import ServerConfig
+from voiceloop.settings.config import ServerConfig
 
 SLACK = 1e-3
 """Missing amounts up to this size are ignored: rounding can leave them after a wait of exactly the

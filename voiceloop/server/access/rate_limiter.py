@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import anyio
 
-from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError
 from voiceloop.server.access.limits import Budget, Kind, Refusal
 from voiceloop.server.ops.metrics import Metrics
+from voiceloop.settings.config import ServerConfig
 
 PATIENCE_S = 2.0
 """Maximum wait, in seconds, by which a client that exceeds a limit is slowed down. If it would have

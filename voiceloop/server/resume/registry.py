@@ -20,10 +20,9 @@ from typing import NamedTuple, Protocol
 import anyio
 import msgspec
 
-from voiceloop.config import Config
-from voiceloop.conversations.records import checked
+from voiceloop.assembly.loading import of_conversation
+from voiceloop.conversations.names import checked
 from voiceloop.engines import Engines
-from voiceloop.loading import of_conversation
 from voiceloop.server.access.limits import POLICY, Admission, Kind, Refusal, Ticket
 from voiceloop.server.ops.metrics import Metrics
 from voiceloop.server.resume.sessions import Holding, Refused, ResumeFailure, Sessions, Taken
@@ -31,6 +30,7 @@ from voiceloop.server.resume.snapshot import restore, snapshot
 from voiceloop.server.resume.store import Store, StoreError
 from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.offers import OfferedConversations, Offers, OpenedConversation
+from voiceloop.settings.config import Config
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import begun, wall_time
 from voiceloop.wire.extensions import LlmServerUsed

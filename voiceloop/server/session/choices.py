@@ -10,16 +10,16 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from voiceloop.choosing import notes
-from voiceloop.config import Config, ServerConfig
+from voiceloop.assembly.choosing import notes
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Asr, Conversation, Engines, Tts
 from voiceloop.errors import Code, ConfigError, ProtocolError
 from voiceloop.languages import installed, missing
-from voiceloop.schema import is_given, nearest
+from voiceloop.languages.voices import described
+from voiceloop.settings.config import Config, ServerConfig
+from voiceloop.settings.schema import is_given, nearest
 from voiceloop.status import engine_names, examples
 from voiceloop.types import Tool
-from voiceloop.voices import described
 from voiceloop.wire.settings import (
     STOCK_VOICES,
     Extensions,

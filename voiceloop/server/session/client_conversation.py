@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType, structs
 
-from voiceloop.config import Config
 from voiceloop.conversations.keeping import KeptConversation
 from voiceloop.dialogue.state import Options
 from voiceloop.engines import Conversation, Engines, Llm
 from voiceloop.errors import EngineError, ProtocolError
 from voiceloop.languages import language
-from voiceloop.schema import is_given
 from voiceloop.server.ops.logs import VISIT
 from voiceloop.server.session import choices
 from voiceloop.server.session.history import items_of
 from voiceloop.server.session.offers import OpenedConversation
+from voiceloop.settings.config import Config
+from voiceloop.settings.schema import is_given
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import Skills, begun, offered, prompt, unusable
 from voiceloop.types import Tool

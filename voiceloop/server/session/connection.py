@@ -16,9 +16,7 @@ import anyio
 import anyio.lowlevel
 from msgspec import UNSET
 
-from voiceloop.config import ServerConfig
 from voiceloop.errors import ProtocolError, VoiceloopError
-from voiceloop.schema import tag_of
 from voiceloop.server.access.limits import INTERNAL, POLICY, Kind, Ticket
 from voiceloop.server.access.rate_limiter import RateLimiter
 from voiceloop.server.ops.logs import VISIT
@@ -29,6 +27,8 @@ from voiceloop.server.resume.store import StoreError
 from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.client_session import ClientSession
 from voiceloop.server.session.outbox import Outbox
+from voiceloop.settings.config import ServerConfig
+from voiceloop.settings.schema import tag_of
 from voiceloop.trace.otel import Report
 from voiceloop.types import TurnTrace
 from voiceloop.wire import client_events, extensions

@@ -23,9 +23,9 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from voiceloop.assembly.choosing import ELSEWHERE, LLM_KEYS, Choosing, with_server
+from voiceloop.assembly.loading import open_llm
 from voiceloop.catalog.pulled import settings_of
-from voiceloop.choosing import ELSEWHERE, LLM_KEYS, Choosing, with_server
-from voiceloop.config import Config, Given, given_in_settings, user_file
 from voiceloop.conversations.keeping import KeptConversation, claimed
 from voiceloop.conversations.records import KeptOutline
 from voiceloop.conversations.store import ConversationStore
@@ -41,8 +41,8 @@ from voiceloop.llm.remote.servers import (
     known_at,
     pick,
 )
-from voiceloop.loading import open_llm
-from voiceloop.userfile import keep
+from voiceloop.settings.config import Config, Given, given_in_settings, user_file
+from voiceloop.settings.files import keep
 from voiceloop.wire.extensions import LlmServerUsed
 from voiceloop.wire.settings import LlmServer
 

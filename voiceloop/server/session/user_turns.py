@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from voiceloop.asr.turns import Commitment, Detector, SpeechDetector
 from voiceloop.audio.frames import SPEECH_RATE, samples
-from voiceloop.config import TurnConfig
 from voiceloop.dialogue.endpoint import with_eagerness
 from voiceloop.errors import ProtocolError
 from voiceloop.server.session.audio import SocketMicrophone
 from voiceloop.session import Session
+from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Transcript, TurnHeard
 from voiceloop.wire import session_events
 from voiceloop.wire.extensions import TentativeTranscript

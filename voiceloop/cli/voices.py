@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 
-from voiceloop import startup
-from voiceloop.choosing import best_settings
-from voiceloop.config import given_in_settings
+from voiceloop import process
+from voiceloop.assembly.choosing import best_settings
 from voiceloop.errors import ModelNotFound
-from voiceloop.flags import Command
+from voiceloop.settings.config import given_in_settings
+from voiceloop.settings.flags import Command
 from voiceloop.status import loading, print_error, tts_name
 from voiceloop.terminal import tell
 
@@ -33,10 +33,10 @@ def voices(command: Voices) -> int:
     named = "tts.engine" in given_in_settings(command.settings, command.origins)
     settings, tts, absent = config.tts, None, None
     with loading(tts_name(settings), sys.stderr):
-        startup.configure(config.threads)
+        process.configure(config.threads)
+        from voiceloop.assembly.loading import load_tts
+        from voiceloop.cli.voicelist import listed, table
         from voiceloop.engines import registered
-        from voiceloop.loading import load_tts
-        from voiceloop.voicelist import listed, table
 
         try:
             tts = load_tts(config)

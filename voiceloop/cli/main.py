@@ -15,23 +15,22 @@ import sys
 from collections.abc import Sequence
 
 import voiceloop
-from voiceloop import completion, manual
 from voiceloop.bench import command as bench
 from voiceloop.catalog import command as catalog
-from voiceloop.commands import conversations
-from voiceloop.commands.ask import Ask, ask
-from voiceloop.commands.config import ShowConfig, show_config
-from voiceloop.commands.devices import Devices, devices
-from voiceloop.commands.say import Say, say
-from voiceloop.commands.serve import serve
-from voiceloop.commands.talk import TalkCommand, talk
-from voiceloop.commands.transcribe import Transcribe, transcribe
-from voiceloop.commands.voices import Voices, voices
+from voiceloop.cli import conversations, manual
+from voiceloop.cli.ask import Ask, ask
+from voiceloop.cli.config import ShowConfig, show_config
+from voiceloop.cli.devices import Devices, devices
+from voiceloop.cli.say import Say, say
+from voiceloop.cli.serve import serve
+from voiceloop.cli.talk import TalkCommand, talk
+from voiceloop.cli.transcribe import Transcribe, transcribe
+from voiceloop.cli.voices import Voices, voices
 from voiceloop.doctor.command import Doctor, doctor
 from voiceloop.errors import OutOfMemory, VoiceloopError, first_cause, tells_of_no_memory
-from voiceloop.flags import Commands, Help, parse
 from voiceloop.replay.command import Replay, replay
 from voiceloop.server.command import Serve
+from voiceloop.settings.flags import Commands, Help, parse
 from voiceloop.status import print_error
 from voiceloop.terminal import printable
 
@@ -79,7 +78,7 @@ def _run(argv: Sequence[str]) -> int:
     option, *shell = " ".join(argv[:2]).replace("=", " ").split(" ")
     if option == "--print-completion":
         families = {word: text for words in GROUPS.values() for word, text in words.items()}
-        print(completion.script("".join(shell), kinds, families), end="")
+        print(manual.script("".join(shell), kinds, families), end="")
         return 0
     command = parse(kinds, argv)
     if isinstance(command, Help):

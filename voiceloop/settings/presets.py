@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 GB = 1_000_000_000
+BEST_PULLED = "best pulled, for talk and serve"
+"""Origin of the setting `preset`, as shown to users, if `best_pulled` chose it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from voiceloop.conversations.records import checked
+from voiceloop.conversations.names import checked
 from voiceloop.errors import VoiceloopError
-from voiceloop.flags import POSITIONAL, Command, Commands, written
+from voiceloop.settings.flags import POSITIONAL, Command, Commands, written
 from voiceloop.terminal import tell
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from voiceloop.bundled import STARTER_ANSWERS, STARTER_HEARS
 from voiceloop.catalog.command import pull_preset
 from voiceloop.catalog.names import NO_MODEL, find
 from voiceloop.catalog.pulled import (
-    BEST_PULLED,
     absent,
     ask_terminal,
     best_pulled,
@@ -34,16 +33,16 @@ from voiceloop.catalog.pulled import (
     way_to,
 )
 from voiceloop.catalog.store import ModelStore
-from voiceloop.config import Config, Given, given_in_settings
 from voiceloop.errors import ModelNotFound
-from voiceloop.flags import Command, written
 from voiceloop.languages import installed, missing
+from voiceloop.languages.voices import described
 from voiceloop.llm.remote.errors import RequestError
 from voiceloop.llm.remote.finding import begin_search
 from voiceloop.llm.remote.servers import NOWHERE, LocalServer, address, having, pick, read_asked
-from voiceloop.presets import BEST_FIRST, STARTER, Machine
+from voiceloop.settings.config import Config, Given, given_in_settings
+from voiceloop.settings.flags import Command, written
+from voiceloop.settings.presets import BEST_FIRST, BEST_PULLED, STARTER, Machine
 from voiceloop.status import llm_name
-from voiceloop.voices import described
 
 OFTEN_WRONG = "the small language model is a quick try, and often wrong"
 """A note for users of the language model of preset mini."""

@@ -9,21 +9,52 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 
 import torch
 
 from voiceloop.catalog.store import cards
-from voiceloop.config import Config
 from voiceloop.engines import Kind, configured, module_of
 from voiceloop.errors import OutOfMemory
 from voiceloop.llm.engine import gguf_bytes, placement
-from voiceloop.memoryplan import MemoryPart, MemoryPlan
-from voiceloop.placement import free_memory, resident_memory
+from voiceloop.placement import MemoryPart, free_memory, resident_memory
+from voiceloop.settings.config import Config
+from voiceloop.terminal import size
 
 logger = logging.getLogger(__name__)
 
 PROGRAM = 390_000_000
 """Measured bytes of Python, torch and the engines' libraries, with the buffers of small models."""
+MARGIN = 0.1
+"""Share of the needed memory by which its estimate may be too high. A plan is refused only if it
+does not fit even after this share is subtracted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """The memory of one device, and everything that will be loaded there."""
+
+    device: str
+    free: int | None
+    """Free bytes of the device; None if unknown."""
+    parts: tuple[MemoryPart, ...]
+    taken: int = 0
+    """Bytes of `parts` that this process has taken already. They need not be free."""
+
+    @property
+    def needed(self) -> int:
+        """Return the estimated bytes of all parts."""
+        return sum(part.bytes for part in self.parts)
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the parts may fit, within the margin; True if `free` is unknown."""
+        return self.free is None or (self.needed - self.taken) * (1 - MARGIN) <= self.free
+
+    def __str__(self) -> str:
+        free = "" if self.free is None else f", {size(self.free)} free"
+        parts = ", ".join(str(part) for part in self.parts if part.bytes)
+        return f"needs about {size(self.needed)} on {self.device}{free}: {parts}"
 
 
 def check_memory(

@@ -7,20 +7,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from voiceloop import signals
+from voiceloop import process
+from voiceloop.assembly.choosing import advised, missing_packs
 from voiceloop.bundled import STARTER_HEARS
-from voiceloop.choosing import advised, missing_packs
-from voiceloop.commands.conversation import conversation, report
-from voiceloop.commands.conversations import opened
-from voiceloop.conversations.records import checked
+from voiceloop.cli.conversation import conversation, report
+from voiceloop.cli.conversations import opened
+from voiceloop.conversations.names import checked
 from voiceloop.errors import ConfigError, DeviceError
-from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.outputs import keep
+from voiceloop.settings.flags import POSITIONAL, Command, written
 from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Speaker
     from voiceloop.audio.soundcard import SoundcardSpeaker
+
 
 SPEAKER_RATE = 24_000
 """Sample rate of the replies if no sound card plays them, in hertz."""
@@ -90,7 +91,7 @@ def ask(command: Ask) -> int:
             terminal.note(
                 "interrupted: the files hold what had sounded and the turns that were over"
             )
-            return signals.status()
+            return process.status()
         if microphone.info.warning:
             terminal.note(microphone.info.warning)
         if all(trace.outcome == "abandoned" for trace in terminal.traces):

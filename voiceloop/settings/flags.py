@@ -17,7 +17,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_a
 
 from msgspec import NODEFAULT, Meta, Struct, field
 
-from voiceloop.config import (
+from voiceloop.errors import ConfigError
+from voiceloop.settings.config import (
     KEYS,
     MEANT,
     Config,
@@ -26,8 +27,7 @@ from voiceloop.config import (
     load_config,
     of_engine,
 )
-from voiceloop.errors import ConfigError
-from voiceloop.schema import Object, Texts, default_of, hints_of, marks, members, nearest
+from voiceloop.settings.schema import Object, Texts, default_of, hints_of, marks, members, nearest
 
 PROGRAM = "voiceloop"
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from voiceloop.flags import Command, written
+from voiceloop.settings.flags import Command, written
 from voiceloop.terminal import tell
 
 if TYPE_CHECKING:
     from voiceloop.audio.portaudio import Device
+
 
 BARS = " ▁▂▃▄▅▆▇█"
 LOWEST_DBFS = -72.0

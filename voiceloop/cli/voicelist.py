@@ -9,14 +9,15 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Literal
 
-from voiceloop.catalog.cards import Card, size
+from voiceloop.catalog.cards import Card
 from voiceloop.catalog.names import VOICES
 from voiceloop.catalog.store import ModelStore, cards
-from voiceloop.config import TtsConfig
 from voiceloop.engines import Tts
 from voiceloop.errors import ConfigError, ModelCorrupt, ModelNotFound
+from voiceloop.languages.voices import KOKORO_LANGUAGES, VoiceInfo, described
+from voiceloop.settings.config import TtsConfig
+from voiceloop.terminal import size
 from voiceloop.tts.piper import describe
-from voiceloop.voices import KOKORO_LANGUAGES, VoiceInfo, described
 
 State = Literal["in use", "to choose", "here", "to pull"]
 """The state of a voice. `in use`: the configured one. `to choose`: another one of the configured

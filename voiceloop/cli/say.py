@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
-from voiceloop.flags import POSITIONAL, Command, written
 from voiceloop.outputs import keep
+from voiceloop.settings.flags import POSITIONAL, Command, written
 from voiceloop.status import loading, tts_name
 
 
@@ -31,9 +31,10 @@ class Say(Command, frozen=True, kw_only=True):
 
 def say(command: Say) -> int:
     """Run `voiceloop say` and return the exit status."""
-    from voiceloop import saying, startup
+    from voiceloop import process
+    from voiceloop.assembly.choosing import missing_packs
     from voiceloop.audio.files import check_wav
-    from voiceloop.choosing import missing_packs
+    from voiceloop.cli import speak
 
     for note in missing_packs(command.settings):
         print(f"voiceloop: {note}", file=sys.stderr)
@@ -42,14 +43,14 @@ def say(command: Say) -> int:
         keep([command.config], {"--out": command.out})
         check_wav(command.out)
     with ExitStack() as stack:
-        card = None if command.out else stack.enter_context(saying.speaker(command.output))
+        card = None if command.out else stack.enter_context(speak.speaker(command.output))
         with loading(tts_name(command.settings.tts), sys.stderr):
-            startup.configure(command.settings.threads)
-            from voiceloop.loading import load_tts
+            process.configure(command.settings.threads)
+            from voiceloop.assembly.loading import load_tts
 
             tts = load_tts(command.settings)
         if command.out:
-            saying.write(tts, command.text, command.out)
+            speak.write(tts, command.text, command.out)
         if card:
-            saying.play(tts, command.text, card)
+            speak.play(tts, command.text, card)
     return 0

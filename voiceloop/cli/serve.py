@@ -6,7 +6,6 @@ import os
 import sys
 
 from voiceloop.errors import ConfigError
-from voiceloop.server.app import serve_at_port
 from voiceloop.server.command import Serve
 
 HARD_STOP_MARGIN_S = 100.0
@@ -16,6 +15,8 @@ HARD_STOP_MARGIN_S = 100.0
 def serve(command: Serve) -> int:
     """Run `voiceloop serve`, on a Ray cluster if an option says so."""
     if not command.cluster:
+        from voiceloop.server.app import serve_at_port  # slow
+
         return serve_at_port(command)
     limits = command.settings.server
     # Ray reads these variables when it is imported and started.

@@ -21,7 +21,6 @@ import numpy as np
 from voiceloop.asr.known import check_recogniser
 from voiceloop.audio.frames import SPEECH_RATE
 from voiceloop.catalog.names import prepare
-from voiceloop.config import Config
 from voiceloop.engines import (
     Asr,
     AsrRequest,
@@ -39,11 +38,12 @@ from voiceloop.engines import (
 )
 from voiceloop.llm.remote.remote import RemoteLlm
 from voiceloop.llm.text.rendering import end_rendering
+from voiceloop.process import small_work
 from voiceloop.runner import ModelThread
+from voiceloop.settings.config import Config
 from voiceloop.skills.answer import grammar
 from voiceloop.skills.claims import ClaimGuard
 from voiceloop.skills.clock import zone
-from voiceloop.threads import small_work
 from voiceloop.tts.known import check_voice
 from voiceloop.turn.resources import load_rules
 from voiceloop.types import Clause, Pcm, Span
@@ -127,7 +127,7 @@ def open_engines(config: Config, own: Own | None = None) -> Iterator[Engines]:
             check(kind, name, settings)
             new[kind] = partial(_load, kind, name, settings)
     if config.llm.engine == "speculative":
-        from voiceloop.planning import check_memory  # imports torch
+        from voiceloop.assembly.planning import check_memory  # imports torch
 
         check_memory(config, own=own)
     with ExitStack() as stack:

@@ -7,8 +7,9 @@ import sys
 
 import msgspec
 
-from voiceloop.choosing import best_settings
-from voiceloop.config import (
+from voiceloop.assembly.choosing import best_settings
+from voiceloop.errors import ConfigError
+from voiceloop.settings.config import (
     SECTIONS,
     McpServer,
     flatten,
@@ -16,11 +17,9 @@ from voiceloop.config import (
     load_config,
     user_file,
 )
-from voiceloop.errors import ConfigError
-from voiceloop.flags import Command
-from voiceloop.settingsfile import HEAD, completed, settings_file
+from voiceloop.settings.files import HEAD, completed, keep, settings_file
+from voiceloop.settings.flags import Command
 from voiceloop.terminal import tell
-from voiceloop.userfile import keep
 
 
 class ShowConfig(Command, frozen=True, kw_only=True):

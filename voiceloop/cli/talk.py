@@ -8,13 +8,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
-from voiceloop.choosing import Choosing, notes, settle
-from voiceloop.commands.conversation import conversation
-from voiceloop.commands.conversations import opened
-from voiceloop.conversations.records import checked
+from voiceloop.assembly.choosing import Choosing, notes, settle
+from voiceloop.cli.conversation import conversation
+from voiceloop.cli.conversations import opened
+from voiceloop.conversations.names import checked
 from voiceloop.errors import ConfigError
-from voiceloop.flags import written
 from voiceloop.outputs import keep
+from voiceloop.settings.flags import written
 from voiceloop.status import examples
 
 
@@ -50,8 +50,7 @@ def talk(command: TalkCommand) -> int:
     from voiceloop.asr.turns import PushToTalk
     from voiceloop.audio.filters import FilteredMicrophone, Mute
     from voiceloop.audio.lasting import Soundcard
-    from voiceloop.commands.controls import Controls
-    from voiceloop.commands.waking import configured_word, wake_microphone
+    from voiceloop.cli.controls import Controls, configured_word, wake_microphone
     from voiceloop.recording.recording import prepare
     from voiceloop.view.keyboard import own_keyboard
     from voiceloop.view.transcript import summary

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from voiceloop import startup
+from voiceloop import process
+from voiceloop.assembly.choosing import advised
 from voiceloop.bundled import STARTER_HEARS
-from voiceloop.choosing import advised
-from voiceloop.config import Config
 from voiceloop.errors import AudioError
-from voiceloop.flags import POSITIONAL, Command, written
+from voiceloop.settings.config import Config
+from voiceloop.settings.flags import POSITIONAL, Command, written
 from voiceloop.status import asr_name, loading, print_error
 from voiceloop.terminal import tell
 
@@ -65,8 +65,8 @@ def transcribe(command: Transcribe) -> int:
 def _load_hearing(settings: Config) -> tuple[Asr, Vad]:
     """Load the recogniser and the VAD, and meanwhile show their loading on stderr."""
     with loading(asr_name(settings.asr), sys.stderr):
-        startup.configure(settings.threads)
-        from voiceloop.loading import load_asr, load_vad
+        process.configure(settings.threads)
+        from voiceloop.assembly.loading import load_asr, load_vad
 
         return load_asr(settings), load_vad(settings)
 

@@ -10,8 +10,11 @@ This module reads neither text nor files.
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -465,3 +468,29 @@ def _changed(hint: Any) -> Any:
     if get_origin(hint) in (Union, UnionType):
         return Union[tuple(_changed(member) for member in get_args(hint))]  # noqa: UP007
     return hint
+
+
+def meanings(kind: type[Object]) -> dict[str, str]:
+    """Return the docstrings under the fields of a class and its bases, by field."""
+    found: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        if issubclass(one, Object):
+            found |= _docstrings(one.__module__).get(one.__name__, {})
+    return found
+
+
+@cache
+def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the docstrings under the fields of a module's classes, each on one line.
+
+    They are keyed by class, then by field.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for kind in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+        if isinstance(kind, ast.ClassDef):
+            found[kind.name] = {
+                ast.unparse(item.target): " ".join(str(ast.literal_eval(text.value)).split())
+                for item, text in zip(kind.body, kind.body[1:], strict=False)
+                if isinstance(item, ast.AnnAssign) and isinstance(text, ast.Expr)
+            }
+    return found

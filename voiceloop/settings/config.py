@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Meta, field
 
 from voiceloop.errors import ConfigError
-from voiceloop.schema import (
+from voiceloop.settings.schema import (
     TOML,
     Count,
     Fraction,
@@ -32,6 +32,7 @@ from voiceloop.schema import (
     Texts,
     hints_of,
     is_struct,
+    meanings,
     members,
     mismatch,
     nearest,
@@ -705,3 +706,9 @@ def _checked(key: str, value: object, where: str, *, text: bool) -> object:
         )
     hint = "docs/configuration.md lists what each key takes"
     return converted(KEYS[key], value, where, text=text, hint=hint)
+
+
+def meaning(key: str) -> str:
+    """Return the docstring of a setting, by its dotted key."""
+    section, _, name = key.rpartition(".")
+    return meanings(hints_of(Config)[section] if section else Config)[name]

@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from voiceloop import startup
-from voiceloop.config import Config, McpServer
+from voiceloop import process
 from voiceloop.outputs import replacing
+from voiceloop.settings.config import Config, McpServer
 from voiceloop.status import engine_names, loading
 
 if TYPE_CHECKING:
     from voiceloop.audio.devices import Microphone, Speaker
-    from voiceloop.commands.controls import Controls
+    from voiceloop.cli.controls import Controls
     from voiceloop.conversations.keeping import KeptConversation
     from voiceloop.engines import Engines
     from voiceloop.types import Event, TurnTrace
@@ -196,13 +196,13 @@ def conversation(
     with ExitStack() as stack:
         trace_file = stack.enter_context(replacing(trace)) if trace else None
         with loading(engine_names(settings), sys.stderr):
-            startup.configure(settings.threads)
+            process.configure(settings.threads)
             from rich.console import Console
 
-            from voiceloop.loading import open_engines
+            from voiceloop.assembly.loading import open_engines
             from voiceloop.view.views import open_view
 
-            engines = stack.enter_context(startup.settled(open_engines(settings)))
+            engines = stack.enter_context(process.settled(open_engines(settings)))
         console = Console(file=sys.stdout, highlight=False)
         view = open_view(console, sys.stderr, as_json=as_json, timed=timed)
         terminal = TerminalConversation(engines, settings, view, servers)

@@ -1,0 +1,1 @@
+"""From settings to engines: chooses models, checks that they fit into memory, and loads them."""

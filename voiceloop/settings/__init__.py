@@ -1,0 +1,1 @@
+"""The settings: what they are, and how files, flags and presets give them."""
