@@ -61,7 +61,7 @@ def test_an_import_loads_the_package_and_nothing_else() -> None:
 
 
 def test_help_loads_nothing_that_takes_long() -> None:
-    heavy = {"numpy", "starlette", "uvicorn", "torch", "onnxruntime", "tomlkit", "sqlite3"}
+    heavy = {"numpy", "starlette", "uvicorn", "torch", "onnxruntime", "sqlite3"}
     assert not heavy & loaded_by("from voiceloop.cli.main import main")
 
 

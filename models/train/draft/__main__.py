@@ -36,6 +36,7 @@ from models.train.draft.requests import Dialogues, dialogues
 from voiceloop import process
 from voiceloop.catalog.names import find
 from voiceloop.cli.main import failed
+from voiceloop.cli.manual import help_text
 from voiceloop.errors import ConfigError, EngineError
 from voiceloop.llm.draft.featuredraft import CARD, TOKENS, WEIGHTS, DraftCard, DraftShape
 from voiceloop.llm.engine import placement, system_prompt, vocabulary
@@ -48,7 +49,6 @@ from voiceloop.llm.text.template import ChatTemplate
 from voiceloop.process import available_cores
 from voiceloop.settings.config import LlmConfig
 from voiceloop.settings.flags import PROGRAM, Command, Help, parse, written
-from voiceloop.settings.manual import help_text
 from voiceloop.status import loading
 from voiceloop.terminal import tell
 
