@@ -14,7 +14,7 @@ import pytest
 
 from tests.cluster.cluster import PROGRAMS, Cluster
 from tests.server.resuming import QUESTION, Resuming, coming_back
-from tests.server.serving import KEY, until
+from tests.server.serving import KEY, redis_server, until
 
 pytestmark = pytest.mark.real
 
@@ -37,7 +37,10 @@ if not PROGRAMS.exists():
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("ray")
-    with Cluster(folder, PORT, OPTIONS, VOICELOOP_API_KEY=KEY) as own:
+    with (
+        redis_server(folder) as store,
+        Cluster(folder, PORT, f"{OPTIONS} --server.store {store}", VOICELOOP_API_KEY=KEY) as own,
+    ):
         own.deploy(2)
         time.sleep(12.0)  # until HAProxy, which looks each 5 s, gives clients to both
         yield own

@@ -12,7 +12,6 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +31,6 @@ from voiceloop.conversations.store import (
 )
 from voiceloop.conversations.writer import ConversationWriter
 from voiceloop.errors import VoiceloopError
-from voiceloop.server.resume.stores import SqliteStore
 from voiceloop.skills.known import Fact
 
 pytestmark = pytest.mark.real
@@ -361,30 +359,3 @@ def test_the_file_is_where_the_user_says(tmp_path: Path) -> None:
     assert location({"VOICELOOP_CONVERSATIONS": "/a/b"}) == Path("/a/b")
     assert location({"XDG_DATA_HOME": "/data"}) == Path("/data/voiceloop/conversations.sqlite3")
     assert location({}) == Path.home() / ".local/share/voiceloop/conversations.sqlite3"
-
-
-@pytest.mark.parametrize("first", ["sessions", "conversations"])
-def test_sessions_of_servers_may_be_in_the_same_file(
-    path: Path, told: list[str], first: str
-) -> None:
-    path.parent.mkdir(exist_ok=True)
-
-    async def replaced(value: bytes) -> bytes | None:
-        sessions = SqliteStore(str(path))
-        before = await sessions.read("one")
-        assert await sessions.swap("one", before, value, 60)
-        await sessions.close()
-        return before and before.value
-
-    def begun(number: int) -> int:
-        store = ConversationStore(path, told.append)
-        conversation, holder, resumed = store.claim("work")
-        writer = ConversationWriter(store.database, conversation, holder)
-        writer.write(turn_statement(conversation, replace(TURN, number=number), 0))
-        writer.close()
-        return len(resumed.turns)
-
-    steps = [lambda: anyio.run(replaced, b"1"), lambda: begun(1)]
-    assert {step() for step in (steps if first == "sessions" else steps[::-1])} == {None, 0}
-    assert (anyio.run(replaced, b"2"), begun(2)) == (b"1", 1)
-    assert not told

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,6 +30,7 @@ from websockets.sync.client import connect
 
 from models.train.questions import spoken
 from models.train.voices import Voice
+from tests.conftest import lacking
 from voiceloop.audio.frames import Resampler
 from voiceloop.types import Pcm
 
@@ -114,8 +116,9 @@ def serving(
 @contextmanager
 def _behind_haproxy(folder: Path, *options: str, **variables: str) -> Iterator[Serving]:
     port, ports = free_port(), [free_port(), free_port()]
-    options += ("--allow-host", f"localhost:{port}", "--server.store", str(folder / "sessions.db"))
     with ExitStack() as stack:
+        store = stack.enter_context(redis_server(folder))
+        options += ("--allow-host", f"localhost:{port}", "--server.store", store)
         servers = [
             stack.enter_context(_one(folder, *options, port=own, shell="voiceloop", **variables))
             for own in ports
@@ -134,12 +137,34 @@ def _on_ray(folder: Path, *options: str, **variables: str) -> Iterator[Serving]:
     if "--api-key-file" not in options:
         variables.setdefault("VOICELOOP_API_KEY", KEY)
     given = shlex.join(("--port", str(port), "--behind-proxy", *BY_ITSELF, *options))
-    with Cluster(folder, port, given, **variables) as cluster:
+    with (
+        redis_server(folder) as store,
+        Cluster(folder, port, f"{given} --server.store {store}", **variables) as cluster,
+    ):
         cluster.deploy(2)
         time.sleep(12.0)  # until Ray's HAProxy, which looks each 5 s, gives clients to both
         log.touch()
         yield Serving(cluster.process, port, log, "http")
         log.write_text("".join(one.read_text() for one in cluster.logs()))
+
+
+@contextmanager
+def redis_server(folder: Path) -> Iterator[str]:
+    """Run a Redis of our own, which writes nothing to the disk. Yield its address."""
+    program = shutil.which("redis-server")
+    if program is None:
+        lacking("the program redis-server is not installed (make test says how)")
+    port = free_port()
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    with subprocess.Popen([program, *options], cwd=folder, stdout=subprocess.DEVNULL) as process:
+        until(lambda: _listens(port))
+        yield f"redis://127.0.0.1:{port}"
+        process.terminate()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager

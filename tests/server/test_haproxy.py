@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.resuming import QUESTION, Resuming, coming_back
-from tests.server.serving import KEY, Serving, free_port, proxied, serving, until
+from tests.server.serving import KEY, Serving, free_port, proxied, redis_server, serving, until
 
 pytestmark = pytest.mark.real
 
@@ -37,13 +37,13 @@ class Deployed:
         self.ports = [free_port(), free_port()]
         self.servers = list[Serving]()
         self.stack = ExitStack()
+        self.store = self.stack.enter_context(redis_server(folder))
         self.port = free_port()
         self.url = f"ws://localhost:{self.port}/v1/realtime"
 
     def start(self, index: int) -> Serving:
         """Start one of the servers at its port."""
-        store = str(self.folder / "sessions.db")
-        options = (*OPTIONS, "--server.store", store, "--allow-host", f"localhost:{self.port}")
+        options = (*OPTIONS, "--server.store", self.store, "--allow-host", f"localhost:{self.port}")
         return self.stack.enter_context(
             serving(self.folder, *options, port=self.ports[index], VOICELOOP_API_KEY=KEY)
         )

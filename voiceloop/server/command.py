@@ -66,7 +66,7 @@ class Serve(Choosing, frozen=True, kw_only=True):
     log_transcripts: bool = False
     """Also log what is said; with --telemetry it is exported too."""
     telemetry: bool = False
-    """Export traces and metrics by OpenTelemetry; the variables OTEL_* say where to."""
+    """Export traces by OpenTelemetry; the variables OTEL_* say where to."""
     record: Annotated[Path | None, written("DIR")] = None
     """Record each session in a new folder in DIR; docs/replay.md says what is in it."""
     cluster: bool = False
@@ -97,7 +97,7 @@ def service_beside(command: Serve, engines: Engines) -> Service:
 
     Raises ConfigError for wrong options.
     """
-    from voiceloop.server.resume.stores import open_store
+    from voiceloop.server.resume.store import open_store
     from voiceloop.server.service import Service
 
     _, access, site = guarded(command)
@@ -165,7 +165,7 @@ def for_phones(command: Serve) -> tuple[Serve, Invitation]:
 def made_service(command: Serve, access: Access, site: Site, *, alone: bool) -> Service:
     from voiceloop.assembly.loading import open_engines
     from voiceloop.catalog.names import prepare
-    from voiceloop.server.resume.stores import open_store
+    from voiceloop.server.resume.store import open_store
     from voiceloop.server.service import Service
     from voiceloop.server.session.offers import Offers
     from voiceloop.tools.results import room

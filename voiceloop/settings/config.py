@@ -310,8 +310,8 @@ class ServerConfig(Object, frozen=True):
     resume_s: Annotated[float, Meta(ge=0)] = 60.0
     """How long a session waits for a client whose connection broke, in seconds; 0: not at all."""
     store: str = ""
-    """Where sessions wait for their clients: empty for the memory of this server, a file for all
-    servers of a machine, or `redis://HOST:PORT` for servers of several machines."""
+    """Where sessions wait for their clients: empty for the memory of this server, or
+    `redis://HOST:PORT` for several servers."""
     session_s: Annotated[float, Meta(ge=1)] = 3600.0
     """Longest session, in seconds; clients of OpenAI's protocol expect such a limit."""
     idle_s: Annotated[float, Meta(ge=1)] = 600.0

@@ -3,7 +3,5 @@
 - `registry`: the sessions of this server;
 - `sessions`: the rules of who has a session, kept in a store, and the secrets by which a client
   shows that a session is its own;
-- `store`: what a store is, and the store in memory;
-- `stores`, `redis`, `ray`: the choice of a store, and the stores that several servers share;
-- `snapshot`: the form of a conversation in a shared store.
+- `store`: the stores, of which several servers can share one.
 """
