@@ -139,20 +139,6 @@ class Service:
         return 0 if self._registry is None else len(self._registry)
 
     @asynccontextmanager
-    async def _exporting(self) -> AsyncGenerator[None]:
-        """Export the metrics while the context lasts. At its end, send what has not been sent."""
-        telemetry = self._telemetry
-        if telemetry is None:
-            yield
-            return
-        telemetry.begin(self.metrics)
-        try:
-            yield
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(telemetry.end)
-
-    @asynccontextmanager
     async def open(self, ready: Callable[[], None]) -> AsyncGenerator[None]:
         """Load the models in the background, and keep them until the context ends.
 
@@ -160,14 +146,15 @@ class Service:
         whatever loading the models raises.
         """
         try:
-            async with self._exporting():
-                with ExitStack() as stack:
-                    async with anyio.create_task_group() as tasks:
-                        tasks.start_soon(self._work, stack, ready)
-                        yield
-                        tasks.cancel_scope.cancel()
+            with ExitStack() as stack:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._work, stack, ready)
+                    yield
+                    tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
+                if self._telemetry is not None:
+                    await anyio.to_thread.run_sync(self._telemetry.end)
                 await self._store.close()
 
     async def answer(self, request: HttpRequest) -> Response | None:

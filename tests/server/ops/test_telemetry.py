@@ -17,7 +17,6 @@ from tests.server.collector import Arrived, Collector, collecting
 from tests.server.serving import BY_ITSELF, Client, free_port, serving, to_wire
 from tests.server.traced import spoken, traced
 from voiceloop.audio.frames import SPEECH_RATE, silence
-from voiceloop.server.ops.metrics import Metrics
 
 pytestmark = pytest.mark.real
 
@@ -115,26 +114,6 @@ def test_words_arrive_only_where_that_is_asked_for(collected: tuple[Collector, b
     assert json.loads(tool.attributes["gen_ai.tool.call.arguments"]) == {"city": "Paris"}
 
 
-def test_the_metrics_are_those_of_prometheus(collected: tuple[Collector, bool]) -> None:
-    metrics = collected[0].metrics()
-    assert metrics.keys() == {family.name for family in Metrics().families()}
-    turns = metrics["voiceloop_turns"]["sum"]
-    assert turns["isMonotonic"] and turns["aggregationTemporality"].endswith("CUMULATIVE")
-    counted = {
-        point["attributes"][0]["value"]["stringValue"]: point["asDouble"]
-        for point in turns["dataPoints"]
-    }
-    assert counted["done"] == 1 and counted["failed"] == 0
-    (root,) = collected[0].roots()
-    (waits,) = metrics["voiceloop_voice_to_voice_seconds"]["histogram"]["dataPoints"]
-    assert int(waits["count"]) == 1 and "min" not in waits
-    seconds = root.attributes["voiceloop.voice_to_voice_ms"] / 1000
-    assert waits["sum"] == pytest.approx(seconds)
-    place = next(index for index, count in enumerate(waits["bucketCounts"]) if int(count))
-    bounds = [0.0, *waits["explicitBounds"], float("inf")]
-    assert bounds[place] < seconds <= bounds[place + 1]
-
-
 def test_without_a_collector_turns_go_on_and_the_server_ends(tmp_path: Path) -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
     with traced(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=nobody) as server:
@@ -181,7 +160,7 @@ def test_the_command_exports_if_it_is_told_to(
         (root,) = collector.roots()
         assert root.resource["service.name"] == "voiceloop" and named(root, "chat")
         assert root.attributes["gen_ai.output.type"] == "text"
-        assert "Paris" not in collector.text() and collector.metrics()
+        assert "Paris" not in collector.text()
 
 
 WITHOUT = """
