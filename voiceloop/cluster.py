@@ -4,7 +4,7 @@
 
 A replica is one process with all models, like `voiceloop serve`. Ray starts and replaces replicas,
 and its HAProxy gives each new client to the replica with the fewest clients. If a replica has gone,
-its clients resume their sessions at other replicas. An actor of Ray keeps the sessions for this.
+its clients resume their sessions at other replicas, if `--server.store` in `options` names a Redis.
 
 Ray does not tell a replica that it must stop. It only waits until the requests of the replica end,
 and a websocket is one request as long as it lasts. So each replica looks at its own state in Ray,
@@ -42,8 +42,6 @@ from voiceloop.server.service import CLOSING_S, Service
 
 logger = logging.getLogger(__name__)
 
-STORE = "ray://sessions"
-"""The value of `server.store` for replicas whose options do not set it."""
 LOOK_S = 1.0
 """Interval at which a replica checks whether it must stop, in seconds."""
 
@@ -92,19 +90,12 @@ class VoiceReplica:
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """Return the load of this replica, from which Ray computes the number of replicas."""
-        return stats()  # Ray copies this class and all that it uses, but not functions
+        return {"speaking": speaking()}  # Ray copies what this class uses, but not functions
 
 
-def stats() -> dict[str, float]:
-    """Return the load of the replica in this process.
-
-    `speaking` is the number of its clients that are in a turn. `sound_ms` is the 95th percentile of
-    the times from the endpoint to the sound since the last call, in ms; 0 without an answer.
-    """
-    service = application.service
-    if service is None:
-        return {"speaking": 0.0, "sound_ms": 0.0}
-    return {"speaking": float(service.speaking), "sound_ms": service.metrics.take_sound_p95_ms()}
+def speaking() -> float:
+    """Return the number of clients of the replica in this process that are in a turn."""
+    return float(application.service.speaking if application.service else 0)
 
 
 class Policy:
@@ -116,9 +107,7 @@ class Policy:
     def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
         """Return the number of replicas that are wanted, and an empty state."""
         metrics = context.aggregated_metrics or {}
-        speaking, sound_ms = (metrics.get(name, {}).values() for name in ("speaking", "sound_ms"))
-        now = context.current_num_replicas
-        return wanted_replicas(now, speaking, sound_ms, self._speakers), {}
+        return wanted_replicas(metrics.get("speaking", {}).values(), self._speakers), {}
 
 
 def app(given: Mapping[str, str]) -> serve.Application:
@@ -131,8 +120,6 @@ def app(given: Mapping[str, str]) -> serve.Application:
     check_names(given)
     check_closed(os.environ)
     options = shlex.split(given.get("options", ""))
-    if not any(one.startswith("--server.store") for one in options):
-        options += ["--server.store", STORE]
     command = command_of(options)
     if not command.behind_proxy:
         raise ConfigError("replicas are behind Ray's proxy", "give --behind-proxy, and a key")

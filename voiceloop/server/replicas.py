@@ -14,9 +14,6 @@ from voiceloop.errors import ConfigError
 
 NAMES = ("options", "replicas", "speakers", "cpus", "gpus")
 """The arguments of `voiceloop.cluster:app`."""
-SLOW_MS = 400.0
-"""Time in milliseconds from the endpoint to the sound. If its 95th percentile at a replica is
-longer than this, another replica is wanted."""
 
 
 def check_names(given: Mapping[str, str]) -> None:
@@ -38,19 +35,10 @@ def stopping(details: Mapping[str, Any], app: str, deployment: str, replica: str
     return not states.get(replica, "STOPPING").endswith(("STARTING", "RUNNING", "UPDATING"))
 
 
-def wanted_replicas(
-    now: int, speaking: Collection[float], sound_ms: Collection[float], speakers: int
-) -> int:
-    """Return how many replicas there should be. At present there are `now`.
-
-    `speaking` has for each replica the number of its sessions that are in a turn. `sound_ms` has
-    for each replica the 95th percentile of the times from the endpoint to the sound, in
-    milliseconds. A replica carries up to `speakers` sessions in a turn. If a replica is slower than
-    `SLOW_MS`, one more than `now` is wanted.
-    """
-    by_load = math.ceil(sum(speaking) / speakers)
-    late = any(ms > SLOW_MS for ms in sound_ms)
-    return max(1, by_load, now + 1 if late else 0)
+def wanted_replicas(speaking: Collection[float], speakers: int) -> int:
+    """Return how many replicas there should be. `speaking` has for each replica the number of its
+    sessions that are in a turn. A replica carries up to `speakers` of these."""
+    return max(1, math.ceil(sum(speaking) / speakers))
 
 
 def check_closed(environ: Mapping[str, str]) -> None:

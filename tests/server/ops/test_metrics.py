@@ -111,16 +111,6 @@ def test_sessions_are_as_many_as_there_are() -> None:
     }
 
 
-def test_a_slow_answer_is_told_once() -> None:
-    metrics = Metrics()
-    assert metrics.take_sound_p95_ms() == 0
-    for ms in [*range(10, 200, 10), 900]:
-        marks = {str(Mark.ENDPOINT): 1.0, str(Mark.FIRST_SOUND): 1.0 + ms / 1000}
-        metrics.observe(TurnTrace(1, marks))
-    assert metrics.take_sound_p95_ms() == pytest.approx(190)
-    assert metrics.take_sound_p95_ms() == 0, "who was slow before and is idle now is not late"
-
-
 def test_audio_is_counted_in_seconds() -> None:
     metrics = Metrics()
     before = read(metrics)

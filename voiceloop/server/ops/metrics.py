@@ -7,8 +7,6 @@ module knows neither sessions nor sockets.
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Iterable
 from typing import Literal, get_args
 
@@ -18,7 +16,6 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
-    Metric,
     generate_latest,
 )
 
@@ -28,10 +25,6 @@ from voiceloop.server.resume import sessions
 from voiceloop.trace.record import endpoint_to_sound_ms, voice_to_voice_ms
 from voiceloop.types import Outcome, TurnTrace
 
-Family = Metric
-"""A metric with the figures of all its labels."""
-LATEST = 50
-"""Maximum number of answers that `take_sound_p95_ms` takes into account."""
 MODELS = ("asr", "turn", "llm", "tts")
 """Names of the models that run on threads of their own. The metrics show how long steps waited for
 each."""
@@ -54,8 +47,6 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
-        self._latest_ms = deque[float](maxlen=LATEST)
-        """Times in ms from the endpoint to the sound, since `take_sound_p95_ms` was called last."""
 
         def counter(name: str, about: str, label: str, values: Iterable[str]) -> Counter:
             made = Counter(f"voiceloop_{name}", about, [label], registry=registry)
@@ -151,27 +142,14 @@ class Metrics:
         ):
             if ms is not None:
                 histogram.observe(ms / 1000)
-        if (sound_ms := endpoint_to_sound_ms(trace)) is not None:
-            self._latest_ms.append(sound_ms)
         for counted, label in _TOKENS.items():
             self._tokens.labels(label).inc(trace.counters.get(counted, 0))
         self._underruns.inc(trace.counters.get("underruns", 0))
-
-    def take_sound_p95_ms(self) -> float:
-        """Return the 95th percentile of the times from the endpoint to the sound since the last
-        call, in milliseconds; 0 if nobody has been answered since."""
-        times = sorted(self._latest_ms)
-        self._latest_ms.clear()
-        return times[math.ceil(0.95 * len(times)) - 1] if times else 0.0
 
     def audio_s(self, direction: Literal["in", "out"]) -> float:
         """Return the seconds of audio so far from clients (`in`) or to them (`out`)."""
         name, labels = "voiceloop_audio_seconds_total", {"direction": direction}
         return self._registry.get_sample_value(name, labels) or 0.0
-
-    def families(self) -> Iterable[Family]:
-        """Return all metrics as they are now. Any thread may call this."""
-        return self._registry.collect()
 
     def render(self) -> tuple[bytes, str]:
         """Return all metrics in Prometheus' text format, and its content type."""
