@@ -27,7 +27,7 @@ from voiceloop.tools import results
 from voiceloop.tts.clauses import ClauseCutter
 from voiceloop.tts.markup import plain
 from voiceloop.types import TokenBurst, Tool
-from voiceloop.wire.jsontext import parse_object
+from voiceloop.wire.parsing import parse_object
 
 pytestmark = [pytest.mark.pure, pytest.mark.slow]
 

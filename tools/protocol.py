@@ -14,15 +14,15 @@ from voiceloop.settings import schema
 from voiceloop.settings.config import ServerConfig
 from voiceloop.wire import (
     client_events,
-    extensions,
     items,
-    jsontext,
     ledger,
+    parsing,
     responses,
-    session_events,
+    server_events,
     settings,
 )
-from voiceloop.wire.server_events import ServerEvent, plain
+from voiceloop.wire.items import plain
+from voiceloop.wire.server_events import ServerEvent
 
 INTRODUCTION = f"""\
 # The protocol
@@ -35,8 +35,8 @@ another address. So do LiveKit Agents (its plug-in `openai`), Pipecat (`OpenAIRe
 and OpenAI's Agents SDK for Python and Node: `make clients` runs a conversation with each. This page
 lists every event and key that voiceloop reads or writes.
 
-- A text message is one event: a JSON object of at most {jsontext.MAX_CHARACTERS:,} characters,
-  {jsontext.MAX_VALUES:,} values and {jsontext.MAX_DEPTH} levels of nesting.
+- A text message is one event: a JSON object of at most {parsing.MAX_CHARACTERS:,} characters,
+  {parsing.MAX_VALUES:,} values and {parsing.MAX_DEPTH} levels of nesting.
 - Each event of a client may have an `event_id`, a text of at most 512 characters. An error about
   the event repeats it. Each event of the server has one.
 - Audio is PCM16 at {items.RATE:,} Hz, or G.711 at 8,000 Hz, in whole samples. Each direction has
@@ -44,7 +44,7 @@ lists every event and key that voiceloop reads or writes.
   appended after the update, and to the responses that begin after it. In JSON audio is in base64.
 - A binary message from the client is audio, as in `input_audio_buffer.append`.
 - In a session with `binary_audio`, binary messages from the server replace
-  `response.output_audio.delta`. Each begins with {session_events.FRAME_HEADER.size} bytes: the \
+  `response.output_audio.delta`. Each begins with {server_events.FRAME_HEADER.size} bytes: the \
 item's id, {items.LENGTH} characters of ASCII, and
   the index of the first sample within the item, a 32-bit integer with its lowest byte first. Audio
   follows. (Every id that the server makes has {items.LENGTH} characters.)
@@ -77,13 +77,12 @@ clients that do not know it are not affected:
 CLIENT = list(client_events.CLIENT_EVENTS.values())
 SERVER_EVENTS = {
     schema.tag_of(kind): kind
-    for module in (session_events, extensions)
-    for kind in vars(module).values()
+    for kind in vars(server_events).values()
     if inspect.isclass(kind) and issubclass(kind, ServerEvent) and schema.tag_of(kind)
 }
 """Every event that the server can send, by type."""
 SERVER = list(SERVER_EVENTS.values())
-MODULES = (session_events, client_events, extensions, settings, items)
+MODULES = (server_events, client_events, settings, items)
 
 
 def meanings() -> dict[tuple[str, str], str]:
@@ -208,13 +207,13 @@ def section(title: str, kind: Any, *, read: bool) -> str:
 def page() -> str:
     """Return the whole page."""
     readable = within(CLIENT)
-    ours = [kind for kind in (*CLIENT, *SERVER) if kind.__module__ == extensions.__name__]
+    ours = [kind for kind in (*CLIENT, *SERVER) if schema.tag_of(kind).startswith("voiceloop.")]
     order = inspect.cleandoc(responses.__doc__ or "").split("\n\n", 2)[2]
     text = INTRODUCTION
     text += "\n## From the client\n"
     text += chapter([kind for kind in CLIENT if kind not in ours], read=True)
     text += "\nRefused, with what to do instead:\n\n"
-    text += "".join(f"- `{name}`: {hint}\n" for name, hint in client_events.UNSUPPORTED.items())
+    text += "".join(f"- `{name}`: {hint}\n" for name, hint in parsing.UNSUPPORTED.items())
     text += "\n## From the server\n"
     text += chapter([kind for kind in SERVER if kind not in ours], read=False)
     text += f"\n## The order of a response\n\n{order}\n"

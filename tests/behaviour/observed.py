@@ -26,13 +26,12 @@ from voiceloop.errors import ProtocolError
 from voiceloop.replay.recorded import in_order
 from voiceloop.server.session.audio import RATE
 from voiceloop.server.session.client_conversation import ClientConversation
-from voiceloop.server.session.client_session import ClientSession
+from voiceloop.server.session.client_session import ClientSession, Host
 from voiceloop.trace.record import Lane
 from voiceloop.types import Event, Pcm, TurnTrace, Word
-from voiceloop.wire.client_events import parse, parse_binary
 from voiceloop.wire.items import maker
-from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.session_events import Error
+from voiceloop.wire.parsing import parse, parse_binary
+from voiceloop.wire.server_events import Error, ServerEvent
 
 COMPLETED = "conversation.item.input_audio_transcription.completed"
 EVENTS_OF_A_TURN = [
@@ -135,7 +134,7 @@ class WireLexicon(Lexicon):
         return words
 
 
-class Told:
+class Told(Host):
     """Keeps what a client is told, and what it can refer to."""
 
     def __init__(self) -> None:
@@ -165,7 +164,7 @@ class Told:
         self.note(f"refused {error.code}")
         self.put(Error.of(error, event_id))
 
-    def end(self, trace: TurnTrace) -> None:
+    def ended(self, trace: TurnTrace) -> None:
         self.note(repr(_as_recorded(in_order(trace))))
 
     def note(self, line: str) -> None:
@@ -199,7 +198,7 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
         )
         if client.transcribes:
             dialogue.transcribe()
-        visit = ClientSession(dialogue, told, told.end)
+        visit = ClientSession(dialogue, told, told)
         visit.welcome()
         size = round(FRAME_S * RATE)
         # Less the last frame, of which nobody could say whether it is heard before all is over.
@@ -214,7 +213,7 @@ def _of_client(case: Case, client: Client, seed: int) -> list[str]:
                 if lost_at is not None and now >= lost_at:
                     lost_at = None
                     await visit.stop()
-                    visit = ClientSession(dialogue, told, told.end)
+                    visit = ClientSession(dialogue, told, told)
                     visit.welcome_back()
                     tasks.start_soon(visit.run)
                 while sends and sends[0][0] <= now:

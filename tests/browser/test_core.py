@@ -12,7 +12,8 @@ import playwright
 import pytest
 
 from voiceloop.bundled import bundled
-from voiceloop.wire.client_events import SessionUpdate, parse
+from voiceloop.wire.client_events import SessionUpdate
+from voiceloop.wire.parsing import parse
 from voiceloop.wire.settings import SessionSettings
 
 pytestmark = pytest.mark.browser

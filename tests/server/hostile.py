@@ -19,14 +19,16 @@ from tests.wire.stranger import KEYS, ODD_TEXTS, ODD_VALUES, places
 from tests.wire.values import JSON, messages
 from voiceloop.bundled import bundled
 from voiceloop.settings.schema import changes
-from voiceloop.wire.client_events import (
-    CLIENT_EVENTS,
+from voiceloop.wire.client_events import CLIENT_EVENTS
+from voiceloop.wire.parsing import (
     MAX_BYTES,
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_VALUES,
     UNSUPPORTED,
     parse,
     parse_binary,
 )
-from voiceloop.wire.jsontext import MAX_CHARACTERS, MAX_DEPTH, MAX_VALUES
 from voiceloop.wire.settings import (
     InputAudio,
     ResponseSettings,

@@ -33,7 +33,7 @@ from tests.server.hostile import (
 from tests.server.serving import PATIENCE_S, Client, Event, Serving, serving, until
 from voiceloop.errors import ProtocolError
 from voiceloop.settings.schema import hints_of
-from voiceloop.wire.session_events import Error
+from voiceloop.wire.server_events import Error
 from voiceloop.wire.settings import SessionSettings
 
 pytestmark = pytest.mark.real

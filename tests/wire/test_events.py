@@ -19,10 +19,8 @@ from tests.wire.values import IDS, PCM, messages, objects
 from tools.protocol import SERVER_EVENTS
 from voiceloop.errors import ProtocolError
 from voiceloop.settings.schema import hints_of, is_struct, members, tag_of
-from voiceloop.wire import extensions
 from voiceloop.wire.client_events import (
     CLIENT_EVENTS,
-    UNSUPPORTED,
     InputAudioAppend,
     InputAudioClear,
     InputAudioCommit,
@@ -33,16 +31,17 @@ from voiceloop.wire.client_events import (
     ResponseCancel,
     ResponseCreate,
     SessionUpdate,
-    parse,
 )
-from voiceloop.wire.items import PARTS, AudioBytes, InputAudioPart, InputText, Message
-from voiceloop.wire.server_events import ServerEvent, plain
-from voiceloop.wire.session_events import (
+from voiceloop.wire.items import PARTS, AudioBytes, InputAudioPart, InputText, Message, plain
+from voiceloop.wire.parsing import UNSUPPORTED, parse
+from voiceloop.wire.server_events import (
     FRAME_HEADER,
     Error,
     ItemRetrieved,
     OutputAudioDelta,
+    ServerEvent,
     SessionCreated,
+    TraceSent,
 )
 from voiceloop.wire.settings import SemanticVad, SessionSettings, Transcription
 
@@ -187,7 +186,7 @@ def test_audio_that_is_not_there_is_no_key() -> None:
 
 def test_a_number_that_json_has_not_is_never_sent() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        extensions.TraceSent(None, None, {"seconds": float("nan")}).to_json("event_1")
+        TraceSent(None, None, {"seconds": float("nan")}).to_json("event_1")
 
 
 # --- what the client says -------------------------------------------------------------------------

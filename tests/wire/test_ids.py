@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from voiceloop.wire.items import LENGTH, maker
 from voiceloop.wire.ledger import Ledger
 from voiceloop.wire.responses import Response
-from voiceloop.wire.session_events import OutputAudioDelta
+from voiceloop.wire.server_events import OutputAudioDelta
 from voiceloop.wire.settings import ResponseSettings
 
 pytestmark = pytest.mark.pure

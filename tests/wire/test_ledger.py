@@ -34,7 +34,7 @@ from voiceloop.wire.items import (
     without_audio,
 )
 from voiceloop.wire.ledger import PER_MS, Ledger
-from voiceloop.wire.session_events import ItemAdded, ItemDeleted, ItemDone
+from voiceloop.wire.server_events import ItemAdded, ItemDeleted, ItemDone
 
 pytestmark = pytest.mark.pure
 

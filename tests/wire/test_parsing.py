@@ -21,19 +21,18 @@ from voiceloop.errors import ProtocolError
 from voiceloop.settings.schema import hints_of, is_struct, marks, members
 from voiceloop.wire.client_events import (
     CLIENT_EVENTS,
-    MAX_BYTES,
     InputAudioAppend,
     ResponseCreate,
     SessionUpdate,
-    parse,
-    parse_binary,
 )
 from voiceloop.wire.items import AudioBytes
-from voiceloop.wire.jsontext import (
+from voiceloop.wire.parsing import (
+    MAX_BYTES,
     MAX_CHARACTERS,
     MAX_DEPTH,
-    MAX_INTEGER,
     MAX_VALUES,
+    parse,
+    parse_binary,
     parse_object,
 )
 from voiceloop.wire.settings import FunctionTool, SessionSettings, Transcription
@@ -218,23 +217,18 @@ def test_a_text_made_to_take_long_is_refused(text: str) -> None:
     assert not survives(text)
 
 
-# --- numbers, texts and keys of JSON itself -------------------------------------------------------
+# --- JSON itself ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"type": NaN}', "NaN is not a JSON number"),
-        ('{"type": -Infinity}', "-Infinity is not a JSON number"),
-        ('{"type": 1e400}', 'the number "1e400" is too large'),
-        (f'{{"type": {MAX_INTEGER + 1}}}', "is too large"),
-        (f'{{"type": {"9" * 5000}}}', "is too large"),
-        (f'{{"type": -{MAX_INTEGER + 1}}}', "is too large"),
-        ('{"type": 1, "type": 2}', 'the key "type" occurs twice'),
-        ('{"a": [{"b": 1, "b": 1}]}', 'the key "b" occurs twice'),
-        ('{"type": "\\ud800"}', "half of a surrogate pair"),
-        ('{"\\udc00": 1}', "half of a surrogate pair"),
-        ('{"type": "\ud800"}', "half of a surrogate pair"),
+        ('{"type": NaN}', "is not JSON"),
+        ('{"type": 1e400}', "is not JSON"),
+        (f'{{"type": {"9" * 5000}}}', "is not JSON"),
+        ('{"type": "\\ud800"}', "is not JSON"),
+        ('{"\\udc00": 1}', "is not JSON"),
+        ('{"type": "\ud800"}', "is not JSON"),
         ('{"type": "a\nb"}', "is not JSON"),
         ("[]", "is not a JSON object"),
         ("null", "is not a JSON object"),
@@ -242,15 +236,10 @@ def test_a_text_made_to_take_long_is_refused(text: str) -> None:
         ("{}{}", "is not JSON"),
     ],
 )
-def test_json_that_nobody_can_use_is_refused(text: str, said: str) -> None:
+def test_what_is_no_json_object_is_refused(text: str, said: str) -> None:
     error = refusal(text)
     assert said in error.message
     assert error.code == "invalid_json"
-
-
-def test_numbers_up_to_the_limit_and_whole_surrogate_pairs_are_read() -> None:
-    text = f'{{"a": [{MAX_INTEGER}, -{MAX_INTEGER}, 1.5e300], "b": "\\ud83d\\ude42"}}'
-    assert parse_object(text) == {"a": [MAX_INTEGER, -MAX_INTEGER, 1.5e300], "b": "\U0001f642"}
 
 
 # --- audio ----------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import pytest
 
 from tools.protocol import SERVER_EVENTS, page
 from voiceloop.settings.schema import hints_of
-from voiceloop.wire.client_events import CLIENT_EVENTS, UNSUPPORTED
+from voiceloop.wire.client_events import CLIENT_EVENTS
+from voiceloop.wire.parsing import UNSUPPORTED
 
 pytestmark = pytest.mark.pure
 

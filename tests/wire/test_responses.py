@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.wire.values import TEXT
 from voiceloop.settings.schema import tag_of
-from voiceloop.wire import session_events as events
+from voiceloop.wire import server_events as events
 from voiceloop.wire.client_events import ItemTruncate
 from voiceloop.wire.items import FunctionCall, Message, OutputAudioPart, OutputText
 from voiceloop.wire.ledger import PER_MS, Ledger
@@ -24,8 +24,7 @@ from voiceloop.wire.responses import (
     Response,
     failed,
 )
-from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.session_events import ItemAdded, ItemDone
+from voiceloop.wire.server_events import ItemAdded, ItemDone, ServerEvent
 from voiceloop.wire.settings import (
     AudioFormat,
     PcmaFormat,

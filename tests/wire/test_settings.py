@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.wire.values import messages, objects, written
 from voiceloop.settings.schema import tag_of
-from voiceloop.wire.client_events import ResponseCreate, SessionUpdate, parse
+from voiceloop.wire.client_events import ResponseCreate, SessionUpdate
+from voiceloop.wire.parsing import parse
 from voiceloop.wire.settings import (
     Extensions,
     PcmaFormat,

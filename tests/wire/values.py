@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT, Meta, UnsetType
 
 from voiceloop.settings.schema import default_of, hints_of, is_struct, members
-from voiceloop.wire.items import LENGTH, LETTERS, PARTS, AudioBytes, Message, Role
-from voiceloop.wire.server_events import plain
+from voiceloop.wire.items import LENGTH, LETTERS, PARTS, AudioBytes, Message, Role, plain
 from voiceloop.wire.settings import SessionSettings
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)

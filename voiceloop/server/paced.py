@@ -26,8 +26,7 @@ from websockets.http11 import Request
 from voiceloop.server.access.limits import Bucket
 from voiceloop.server.session.connection import GOODBYE_S
 from voiceloop.settings.config import ServerConfig
-from voiceloop.wire.client_events import MAX_BYTES
-from voiceloop.wire.jsontext import MAX_CHARACTERS
+from voiceloop.wire.parsing import MAX_BYTES, MAX_CHARACTERS
 
 EXTENSION = "voiceloop.paced"
 """Name of the ASGI extension by which an application finds the `PacedWebSocket` below it."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, to_builtins
 from msgspec.structs import force_setattr, replace
 
 from voiceloop.settings.schema import Mistake, Object
@@ -72,6 +72,17 @@ def _encodes(data: bytes, text: str) -> bool:
     """Return whether `text` is the base64 of `data`. This finds damage in the last bits of the
     text, which belong to no byte."""
     return binascii.b2a_base64(data, newline=False) == text.encode()
+
+
+def plain(value: object) -> Any:
+    """Convert `value` to types that `json.dumps` takes; audio becomes base64."""
+    return to_builtins(value, enc_hook=_base64)
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes):  # of a subclass, which msgspec does not encode itself
+        return binascii.b2a_base64(value, newline=False).decode("ascii")
+    raise TypeError(f"{type(value).__name__} is nothing for the wire")
 
 
 ItemId = Annotated[str, Meta(max_length=64)]

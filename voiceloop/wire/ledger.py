@@ -26,7 +26,7 @@ from voiceloop.wire.items import (
     size,
     without_audio,
 )
-from voiceloop.wire.session_events import (
+from voiceloop.wire.server_events import (
     ItemAdded,
     ItemDeleted,
     ItemDone,

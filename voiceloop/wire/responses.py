@@ -32,8 +32,7 @@ from voiceloop.wire.items import (
     Status,
 )
 from voiceloop.wire.ledger import Ledger
-from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.session_events import (
+from voiceloop.wire.server_events import (
     ArgumentsDelta,
     ArgumentsDone,
     AudioPart,
@@ -50,6 +49,7 @@ from voiceloop.wire.session_events import (
     ResponseCreated,
     ResponseDone,
     ResponseObject,
+    ServerEvent,
     StatusDetails,
     StatusError,
     TextPart,

@@ -16,8 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from voiceloop.settings.schema import TOLD, Fraction, Object, Settings, changes, instead
-from voiceloop.wire.items import RATE, Item, ItemReference
-from voiceloop.wire.server_events import plain
+from voiceloop.wire.items import RATE, Item, ItemReference, plain
 
 Name = Annotated[str, Meta(max_length=64)]
 STOCK_VOICES = frozenset(

@@ -1,64 +1,55 @@
-"""Budgets and admission against their plain definitions, at any times and in any order."""
+"""Limits and admission against their plain definitions, at any times and in any order."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 from msgspec.structs import fields, replace
 
-from voiceloop.server.access.limits import Admission, Bucket, Budget, Kind, Refusal, Ticket
+from voiceloop.errors import ProtocolError
+from voiceloop.server.access.limits import (
+    PATIENCE_S,
+    Admission,
+    Bucket,
+    Kind,
+    RateLimiter,
+    Refusal,
+    Ticket,
+)
+from voiceloop.server.ops.metrics import Metrics
 from voiceloop.settings.config import ServerConfig
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.virtual
 
 RATES = {
-    Kind.AUDIO: ("audio_ahead_s", None, 1.0),
-    Kind.MESSAGES: ("messages_burst", "messages_per_s", 1.0),
-    Kind.PREFILL: ("prefill_tokens_per_min", "prefill_tokens_per_min", 60.0),
-    Kind.GENERATED: ("generated_tokens_per_min", "generated_tokens_per_min", 60.0),
+    Kind.AUDIO: "audio_ahead_s",
+    Kind.MESSAGES: "messages_per_s",
+    Kind.PREFILL: "prefill_tokens_per_min",
+    Kind.GENERATED: "generated_tokens_per_min",
 }
-"""What spends at a rate: the limit that may be spent at once, the one that comes back, and when."""
+"""What spends at a rate, with the limit that its refusal names."""
 ENDS = {Kind.IDLE: "idle_s", Kind.SESSION: "session_s"}
 PLACES = {Kind.SESSIONS: "max_sessions", Kind.SESSIONS_OF_KEY: "max_sessions_per_key"}
-
-rates = st.sampled_from(sorted(RATES))
-limits = st.builds(
-    ServerConfig,
-    audio_ahead_s=st.integers(1, 20).map(float),
-    messages_burst=st.integers(1, 20),
-    messages_per_s=st.integers(1, 20),
-    prefill_tokens_per_min=st.integers(1, 20).map(lambda n: 60 * n),
-    generated_tokens_per_min=st.integers(1, 20).map(lambda n: 60 * n),
-    idle_s=st.integers(1, 20).map(float),
-    session_s=st.integers(1, 60).map(float),
-)
 steps = st.integers(0, 256).map(lambda n: n / 64)
 """Seconds and amounts that floats hold exactly."""
-moments = st.floats(0, 1e7)
-
-
-def given_by(kind: Kind, limits: ServerConfig) -> tuple[float, float]:
-    """How much of `kind` may be spent at once, and how much comes back in a second."""
-    most, back, seconds = RATES[kind]
-    return getattr(limits, most), getattr(limits, back) / seconds if back else 1.0
+sizes = st.integers(1, 20)
 
 
 # --- what is spent at a rate --------------------------------------------------------------------
 
 
-@given(rates, limits, moments, st.lists(st.tuples(steps, steps.map(lambda n: 4 * n))))
+@given(sizes, sizes, st.lists(st.tuples(steps, steps.map(lambda n: 4 * n))))
 def test_over_no_stretch_of_time_is_more_spent_than_the_burst_and_the_rate_allow(
-    kind: Kind, limits: ServerConfig, start: float, asked: list[tuple[float, float]]
+    most: int, rate: int, asked: list[tuple[float, float]]
 ) -> None:
     """The plain definition: a spending is good if it is within the limits of every stretch."""
-    now = float(round(start))
-    most, rate = given_by(kind, limits)
-    budget, spent = Budget(limits, now), list[tuple[float, float]]()
+    now, bucket, spent = 0.0, Bucket(most, rate, 0.0), list[tuple[float, float]]()
     for pause, amount in asked:
         now += pause
         stretches = [
@@ -67,66 +58,28 @@ def test_over_no_stretch_of_time_is_more_spent_than_the_burst_and_the_rate_allow
             for first in range(len(spent))
         ]
         good = amount <= most and all(stretches)
-        refusal = budget.spend(kind, amount, now)
-        assert (refusal is None) == good
+        wait = bucket.wait_s(amount, now)
+        assert (wait == 0) == good
+        assert (wait == math.inf) == (amount > most)
         if good:
+            bucket.take(amount, now)
             spent.append((now, amount))
 
 
-@given(rates, limits, moments, st.integers(0, 64), st.integers(1, 64))
-def test_a_refusal_says_exactly_when_to_come_back(
-    kind: Kind, limits: ServerConfig, now: float, first: int, beyond: int
+@given(sizes, sizes, steps, steps)
+def test_after_the_wait_that_it_names_a_bucket_has_enough(
+    most: int, rate: int, owed: float, asked: float
 ) -> None:
-    most, rate = given_by(kind, limits)
-    amount = most * (64 - first + beyond) / 64
-
-    def spent() -> Budget:
-        budget = Budget(limits, now)
-        assert budget.spend(kind, most * first / 64, now) is None
-        return budget
-
-    refusal = spent().spend(kind, amount, now)
-    assert refusal is not None
-    assert refusal.reason is kind
-    assert (refusal.retry_after_s is None) == (amount > most)
-    if refusal.retry_after_s is not None:
-        assert spent().spend(kind, amount, now + refusal.retry_after_s) is None
-        early = refusal.retry_after_s - 0.01 / rate
-        assert spent().spend(kind, amount, now + max(0.0, early)) is not None
+    bucket = Bucket(most, rate, 0.0)
+    bucket.take(most + owed, 0.0)
+    wait = bucket.wait_s(min(asked, most), 0.0)
+    assert wait == pytest.approx((owed + min(asked, most)) / rate, abs=1e-3)
+    assert bucket.wait_s(min(asked, most), wait) == 0
+    assert wait < 0.01 or Bucket(most, rate, 0.0).wait_s(most, 0.0) == 0
 
 
-@given(rates, limits, st.lists(steps, min_size=1))
-def test_a_refusal_takes_nothing(kind: Kind, limits: ServerConfig, asked: list[float]) -> None:
-    most, _ = given_by(kind, limits)
-    budget, left = Budget(limits, 0), most
-    for amount in asked:
-        if budget.spend(kind, amount, 0) is None:
-            left -= amount
-        assert left >= 0
-    assert budget.spend(kind, left, 0) is None
-
-
-@given(rates, limits, moments, steps, steps)
-def test_what_is_owed_is_paid_first(
-    kind: Kind, limits: ServerConfig, start: float, owed: float, early: float
-) -> None:
-    most, rate = given_by(kind, limits)
-    start = float(round(start))
-    budget = Budget(limits, start)
-    refusal = budget.charge(kind, most + owed, start)
-    assert (refusal is None) == (owed == 0)
-    if refusal is None:
-        return
-    assert refusal.retry_after_s == pytest.approx(owed / rate)
-    paid = start + owed / rate
-    assert (budget.spend(kind, 0, start + early) is None) == (start + early >= paid - 1e-3 / rate)
-    assert budget.spend(kind, 0, max(start + early, paid)) is None
-
-
-@given(limits, st.lists(st.floats(0, 100), min_size=1))
-def test_a_clock_that_goes_back_gives_nothing_away(
-    limits: ServerConfig, times: list[float]
-) -> None:
+@given(st.lists(st.floats(0, 100), min_size=1))
+def test_a_clock_that_goes_back_gives_nothing_away(times: list[float]) -> None:
     bucket = Bucket(1e6, 1.0, times[0])
     bucket.take(1e6, times[0])
     level = 0.0
@@ -136,116 +89,89 @@ def test_a_clock_that_goes_back_gives_nothing_away(
     assert bucket.level(max(times)) == pytest.approx(max(times) - times[0], abs=1e-6)
 
 
-@pytest.mark.parametrize("chunk_s", [0.01, 0.02, 0.1, 15.0])
-def test_audio_in_real_time_is_never_refused_and_a_dropout_can_be_made_good(chunk_s: float) -> None:
-    limits = ServerConfig()
-    budget = Budget(limits, 0)
-    for n in range(int(300 / chunk_s)):
-        assert budget.spend(Kind.MESSAGES, 1, n * chunk_s) is None
-        assert budget.spend(Kind.AUDIO, chunk_s, n * chunk_s) is None
-    # The network stood still for half a minute; then everything comes at once, in pieces that are
-    # held back while there are too many.
-    now = 330.0
-    for _ in range(int(30 / chunk_s)):
-        while refusal := budget.spend(Kind.MESSAGES, 1, now):
-            assert refusal.retry_after_s is not None
-            now += refusal.retry_after_s
-        assert budget.spend(Kind.AUDIO, chunk_s, now) is None
-    assert now < 345
+@pytest.mark.anyio
+@pytest.mark.parametrize("chunk_s", [0.02, 15.0])
+async def test_audio_in_real_time_is_never_refused_and_a_dropout_can_be_made_good(
+    chunk_s: float,
+) -> None:
+    limiter, begun = RateLimiter(ServerConfig(), Metrics()), anyio.current_time()
+
+    async def send(seconds: float, pause_s: float) -> None:
+        for _ in range(int(seconds / chunk_s)):
+            await limiter.spend(Kind.MESSAGES, 1)
+            await limiter.hear(chunk_s, 0.0)
+            await anyio.sleep(pause_s)
+
+    await send(60, chunk_s)
+    await anyio.sleep(30)  # the network stands still; then everything comes at once
+    await send(30, 0.0)
+    assert anyio.current_time() - begun < 105
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("amount", "hint"), [(1e9, ""), (500, "try again in 2.5 s")])
+async def test_who_would_wait_for_too_long_gets_an_error_that_says_for_how_long(
+    amount: float, hint: str
+) -> None:
+    limiter, begun = RateLimiter(ServerConfig(messages_burst=500), Metrics()), anyio.current_time()
+    await limiter.spend(Kind.MESSAGES, 500)
+    with pytest.raises(ProtocolError) as caught:
+        await limiter.spend(Kind.MESSAGES, amount)
+    assert (caught.value.hint, caught.value.code) == (hint, "rate_limit_exceeded")
+    await limiter.spend(Kind.MESSAGES, 200 * PATIENCE_S)
+    assert anyio.current_time() - begun == pytest.approx(PATIENCE_S)
 
 
 # --- the end of a session -----------------------------------------------------------------------
 
 
-@given(limits, moments, st.lists(st.tuples(st.sampled_from(sorted(RATES)), steps)), steps)
-def test_a_session_ends_when_its_time_is_over_or_nothing_comes(
-    limits: ServerConfig, start: float, spent: list[tuple[Kind, float]], pause: float
+@pytest.mark.anyio
+@pytest.mark.parametrize(("messages", "said"), [(1, "nothing was heard"), (99, "lasts 60 s")])
+async def test_a_session_ends_when_its_time_is_over_or_nothing_comes(
+    messages: int, said: str
 ) -> None:
-    start = float(round(start))
-    budget, now, active = Budget(limits, start), start, start
-    for kind, elapsed in spent:
-        now += elapsed
-        budget.spend(kind, 1, now)
-        active = now if kind is Kind.MESSAGES else active
-        assert budget.ends_at() == min(start + limits.session_s, active + limits.idle_s)
-    now += 4 * pause
-    over = budget.over(now)
-    if now >= start + limits.session_s:
-        assert over is not None
-        assert over.reason is Kind.SESSION
-    elif now >= active + limits.idle_s:
-        assert over is not None
-        assert over.reason is Kind.IDLE
-    else:
-        assert over is None
-    assert (over is not None) == (now >= budget.ends_at())
-    assert over is None or over.retry_after_s is None
+    limiter = RateLimiter(ServerConfig(idle_s=10, session_s=60, messages_burst=1), Metrics())
 
+    async def send() -> None:
+        for _ in range(messages):  # even a message that is refused is a sign of life
+            await anyio.sleep(9)
+            with pytest.raises(ProtocolError):
+                await limiter.spend(Kind.MESSAGES, 2)
 
-def test_a_message_that_is_refused_is_a_sign_of_life_all_the_same() -> None:
-    budget = Budget(ServerConfig(messages_burst=1, idle_s=10), 0)
-    assert budget.spend(Kind.MESSAGES, 2, 9) is not None
-    assert budget.over(18) is None
-    assert budget.over(19) is not None
-
-
-# --- mistakes of the caller ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("amount", [-1, -1e-9, math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("kind", RATES)
-def test_what_is_no_amount_cannot_be_spent(kind: Kind, amount: float) -> None:
-    budget = Budget(ServerConfig(), 0)
-    with pytest.raises(ValueError, match="cannot be spent"):
-        budget.spend(kind, amount, 0)
-    with pytest.raises(ValueError, match="cannot be spent"):
-        budget.charge(kind, amount, 0)
-
-
-@pytest.mark.parametrize("kind", [*ENDS, *PLACES])
-def test_time_and_places_are_not_spent(kind: Kind) -> None:
-    with pytest.raises(KeyError):
-        Budget(ServerConfig(), 0).spend(kind, 1, 0)
+    begun = anyio.current_time()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send)
+        assert said in await limiter.over()
+        assert anyio.current_time() - begun == pytest.approx(19 if messages == 1 else 60)
+        tasks.cancel_scope.cancel()
 
 
 # --- words --------------------------------------------------------------------------------------
 
 
-SAID_OF = {
-    **ENDS,
-    **PLACES,
-    **{kind: two or one for kind, (one, two, _) in RATES.items()},
-}
-
-
-@pytest.mark.parametrize(("kind", "limit"), SAID_OF.items())
-def test_a_refusal_names_its_limit(kind: Kind, limit: str) -> None:
+@pytest.mark.anyio
+@pytest.mark.parametrize(("kind", "limit"), {**ENDS, **PLACES, **RATES}.items())
+async def test_a_refusal_names_its_limit_and_is_counted(kind: Kind, limit: str) -> None:
     roomy = ServerConfig(max_sessions=999, max_sessions_per_key=999, idle_s=999, session_s=9999)
-    limits = replace(roomy, **{limit: 107})
+    limits, metrics = replace(roomy, **{limit: 107}), Metrics()
     if kind in PLACES:
         admission = Admission(limits)
         admitted = [admission.admit("a") for _ in range(108)]
         refusal = next(one for one in admitted if isinstance(one, Refusal))
+        assert refusal.reason is kind
+        text = refusal.text
     else:
-        budget = Budget(limits, 0)
-        refusal = budget.over(107) if kind in ENDS else budget.spend(kind, 1e9, 0)
-    assert refusal is not None
-    assert refusal.reason is kind
-    assert "107" in refusal.text
-    assert "\n" not in refusal.text
+        limiter = RateLimiter(limits, metrics)
+        text = await limiter.over() if kind in ENDS else limiter.charge(kind, 1e9)
+        assert f'voiceloop_refused_total{{reason="{kind}"}} 1.0' in metrics.render()[0].decode()
+    assert text is not None and "107" in text and "\n" not in text
 
 
 def test_every_limit_is_used() -> None:
-    named = {name for group in (ENDS, PLACES) for name in group.values()}
-    named |= {name for most, rate, _ in RATES.values() for name in (most, rate) if name}
+    named = {name for group in (ENDS, PLACES, RATES) for name in group.values()}
     elsewhere = {
-        "audio_backlog_s",
-        "conversation_bytes",
-        "drain_s",
-        "max_parked_per_key",
-        "ping_s",
-        "resume_s",
-        "store",
+        *("audio_backlog_s", "conversation_bytes", "drain_s", "max_parked_per_key"),
+        *("messages_burst", "ping_s", "resume_s", "store"),
     }
     assert named | elsewhere == {field.name for field in fields(ServerConfig)}
 
@@ -276,8 +202,7 @@ class Crowd(RuleBasedStateMachine):
             assert admitted.key == key
             self.there[key] += 1
             return admitted
-        assert isinstance(admitted, Refusal)
-        assert (admitted.reason, admitted.retry_after_s) == (expected, None)
+        assert isinstance(admitted, Refusal) and admitted.reason is expected
         return None
 
     @rule(ticket=consumes(tickets))
@@ -295,11 +220,3 @@ class Crowd(RuleBasedStateMachine):
 
 
 TestCrowd = Crowd.TestCase
-
-
-def test_a_ticket_of_somebody_else_gives_nothing_back() -> None:
-    admission = Admission(ServerConfig())
-    admission.admit("a")
-    with pytest.raises(KeyError):
-        admission.release(Ticket("a"))
-    assert len(admission) == 1

@@ -13,7 +13,6 @@ from tests.server.session.test_connection import Server, Wire, token, told_again
 from voiceloop.server.access.limits import POLICY, Kind, Refusal
 from voiceloop.server.resume.registry import BEAT_S
 from voiceloop.server.resume.sessions import Sessions
-from voiceloop.server.resume.snapshot import restore, snapshot
 from voiceloop.server.resume.store import MemoryStore, StoredValue, StoreError
 from voiceloop.skills.known import Answer, Timer
 from voiceloop.types import Past
@@ -186,7 +185,7 @@ async def test_settings_timers_and_voice_come_along() -> None:
         assert taken.settings.instructions == instructions
         assert [one.name for one in taken.skills.timers] == ["tea"]
         assert taken.skills.memory() == dialogue.skills.memory()
-        assert snapshot(taken) == snapshot(dialogue)
+        assert taken.snapshot() == dialogue.snapshot()
 
 
 async def test_a_conversation_that_no_server_can_read_is_not_resumed() -> None:
@@ -299,7 +298,7 @@ async def test_a_snapshot_is_read_as_it_was_written() -> None:
         wire.say("conversation.item.create", item=output)
         await answered(wire, "Hello")
         other = server.registry._new_dialogue()
-        restore(snapshot(connection.dialogue), other)
+        other.restore(connection.dialogue.snapshot())
         assert other.ledger.items == connection.dialogue.ledger.items
-        assert snapshot(other) == snapshot(connection.dialogue)
+        assert other.snapshot() == connection.dialogue.snapshot()
         assert other.settings.max_output_tokens == 7

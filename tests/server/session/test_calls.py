@@ -21,14 +21,13 @@ from voiceloop.engines import Engines, Llm
 from voiceloop.errors import ProtocolError
 from voiceloop.languages import AUTO, language
 from voiceloop.server.session.client_conversation import ClientConversation
-from voiceloop.server.session.client_session import ClientSession
+from voiceloop.server.session.client_session import ClientSession, Host
 from voiceloop.server.session.history import text_of
 from voiceloop.settings.config import AsrConfig, Config
 from voiceloop.types import ToolCall
-from voiceloop.wire.client_events import parse
 from voiceloop.wire.items import maker
-from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.session_events import Error
+from voiceloop.wire.parsing import parse
+from voiceloop.wire.server_events import Error, ServerEvent
 
 pytestmark = pytest.mark.virtual
 
@@ -70,12 +69,16 @@ class Told:
         self.put(Error.of(error, event_id))
 
 
+class NoHost(Host):
+    """A host that takes note of nothing."""
+
+
 class Client:
     """Says what it wants."""
 
     def __init__(self, dialogue: ClientConversation) -> None:
         self.dialogue, self.told = dialogue, Told()
-        self.visit = ClientSession(dialogue, self.told)
+        self.visit = ClientSession(dialogue, self.told, NoHost())
 
     def send(self, kind: str, **fields: object) -> None:
         self.visit.handle(parse(json.dumps({"type": kind, **fields})))
@@ -285,7 +288,7 @@ async def test_what_was_found_to_be_spoken_still_is_where_the_client_comes_back(
     async with client(AUTO) as (one, _):
         one.visit.session.language = language("fr")  # it was detected
         await one.visit.stop()
-        assert ClientSession(one.dialogue, one.told).session.language.code == "fr"
+        assert ClientSession(one.dialogue, one.told, NoHost()).session.language.code == "fr"
 
 
 # ---- which function is called, and what is read

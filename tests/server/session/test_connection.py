@@ -19,8 +19,7 @@ from tests.support.runner import InlineRunner
 from tests.support.scripted import ScriptedAsr, ScriptedLlm, ScriptedTts, ScriptedVad
 from voiceloop.audio.frames import SPEECH_RATE as RATE
 from voiceloop.engines import Engines
-from voiceloop.server.access.limits import POLICY, Kind, Refusal, Ticket
-from voiceloop.server.access.rate_limiter import PATIENCE_S
+from voiceloop.server.access.limits import PATIENCE_S, POLICY, Kind, Refusal, Ticket
 from voiceloop.server.ops.metrics import Metrics
 from voiceloop.server.resume.registry import SessionRegistry
 from voiceloop.server.resume.store import MemoryStore, Store

@@ -1,7 +1,6 @@
 """Limits: how much one client may use, and how many clients may connect.
 
-Rates are token buckets: they fill as time passes, and spending empties them. This module knows no
-clock and no sockets: callers give the time. It stops nothing; it refuses, and says when to retry.
+Rates are token buckets: they fill as time passes, and spending empties them.
 """
 
 from __future__ import annotations
@@ -9,9 +8,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
+import anyio
+
+from voiceloop.errors import ProtocolError
 from voiceloop.settings.config import ServerConfig
 
+if TYPE_CHECKING:  # the metrics have labels for what is limited
+    from voiceloop.server.ops.metrics import Metrics
+
+PATIENCE_S = 2.0
+"""Maximum wait, in seconds, by which a client that exceeds a limit is slowed down. If it would have
+to wait longer, it gets an error."""
 SLACK = 1e-3
 """Missing amounts up to this size are ignored: rounding can leave them after a wait of exactly the
 right length."""
@@ -46,8 +55,6 @@ class Refusal:
     """The limit that was reached."""
     text: str
     """The reason in one sentence, for the client."""
-    retry_after_s: float | None
-    """Seconds after which to try again; None if waiting does not help."""
 
 
 class Bucket:
@@ -69,20 +76,24 @@ class Bucket:
         """Take `amount`, even if the bucket holds less."""
         self._level = self.level(now) - amount
 
-    def wait_s(self, amount: float, now: float) -> float | None:
-        """Return the seconds until the bucket holds `amount`: 0 if it does now, None if it never
-        can."""
+    def wait_s(self, amount: float, now: float) -> float:
+        """Return the seconds until the bucket holds `amount`: 0 if it does now, infinity if it
+        never can."""
         if amount > self._capacity:
-            return None
+            return math.inf
         lacking = amount - self.level(now)
         return lacking / self._rate if lacking > SLACK else 0.0
 
 
-class Budget:
-    """The amounts that one session may still spend."""
+class RateLimiter:
+    """A meter that enforces the limits of one client as time passes, and counts refusals."""
 
-    def __init__(self, limits: ServerConfig, now: float) -> None:
+    def __init__(self, limits: ServerConfig, metrics: Metrics) -> None:
         self._limits = limits
+        self._metrics = metrics
+        self.turns = 0
+        """Number of turns that have ended and had something to answer."""
+        now = anyio.current_time()
         self._begun = self._active = now
         self._buckets = {
             Kind.AUDIO: Bucket(limits.audio_ahead_s, 1.0, now),
@@ -91,42 +102,62 @@ class Budget:
             Kind.GENERATED: _per_minute(limits.generated_tokens_per_min, now),
         }
 
-    def spend(self, kind: Kind, amount: float, now: float) -> Refusal | None:
-        """Take `amount` of `kind`, or take nothing and return a refusal.
+    async def spend(self, kind: Kind, amount: float) -> None:
+        """Spend `amount` of `kind`, after a wait if the limit requires one. Raises ProtocolError if
+        the wait would be longer than `PATIENCE_S`, and spends nothing then.
 
-        A message, even a refused one, shows that the client is not idle. If the refusal says when
-        to try again, the caller may either wait, which slows the client down, or send it an error.
+        A message, even a refused one, shows that the client is not idle.
         """
-        _check(amount)
         if kind is Kind.MESSAGES:
-            self._active = max(self._active, now)
-        wait = self._buckets[kind].wait_s(amount, now)
-        if wait == 0:
-            self._buckets[kind].take(amount, now)
-            return None
-        return Refusal(kind, _TEXTS[kind].format(self._limits), wait)
+            self._active = anyio.current_time()
+        bucket = self._buckets[kind]
+        while wait := bucket.wait_s(amount, anyio.current_time()):
+            if wait > PATIENCE_S:
+                hint = "" if wait == math.inf else f"try again in {wait:.1f} s"
+                raise ProtocolError(self._refused(kind), hint, code="rate_limit_exceeded")
+            await anyio.sleep(wait)
+        bucket.take(amount, anyio.current_time())
 
-    def charge(self, kind: Kind, amount: float, now: float) -> Refusal | None:
-        """Take `amount` of `kind`, which was used already. Return a refusal if that was too much.
+    async def hear(self, seconds: float, backlog_s: float) -> None:
+        """Spend `seconds` of audio from the client; `backlog_s` seconds of earlier audio are not
+        recognised yet.
 
-        After a refusal nothing of this kind can be spent until the bucket is no longer overdrawn.
+        Raises ProtocolError if the client has sent too much audio, or if too much would wait to be
+        recognised.
         """
-        _check(amount)
-        self._buckets[kind].take(amount, now)
-        wait = self._buckets[kind].wait_s(0, now)
-        return Refusal(kind, _TEXTS[kind].format(self._limits), wait) if wait else None
+        await self.spend(Kind.AUDIO, seconds)
+        self._metrics.heard(seconds)
+        if backlog_s + seconds > self._limits.audio_backlog_s:
+            raise ProtocolError(
+                f"more than {self._limits.audio_backlog_s:g} s of audio wait to be recognised",
+                "send audio as it is recorded",
+                code="rate_limit_exceeded",
+            )
 
-    def over(self, now: float) -> Refusal | None:
-        """Return why the session must end at the time `now`; None if it may continue."""
-        if now - self._begun >= self._limits.session_s:
-            return Refusal(Kind.SESSION, _TEXTS[Kind.SESSION].format(self._limits), None)
-        if now - self._active >= self._limits.idle_s:
-            return Refusal(Kind.IDLE, _TEXTS[Kind.IDLE].format(self._limits), None)
-        return None
+    def charge(self, kind: Kind, amount: float) -> str | None:
+        """Subtract what has already been used. Return the reason of a refusal if that was too
+        much: the text for the client."""
+        now, bucket = anyio.current_time(), self._buckets[kind]
+        bucket.take(amount, now)
+        return self._refused(kind) if bucket.wait_s(0, now) else None
 
-    def ends_at(self) -> float:
-        """Return the time at which the session must end, unless another message comes."""
-        return min(self._begun + self._limits.session_s, self._active + self._limits.idle_s)
+    async def over(self) -> str:
+        """Wait until the client has been idle or connected for too long. Return which."""
+        limits = self._limits
+        while True:
+            ends = {
+                Kind.SESSION: self._begun + limits.session_s,
+                Kind.IDLE: self._active + limits.idle_s,  # a message postpones that moment
+            }
+            first = min(ends, key=ends.__getitem__)
+            if ends[first] <= anyio.current_time():
+                return self._refused(first)
+            await anyio.sleep_until(ends[first])
+
+    def _refused(self, kind: Kind) -> str:
+        """Count a refusal, and return its text."""
+        self._metrics.refused(kind)
+        return _TEXTS[kind].format(self._limits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +211,7 @@ class Admission:
 
     def refusal(self, kind: Kind) -> Refusal:
         """Return the refusal of a client for which there is no place."""
-        return Refusal(kind, _TEXTS[kind].format(self._limits), None)
+        return Refusal(kind, _TEXTS[kind].format(self._limits))
 
     def release(self, ticket: Ticket) -> None:
         """Free the place of a client that has left. Raises KeyError if it is free already."""
@@ -201,11 +232,6 @@ _TEXTS = {
 
 def _per_minute(tokens: int, now: float) -> Bucket:
     return Bucket(tokens, tokens / 60, now)
-
-
-def _check(amount: float) -> None:
-    if not 0 <= amount < math.inf:
-        raise ValueError(f"{amount} cannot be spent")
 
 
 AWAY = 1001

@@ -26,15 +26,14 @@ from voiceloop.engines import Engines
 from voiceloop.server.access.limits import POLICY, Admission, Kind, Refusal, Ticket
 from voiceloop.server.ops.metrics import Metrics
 from voiceloop.server.resume.sessions import Holding, Refused, ResumeFailure, Sessions, Taken
-from voiceloop.server.resume.snapshot import restore, snapshot
 from voiceloop.server.resume.store import Store, StoreError
 from voiceloop.server.session.client_conversation import ClientConversation
 from voiceloop.server.session.offers import OfferedConversations, Offers, OpenedConversation
 from voiceloop.settings.config import Config
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
 from voiceloop.turn.skills import begun, wall_time
-from voiceloop.wire.extensions import LlmServerUsed
 from voiceloop.wire.items import maker
+from voiceloop.wire.server_events import LlmServerUsed
 
 logger = logging.getLogger(__name__)
 
@@ -234,7 +233,7 @@ class SessionRegistry:
         dialogue = self._new_dialogue()
         kept = KeptSession(dialogue, connection, True, taken.holding)
         try:
-            restore(taken.holding.record.state, dialogue)
+            dialogue.restore(taken.holding.record.state)
         except msgspec.DecodeError as error:
             logger.warning("a kept session cannot be read", extra={"why": str(error)})
             await self.forget(dialogue)
@@ -430,7 +429,7 @@ class SessionRegistry:
     def _state(self, kept: KeptSession) -> bytes:
         """Return the snapshot from which other servers can restore a session; empty if no other
         server shares the store."""
-        return snapshot(kept.dialogue) if self._sessions.shared else b""
+        return kept.dialogue.snapshot() if self._sessions.shared else b""
 
     # ---- figures
 

@@ -224,7 +224,7 @@ def open_store(address: str) -> Store:
         raise ConfigError("server.store at Redis needs the package redis", hint) from error
     try:
         try_s = ANSWER_S / 2  # two tries fit, since Redis may just have been restarted
-        client = Redis.from_url(
+        client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
             address,
             socket_timeout=try_s,
             socket_connect_timeout=try_s,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, Struct, UnsetType, msgpack, structs
 
 from voiceloop.conversations.keeping import KeptConversation
 from voiceloop.dialogue.state import Options
@@ -21,7 +21,7 @@ from voiceloop.server.session.offers import OpenedConversation
 from voiceloop.settings.config import Config
 from voiceloop.settings.schema import is_given
 from voiceloop.tools.toolbox import NO_TOOLS, Toolbox
-from voiceloop.turn.skills import Skills, begun, offered, prompt, unusable
+from voiceloop.turn.skills import Skills, SkillsMemory, begun, offered, prompt, unusable
 from voiceloop.types import Tool
 from voiceloop.wire.items import Item, NewId
 from voiceloop.wire.ledger import Ledger, LedgerState
@@ -51,6 +51,24 @@ class ModelContext(NamedTuple):
     """How much the model reasons; None for the configured amount."""
     parallel_calls: bool
     """Whether one reply may call several functions."""
+
+
+class Snapshot(Struct, frozen=True):
+    """A conversation between two turns, as a shared store keeps it.
+
+    Sound is left out, and so are the caches of the language model: if the client returns to another
+    server, the model there reads the conversation again. Servers that share a store are configured
+    alike. If a server lacks something, such as the voice, it uses its own.
+    """
+
+    id: str
+    settings: SessionSettings
+    ledger: LedgerState
+    skills: SkillsMemory
+    language: str
+    """Code of the language that the user spoke last."""
+    began: datetime
+    typed: bool
 
 
 class ClientConversation:
@@ -317,6 +335,41 @@ class ClientConversation:
         server's instructions, and no functions that the model may call."""
         usual = settings.instructions == self.engines.llm.system
         return usual and not choices.offered(settings)
+
+    def snapshot(self) -> bytes:
+        """Return the conversation as it is now, for `restore`. Items in progress are left out."""
+        offered = structs.replace(
+            self.settings.voiceloop,
+            **dict.fromkeys(("voices", "models", "examples", "notes", "llm_servers"), ()),
+            conversations=UNSET,
+        )
+        settings = structs.replace(self.settings, voiceloop=offered)
+        taken = Snapshot(
+            *(self.id, settings, self.ledger.state(), self.skills.memory()),
+            *(self.language.code, self.began, self.typed),
+        )
+        return msgpack.encode(taken)
+
+    def restore(self, state: bytes) -> None:
+        """Restore the conversation of the snapshot `state` into this new one.
+
+        Raises msgspec.DecodeError if `state` does not have the form of a `Snapshot`.
+        """
+        taken = msgpack.decode(state, type=Snapshot)
+        own = self.settings
+        settings = structs.replace(
+            taken.settings,
+            model=own.model,
+            voiceloop=choices.about(self.config, self.engines, taken.settings.voiceloop),
+        )
+        try:
+            settings = choices.with_voice(settings, self.engines.tts, "session")
+        except ProtocolError:
+            settings = choices.with_output(settings, voice=own.audio.output.voice)
+        self.id, self.settings, self.typed = taken.id, settings, taken.typed
+        self.ledger.restore(taken.ledger)
+        self.skills.recall(taken.skills)
+        self.language, self.began = language(taken.language), taken.began
 
     def close(self) -> None:
         """Free the language model's caches. Call this on the thread of the model."""

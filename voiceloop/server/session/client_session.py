@@ -1,17 +1,18 @@
 """The client session: it turns a client's events into calls of a session, and the session's events
 into events for the client.
 
-All methods except `run` and `stop` return without waiting, so no event overtakes another. Other
-modules decide what a client may do and how much, and how events travel.
+All methods except `run` and `stop` return without waiting, so no event overtakes another. Its
+`Host` decides what a client may do and how much, and how events travel.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import anyio
 from msgspec import UnsetType
@@ -25,7 +26,6 @@ from voiceloop.recording.recording import Recording, Surroundings
 from voiceloop.server.ops.logs import TurnLog
 from voiceloop.server.session.audio import SocketMicrophone
 from voiceloop.server.session.client_conversation import ClientConversation
-from voiceloop.server.session.editing import Editing
 from voiceloop.server.session.history import SILENCE
 from voiceloop.server.session.response_requests import ResponseRequests
 from voiceloop.server.session.responses import Out, Responses
@@ -34,11 +34,45 @@ from voiceloop.session import Session
 from voiceloop.trace.otel import About, Report, WordsSaid
 from voiceloop.trace.record import PARTS, Mark, endpoint_to_sound_ms, parts_ms, voice_to_voice_ms
 from voiceloop.view.transcript import TurnText
-from voiceloop.wire import client_events, extensions, session_events
+from voiceloop.wire import client_events, server_events
 from voiceloop.wire.responses import CLIENT_CANCELLED
 from voiceloop.wire.settings import LlmServer, as_told
 
 logger = logging.getLogger(__name__)
+
+
+EDITS = (
+    client_events.SessionUpdate,
+    client_events.ItemCreate,
+    client_events.ItemDelete,
+    client_events.ItemTruncate,
+)
+"""The events by which a client changes what is kept of its session."""
+
+
+class Host(Protocol):
+    """The connection of a client session, which says which session its client has."""
+
+    def ended(self, trace: types.TurnTrace) -> None:
+        """Take note of a turn that has ended."""
+
+    def spent(self, written: float, read: float) -> None:
+        """Charge tokens that the language model has written and read outside of turns."""
+
+    def changed(self) -> None:
+        """Take note that the client has changed what is kept of its session."""
+
+    def confirm_token(self, event: client_events.TokenReceived) -> None:
+        """Take note that the client has its newest token."""
+
+    def use(self, event: client_events.UseLlmServer) -> None:
+        """Use another language-model server, or raise ProtocolError."""
+
+    def resume(self, event: client_events.Resume) -> None:
+        """Give the client its former session, or raise ProtocolError."""
+
+    def open(self, event: client_events.OpenConversation) -> None:
+        """Give the client a session with a kept conversation, or raise ProtocolError."""
 
 
 class ClientSession:
@@ -53,19 +87,16 @@ class ClientSession:
         self,
         dialogue: ClientConversation,
         out: Out,
-        ended: Callable[[types.TurnTrace], None] = lambda trace: None,
-        report: Report | None = None,
-        spent: Callable[[float, float], None] = lambda written, read: None,
+        host: Host,
         *,
+        report: Report | None = None,
         record: Path | None = None,
     ) -> None:
-        """`out` sends events to the client. `ended` is called with the trace of each ended turn,
-        and then `report`, which is for telemetry. `spent` is called with the numbers of tokens that
-        were written and read outside of turns. With `record`, the session is recorded in that
-        folder while it runs."""
+        """`out` sends events to the client. `report` is called with each turn that has ended, for
+        telemetry. With `record`, the session is recorded in that folder while it runs."""
         self._dialogue = dialogue
         self._out = out
-        self._ended = ended
+        self._host = host
         self._listening = UserTurns(dialogue.new_id, dialogue.ledger, out.put)
         self._responses = Responses(dialogue.new_id, dialogue.ledger, dialogue.id, out)
         self.microphone = SocketMicrophone(self._note_silence, lambda: self._buffer.lacks)
@@ -92,9 +123,26 @@ class ClientSession:
         )
         self._requests = ResponseRequests(
             *(dialogue, self.session, self.microphone, self._responses, out),
-            *(self._begin_response, spent),
+            *(self._begin_response, host.spent),
         )
-        self._editing = Editing(dialogue, self.session, self._responses, self._requests, out)
+        self._handlers: Mapping[type[client_events.ClientEvent], Callable[[Any], None]] = {
+            client_events.SessionUpdate: self._update,
+            client_events.InputAudioAppend: self._buffer.append,
+            client_events.InputAudioCommit: self._buffer.commit,
+            client_events.InputAudioClear: self._clear,
+            client_events.ItemCreate: self._requests.create_item,
+            client_events.ItemRetrieve: self._requests.retrieve_item,
+            client_events.ItemDelete: self._requests.delete_item,
+            client_events.ItemTruncate: self._requests.truncate_item,
+            client_events.ResponseCreate: self._requests.ask,
+            client_events.ResponseCancel: self._cancel,
+            client_events.Played: self._responses.played,
+            client_events.TokenReceived: host.confirm_token,
+            client_events.UseLlmServer: host.use,
+            client_events.Resume: host.resume,
+            client_events.OpenConversation: host.open,
+        }
+        """What carries out each kind of event of the client."""
         self._noticed = ""
         """Text of the session's last notice, which says what went wrong if a turn fails."""
         self._scope, self._over = anyio.CancelScope(), anyio.Event()
@@ -110,8 +158,8 @@ class ClientSession:
     def welcome(self) -> None:
         """Send a new client the settings of its session, and the items of a conversation that was
         kept."""
-        self._out.put(session_events.SessionCreated(as_told(self._dialogue.settings)))
-        self._editing.send(self._dialogue.ledger.told_again())
+        self._out.put(server_events.SessionCreated(as_told(self._dialogue.settings)))
+        self._requests.send_items(self._dialogue.ledger.told_again())
 
     def offer(
         self, llm_servers: tuple[LlmServer, ...], conversations: tuple[str, ...] | UnsetType
@@ -122,13 +170,13 @@ class ClientSession:
         before = dialogue.settings
         dialogue.offer(llm_servers=llm_servers, conversations=conversations)
         if dialogue.settings != before:
-            self._out.put(session_events.SessionUpdated(as_told(dialogue.settings)))
+            self._out.put(server_events.SessionUpdated(as_told(dialogue.settings)))
 
     def welcome_back(self) -> None:
         """Send all items of the conversation to a client that has come back, and let the language
         model read them."""
         self._requests.rewrite()
-        self._editing.send(self._dialogue.ledger.told_again())
+        self._requests.send_items(self._dialogue.ledger.told_again())
 
     async def run(self) -> None:
         """Converse until `stop` is called."""
@@ -167,29 +215,13 @@ class ClientSession:
 
     def handle(self, event: client_events.ClientEvent) -> None:
         """Carry out an event of the client. Raises ProtocolError if that is not possible."""
-        match event:
-            case client_events.InputAudioAppend():
-                self._buffer.append(event.audio)
-            case extensions.Played():
-                self._responses.played(event)
-            case client_events.SessionUpdate():
-                self._update(event)
-            case client_events.InputAudioCommit():
-                self._buffer.commit(event.event_id)
-            case client_events.InputAudioClear():
-                self._buffer.clear()
-                self._out.put(session_events.InputCleared())
-            case (
-                client_events.ItemCreate()
-                | client_events.ItemRetrieve()
-                | client_events.ItemDelete()
-                | client_events.ItemTruncate()
-            ):
-                self._editing.edit(event)
-            case client_events.ResponseCreate():
-                self._requests.ask(event)
-            case client_events.ResponseCancel():
-                self._cancel(event)
+        self._handlers[type(event)](event)
+        if isinstance(event, EDITS):
+            self._host.changed()
+
+    def _clear(self, event: client_events.InputAudioClear) -> None:
+        self._buffer.clear()
+        self._out.put(server_events.InputCleared())
 
     def _update(self, event: client_events.SessionUpdate) -> None:
         dialogue = self._dialogue
@@ -204,7 +236,7 @@ class ClientSession:
         self._conduct()
         if dialogue.asked_language != spoken:  # otherwise keep a language that was detected
             self.session.language = language(dialogue.asked_language)
-        self._out.put(session_events.SessionUpdated(as_told(settings)))
+        self._out.put(server_events.SessionUpdated(as_told(settings)))
 
     def _conduct(self) -> None:
         """Pass the settings that are about turns and replies on to the session."""
@@ -268,7 +300,7 @@ class ClientSession:
 
     def _note_unkept(self, text: str) -> None:
         logger.warning("a conversation is no longer kept", extra={"why": text})
-        self._out.put(session_events.Error(session_events.ErrorDetails("server_error", text)))
+        self._out.put(server_events.Error(server_events.ErrorDetails("server_error", text)))
 
     def _note_silence(self, position: int) -> None:
         """Let the model speak if the user has been silent for as long as the client has set."""
@@ -284,11 +316,11 @@ class ClientSession:
             case "paused":
                 self._listening.hold(event.turn)
                 if reports and item_id:
-                    self._out.put(extensions.OutputPaused(item_id))
+                    self._out.put(server_events.OutputPaused(item_id))
             case "resumed":
                 self._listening.forget(event.turn)
                 if reports and item_id:
-                    self._out.put(extensions.OutputResumed(item_id))
+                    self._out.put(server_events.OutputResumed(item_id))
             case "interrupted":
                 self._responses.interrupt(event.rival)
                 self._listening.interrupts(event.turn, settings)
@@ -331,7 +363,7 @@ class ClientSession:
                 self._requests.rewrite()
             if spoken.stopped is not None:
                 try:
-                    self._editing.truncate(spoken.stopped)
+                    self._requests.truncate_item(spoken.stopped)
                 except ProtocolError as error:
                     self._out.refuse(error, spoken.stopped.event_id)
         if dialogue.kept and dialogue.kept.refreshes():
@@ -339,8 +371,8 @@ class ClientSession:
         self._requests.go_on()
         if settings.voiceloop.traces:
             response_id = spoken.response.id if spoken else None
-            self._out.put(extensions.TraceSent(response_id, item_id, trace_fields(trace)))
-        self._ended(trace)
+            self._out.put(server_events.TraceSent(response_id, item_id, trace_fields(trace)))
+        self._host.ended(trace)
 
 
 def _tell(

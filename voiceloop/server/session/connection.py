@@ -1,14 +1,17 @@
 """One client's connection: a task that reads, a task that writes, and a session between them.
 
-The connection enforces the client's limits and answers faulty messages with an error. Its
-`ClientSession` knows what events mean, and its `Transport` carries messages. The connection ends
-when its transport ends, when a limit is reached, or when the client returns on another connection.
+The connection enforces the client's limits, answers faulty messages with an error, and says which
+session the client has. Its `ClientSession` knows what events mean, and its `Transport` carries
+messages. The connection ends when its transport ends, when a limit is reached, or when the client
+returns on another connection.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -16,24 +19,25 @@ import anyio
 import anyio.lowlevel
 from msgspec import UNSET
 
-from voiceloop.errors import ProtocolError, VoiceloopError
-from voiceloop.server.access.limits import INTERNAL, POLICY, Kind, Ticket
-from voiceloop.server.access.rate_limiter import RateLimiter
+from voiceloop.errors import Code, ProtocolError, VoiceloopError
+from voiceloop.server.access.limits import INTERNAL, POLICY, Kind, RateLimiter, Ticket
 from voiceloop.server.ops.logs import VISIT
 from voiceloop.server.ops.metrics import Metrics
 from voiceloop.server.resume.registry import KeptSession, Resumed, SessionRegistry
 from voiceloop.server.resume.sessions import ResumeFailure
 from voiceloop.server.resume.store import StoreError
 from voiceloop.server.session.client_conversation import ClientConversation
-from voiceloop.server.session.client_session import ClientSession
+from voiceloop.server.session.client_session import ClientSession, Host
+from voiceloop.server.session.offers import OfferedConversations
 from voiceloop.server.session.outbox import Outbox
 from voiceloop.settings.config import ServerConfig
 from voiceloop.settings.schema import tag_of
 from voiceloop.trace.otel import Report
 from voiceloop.types import TurnTrace
-from voiceloop.wire import client_events, extensions
+from voiceloop.wire import client_events, server_events
 from voiceloop.wire.items import RATE
-from voiceloop.wire.session_events import Error, ErrorDetails
+from voiceloop.wire.parsing import parse, parse_binary
+from voiceloop.wire.server_events import Error, ErrorDetails
 from voiceloop.wire.settings import length
 
 logger = logging.getLogger(__name__)
@@ -43,13 +47,6 @@ GOODBYE_S = 1.0
 confirm the close."""
 MOST_ERRORS = 100
 """Refused messages in a row after which the connection is closed."""
-EDITS = (
-    client_events.SessionUpdate,
-    client_events.ItemCreate,
-    client_events.ItemDelete,
-    client_events.ItemTruncate,
-)
-"""The events by which a client changes what is kept of its session."""
 GONE = "this session cannot be resumed; begin a new one"
 """Text for a client that may not resume a session. It is the same for every reason, so it does not
 reveal whether the session exists."""
@@ -81,7 +78,7 @@ class Transport(Protocol):
         ...
 
 
-class Connection:
+class Connection(Host):
     """One connection of a client. Call `run` once; it returns when the connection has ended.
 
     It has many attributes: the state that outlives a client session and ends with the connection.
@@ -111,6 +108,8 @@ class Connection:
         if transcribes:
             self.dialogue.transcribe()
         self._registry = registry
+        self._limits = limits
+        self._metrics = metrics
         self._transport = transport
         self._limiter = RateLimiter(limits, metrics)
         self._outbox = Outbox(registry.new_id, metrics)
@@ -120,6 +119,11 @@ class Connection:
         """The client session that runs on this connection."""
         self._scope = anyio.CancelScope()
         self._closing: tuple[int, str] = (1000, "")
+        self._silent = True
+        """Whether the client has not sent any event yet."""
+        self._move: Callable[[], Awaitable[None]] | None = None
+        """What gives the client another session, before its next message is read; None if nothing
+        does."""
 
     @property
     def dialogue(self) -> ClientConversation:
@@ -144,7 +148,7 @@ class Connection:
     def charge(self, kind: Kind, tokens: float) -> None:
         """Count tokens that the session has used. End the connection if they are too many."""
         if refusal := self._limiter.charge(kind, tokens):
-            self._fail(refusal.text, POLICY)
+            self._fail(refusal, POLICY)
 
     async def run(self) -> None:
         """Serve the client until either side ends the connection."""
@@ -185,8 +189,7 @@ class Connection:
 
     async def _watch(self) -> None:
         """End the connection when the client was idle or connected for too long."""
-        refusal = await self._limiter.over()
-        self.close(POLICY, refusal.text)
+        self.close(POLICY, await self._limiter.over())
 
     async def _say_goodbye(self, code: int, reason: str) -> None:
         """Send the last messages, such as the reason of the end, and close the transport."""
@@ -209,43 +212,31 @@ class Connection:
 
     async def _read(self) -> None:
         """Handle the client's messages, one after the other."""
-        first, refused = True, 0
+        refused = 0
         while True:
             message = await self._transport.receive()
             # Let other clients run between two messages of this one.
             await anyio.lowlevel.checkpoint()
             await self._outbox.room()
-            done = await self._obey(message, first=first)
-            first, refused = False, 0 if done else refused + 1
+            refused = 0 if await self._obey(message) else refused + 1
+            self._silent = False
             if refused >= MOST_ERRORS:
                 self.close(POLICY, "too many messages that are none")
 
-    async def _obey(self, message: str | bytes, *, first: bool) -> bool:
-        """Handle one message. Return False if it was answered with an error."""
+    async def _obey(self, message: str | bytes) -> bool:
+        """Handle one message within the limits. Return False if it was answered with an error."""
         event_id = None
         try:
             await self._limiter.spend(Kind.MESSAGES, 1)
             event = self._parsed(message)
             event_id = event.event_id
-            match event:
-                case extensions.Resume() | extensions.OpenConversation() if not first:
-                    raise ProtocolError(
-                        f"{tag_of(type(event))} comes first, before anything else",
-                        "send it as the first message of a connection",
-                        code="resume_failed"
-                        if isinstance(event, extensions.Resume)
-                        else "unsupported_event",
-                    )
-                case extensions.Resume():
-                    await self._take_up(event)
-                case extensions.OpenConversation():
-                    await self._open(event)
-                case extensions.TokenReceived():
-                    self.kept.arrived(self)
-                case extensions.UseLlmServer():
-                    self._use(event)
-                case _:
-                    await self._pass_on(event)
+            if isinstance(event, client_events.InputAudioAppend):
+                seconds = length(event.audio, self.dialogue.settings.audio.input.format) / RATE
+                await self._limiter.hear(seconds, self.client_session.microphone.backlog_s)
+            self.client_session.handle(event)
+            if self._move is not None:
+                move, self._move = self._move, None
+                await move()
         except ProtocolError as error:
             self._outbox.refuse(error, event_id)
             return False
@@ -254,24 +245,8 @@ class Connection:
     def _parsed(self, message: str | bytes) -> client_events.ClientEvent:
         """Parse a message. For each invalid setting in it, send an error."""
         if isinstance(message, bytes):
-            return client_events.parse_binary(message)
-        return client_events.parse(
-            message, lambda error: self._outbox.refuse(error, error.event_id)
-        )
-
-    async def _pass_on(self, event: client_events.ClientEvent) -> None:
-        """Give an event to the client session, within the limits."""
-        if isinstance(event, client_events.InputAudioAppend):
-            seconds = length(event.audio, self.dialogue.settings.audio.input.format) / RATE
-            await self._limiter.hear(seconds, self.client_session.microphone.backlog_s)
-        self.client_session.handle(event)
-        if isinstance(event, client_events.SessionUpdate):
-            self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
-            asks = self.dialogue.settings.voiceloop.resume and not self.kept.resumable
-            if asks and self.dialogue.kept is None:  # a kept conversation is opened again instead
-                self._begin_keeping()
-        if isinstance(event, EDITS):
-            self.kept.changed()
+            return parse_binary(message)
+        return parse(message, lambda error: self._outbox.refuse(error, error.event_id))
 
     def _fail(self, text: str, code: int) -> None:
         """Send the client an error that is not its fault, and end the connection."""
@@ -290,7 +265,7 @@ class Connection:
         self.client_session.offer((), names)
         self.client_session.offer(() if offers is None else await offers.look(), names)
 
-    def _use(self, event: extensions.UseLlmServer) -> None:
+    def use(self, event: client_events.UseLlmServer) -> None:
         """Begin to use another language-model server, if the client may choose one."""
         if not self.ticket.beside or self._registry.offers is None:
             raise ProtocolError(
@@ -302,7 +277,7 @@ class Connection:
             )
         self._tasks.start_soon(self._begin_use, event)
 
-    async def _begin_use(self, event: extensions.UseLlmServer) -> None:
+    async def _begin_use(self, event: client_events.UseLlmServer) -> None:
         """Have the chosen language-model server loaded while the conversation goes on. Tell the
         client whether that succeeded."""
         try:
@@ -311,9 +286,10 @@ class Connection:
             refusal = ProtocolError(error.message, error.hint, param="server")
             self._outbox.refuse(refusal, event.event_id)
 
-    async def _open(self, event: extensions.OpenConversation) -> None:
-        """Go on with a kept conversation in place of the session with which this connection
-        began."""
+    def open(self, event: client_events.OpenConversation) -> None:
+        """Go on with a kept conversation in place of the session with which this connection began,
+        if the client may choose one."""
+        self._check_first(event, "unsupported_event")
         if not self.ticket.beside or self._registry.conversations is None:
             raise ProtocolError(
                 "nobody but a page of this server that was opened on its machine opens kept "
@@ -323,28 +299,34 @@ class Connection:
                 param="type",
             )
         self.dialogue.check_responds()
+        self._move = partial(self._open, event.name, self._registry.conversations)
+
+    async def _open(self, name: str, conversations: OfferedConversations) -> None:
         with anyio.CancelScope(shield=True):
             try:
-                kept = await self._registry.open(event.name, self)
+                kept = await self._registry.open(name, self)
             except VoiceloopError as error:
                 raise ProtocolError(error.message, error.hint, param="name") from error
             await self._replace(kept)
         logger.info("a kept conversation goes on", extra={"items": len(self.dialogue.ledger.items)})
-        self.client_session = self._begin()
+        self._go_on()
         self.client_session.welcome()
-        for text in self._registry.conversations.news():
+        for text in conversations.news():
             self._outbox.put(Error(ErrorDetails("server_error", text)))
-        self._tasks.start_soon(self._offer)
-        self._tasks.start_soon(self._converse, self.client_session)
 
     # ---- the session
 
     def _begin(self) -> ClientSession:
         """Begin a client session with the dialogue."""
         return ClientSession(
-            *(self.dialogue, self._outbox, self._note_end, self._report, self._spend),
-            record=self._record,
+            self.dialogue, self._outbox, self, report=self._report, record=self._record
         )
+
+    def _go_on(self) -> None:
+        """Begin a client session in place of the one that was stopped."""
+        self.client_session = self._begin()
+        self._tasks.start_soon(self._offer)
+        self._tasks.start_soon(self._converse, self.client_session)
 
     async def _converse(self, client_session: ClientSession) -> None:
         try:
@@ -353,25 +335,53 @@ class Connection:
             logger.exception("a session broke")
             self._fail("the session broke; connect again", INTERNAL)
 
-    def _note_end(self, trace: TurnTrace) -> None:
+    def ended(self, trace: TurnTrace) -> None:
         """Count a turn that has ended, and charge its tokens."""
         self._limiter.turns += trace.outcome != "abandoned"
-        self._limiter.metrics.observe(trace)
-        self._spend(trace.counters.get("tokens", 0), trace.counters.get("tokens_read", 0))
+        self._metrics.observe(trace)
+        self.spent(trace.counters.get("tokens", 0), trace.counters.get("tokens_read", 0))
         self.kept.changed()
         self._registry.turn_over()
 
-    def _spend(self, written: float, read: float) -> None:
+    def spent(self, written: float, read: float) -> None:
         """Charge the tokens that the language model has written and read."""
         self.charge(Kind.GENERATED, written)
         self.charge(Kind.PREFILL, read)
 
-    async def _take_up(self, event: extensions.Resume) -> None:
+    def changed(self) -> None:
+        """Have the session written to the store soon, since the client has changed it. Begin to
+        keep the session if the client asks for that."""
+        extensions = self.dialogue.settings.voiceloop
+        self._outbox.binary = extensions.binary_audio
+        asks = extensions.resume and not self.kept.resumable
+        if asks and self.dialogue.kept is None:  # a kept conversation is opened again instead
+            self.kept.resumable = True
+            self._tasks.start_soon(self._keep)
+        self.kept.changed()
+
+    def confirm_token(self, event: client_events.TokenReceived) -> None:
+        """Note that the client has received its newest token."""
+        self.kept.arrived(self)
+
+    def resume(self, event: client_events.Resume) -> None:
         """Resume the session that the client had before its connection broke."""
+        self._check_first(event, "resume_failed")
+        self._move = partial(self._take_up, event.token)
+
+    def _check_first(self, event: client_events.ClientEvent, code: Code) -> None:
+        """Raise ProtocolError if the client has sent another event before."""
+        if not self._silent:
+            raise ProtocolError(
+                f"{tag_of(type(event))} comes first, before anything else",
+                "send it as the first message of a connection",
+                code=code,
+            )
+
+    async def _take_up(self, token: str) -> None:
         found: Resumed | ResumeFailure = ResumeFailure.UNKNOWN
         # Shielded: a session must be handed over whole, even if this connection ends meanwhile.
         with anyio.CancelScope(shield=True):
-            found = await self._registry.resume(event.token, self)
+            found = await self._registry.resume(token, self)
             if isinstance(found, Resumed):
                 await self._move_to(found)
         if isinstance(found, ResumeFailure):
@@ -391,20 +401,14 @@ class Connection:
         logger.info("a conversation goes on", extra={"of": self.dialogue.visit})
         self.dialogue.visit = VISIT.get()
         self._outbox.binary = self.dialogue.settings.voiceloop.binary_audio
-        self._outbox.put(extensions.SessionResumed())
-        self.client_session = self._begin()
+        self._outbox.put(server_events.SessionResumed())
+        self._go_on()
         self.client_session.welcome_back()
-        self._tasks.start_soon(self._offer)
-        self._tasks.start_soon(self._converse, self.client_session)
         self._give_token(found.token)
         self._tasks.start_soon(self._registry.keep, self)
 
-    def _begin_keeping(self) -> None:
-        """Send the client a token with which it can resume the session, and keep the session."""
-        self.kept.resumable = True
-        self._tasks.start_soon(self._keep)
-
     async def _keep(self) -> None:
+        """Send the client a token with which it can resume the session, and keep the session."""
         try:
             token = await self._registry.give_token(self)
         except StoreError as error:
@@ -417,4 +421,4 @@ class Connection:
         await self._registry.keep(self)
 
     def _give_token(self, token: str) -> None:
-        self._outbox.put(extensions.SessionToken(token, self._limiter.limits.resume_s))
+        self._outbox.put(server_events.SessionToken(token, self._limits.resume_s))

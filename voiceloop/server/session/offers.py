@@ -43,7 +43,7 @@ from voiceloop.llm.remote.servers import (
 )
 from voiceloop.settings.config import Config, Given, given_in_settings, user_file
 from voiceloop.settings.files import keep
-from voiceloop.wire.extensions import LlmServerUsed
+from voiceloop.wire.server_events import LlmServerUsed
 from voiceloop.wire.settings import LlmServer
 
 logger = logging.getLogger(__name__)

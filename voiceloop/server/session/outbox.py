@@ -15,8 +15,7 @@ import anyio
 from voiceloop.errors import ProtocolError
 from voiceloop.server.ops.metrics import Metrics
 from voiceloop.wire.items import RATE, NewId
-from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.session_events import Error, OutputAudioDelta
+from voiceloop.wire.server_events import Error, OutputAudioDelta, ServerEvent
 
 ENOUGH_BYTES = 2**20
 """Number of bytes of queued answers beyond which no requests are read. Audio does not count."""

@@ -1,4 +1,4 @@
-"""The responses that a client requests.
+"""The responses that a client requests, and its changes of the items that they answer.
 
 A response begins once the session has heard all audio that came before its request. It answers the
 first of these that exists:
@@ -17,10 +17,11 @@ progress, because rules may answer them, and what they claim is watched.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 
 import anyio
 from anyio.abc import TaskGroup
@@ -30,13 +31,19 @@ from voiceloop.errors import ProtocolError
 from voiceloop.server.session import aside, choices
 from voiceloop.server.session.audio import SocketMicrophone
 from voiceloop.server.session.client_conversation import ClientConversation
-from voiceloop.server.session.history import SILENCE, history, unanswered
+from voiceloop.server.session.history import SILENCE, Unanswered, history, text_of, unanswered
 from voiceloop.server.session.responses import Out, Responses, SpokenResponse
 from voiceloop.session import Session
-from voiceloop.types import ToolCall
-from voiceloop.wire.client_events import ResponseCreate
-from voiceloop.wire.items import FunctionCall
+from voiceloop.wire.client_events import (
+    ItemCreate,
+    ItemDelete,
+    ItemRetrieve,
+    ItemTruncate,
+    ResponseCreate,
+)
+from voiceloop.wire.items import FunctionCall, FunctionCallOutput, InputAudioPart, Message
 from voiceloop.wire.responses import failed
+from voiceloop.wire.server_events import ItemAdded, ItemDeleted, ServerEvent
 from voiceloop.wire.settings import ResponseSettings, SessionSettings
 
 logger = logging.getLogger(__name__)
@@ -63,7 +70,7 @@ class _Request:
 
 
 class ResponseRequests:
-    """The requests of one connection for responses."""
+    """The requests of one connection for responses, and for changes of items."""
 
     def __init__(
         self,
@@ -127,6 +134,65 @@ class ResponseRequests:
         self._waiting += 1
         request = _Request(requested, event.event_id, tuple(self.unanswered.items))
         self._microphone.then(partial(self._begin, request))
+
+    def create_item(self, event: ItemCreate) -> None:
+        """Add an item that the client creates. A user's text at the end, or the output of a call,
+        waits for a response. Any other item changes the history that the language model reads.
+        Raises ProtocolError if the item cannot be added."""
+        item, ledger = event.item, self._dialogue.ledger
+        if isinstance(item, Message) and any(
+            isinstance(part, InputAudioPart) and part.transcript is None for part in item.content
+        ):
+            raise ProtocolError(
+                "item.content has audio without its transcript",
+                "send audio with input_audio_buffer.append",
+                param="item.content",
+            )
+        created = ledger.create(event)
+        self.send_items(created)
+        added = next(one.item.id for one in created if isinstance(one, ItemAdded))
+        match item:
+            case Message(role="user") if added == ledger.last_id:
+                self.unanswered.write(added, text_of(item))
+                return
+            case FunctionCallOutput() if self.unanswered.bring(item.call_id, item.output):
+                return
+            case Message(role="assistant"):  # the client restores an earlier conversation
+                earlier = takewhile(lambda one: one.id != added, ledger.items)
+                question = self.unanswered.take_texts([one.id for one in earlier])
+                self._dialogue.skills.note(question, text_of(item), None)
+            case _:
+                pass
+        self.rewrite()
+
+    def retrieve_item(self, event: ItemRetrieve) -> None:
+        """Send the client an item with its audio. Raises ProtocolError for an unknown id."""
+        self._out.put(self._dialogue.ledger.retrieve(event.item_id))
+
+    def delete_item(self, event: ItemDelete) -> None:
+        """Delete an item. Raises ProtocolError if that is not possible."""
+        self.send_items([self._dialogue.ledger.delete(event.item_id)])
+        self.rewrite()
+
+    def truncate_item(self, event: ItemTruncate) -> None:
+        """Cut a message of the model to what was heard. If its response is in progress, cancel the
+        response now, and cut the message when the response has ended. Raises ProtocolError if that
+        is not possible."""
+        if (turn := self._responses.turn_of(event.item_id)) is not None:
+            self._session.cancel(turn)
+            self._responses.cancel(turn, event)
+            return
+        heard = partial(self._responses.heard, event.item_id)
+        self._out.put(self._dialogue.ledger.truncate(event, heard))
+        self.rewrite()
+
+    def send_items(self, events: Iterable[ServerEvent]) -> None:
+        """Send events about items to the client. Forget the text of an item that is deleted: it
+        needs no response any more."""
+        for event in events:
+            if isinstance(event, ItemDeleted):
+                self.unanswered.forget(event.item_id)
+            self._out.put(event)
 
     def take(self) -> SpokenResponse:
         """Return the response that begins now: the one that was requested, or else one with the
@@ -277,89 +343,3 @@ def _busy() -> ProtocolError:
         "send response.cancel first, or wait for response.done",
         code="conversation_already_has_active_response",
     )
-
-
-class Unanswered:
-    """The unanswered texts and outputs of one connection."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, ToolCall] = {}
-        """Calls without an output yet, by the id that the client was sent."""
-        self._results: list[tuple[ToolCall, str]] = []
-        """Calls with their outputs, which no response has answered yet."""
-        self._texts: dict[str, str] = {}
-        """Texts of the user, by item id."""
-        self._newest: int | None = None
-        """Number of the turn whose reply can go on with the outputs of its calls; None if no reply
-        can."""
-
-    @property
-    def items(self) -> Collection[str]:
-        """Item ids of the texts."""
-        return self._texts.keys()
-
-    @property
-    def brought(self) -> bool:
-        """Whether outputs of calls have not been answered."""
-        return bool(self._results)
-
-    def call(self, call_id: str, call: ToolCall) -> None:
-        """Add a call that was sent to the client."""
-        self._calls[call_id], self._newest = call, call.turn
-
-    def bring(self, call_id: str, output: str) -> bool:
-        """Add the output of a call. Return False if there is no such call."""
-        call = self._calls.pop(call_id, None)
-        if call is not None:
-            self._results.append((call, output))
-        return call is not None
-
-    def write(self, item_id: str, text: str) -> None:
-        """Add a text of the user."""
-        self._texts[item_id] = text
-
-    def forget(self, item_id: str) -> None:
-        """Remove the text of an item, if there is one."""
-        self._texts.pop(item_id, None)
-
-    def keep_calls(self, known: Collection[str]) -> None:
-        """Forget the calls whose ids are not among `known`: no output of them can come any more."""
-        kept = {call_id: call for call_id, call in self._calls.items() if call_id in known}
-        if len(kept) < len(self._calls):
-            self._calls = kept
-            self.moved_on()
-
-    def begin(self, turn: int) -> None:
-        """Note that the response to a turn begins."""
-        if turn != self._newest:
-            self.moved_on()
-
-    def moved_on(self) -> None:
-        """Note that no reply is left that outputs of calls could continue: another turn has begun,
-        the reply was cut, or the history was rewritten."""
-        self._newest = None
-
-    def continues(self, results: Iterable[tuple[ToolCall, str]]) -> bool:
-        """Return whether the reply that made all these calls can go on with their outputs."""
-        return {call.turn for call, _ in results} == {self._newest}
-
-    def missing(self) -> list[str]:
-        """Return the names of the called functions that still lack an output, although another call
-        of the same turn has one."""
-        turns = {call.turn for call, _ in self._results}
-        return [call.name for call in self._calls.values() if call.turn in turns]
-
-    def take_results(self) -> list[tuple[ToolCall, str]]:
-        """Remove and return the calls with their outputs, of all turns in which no output is
-        missing."""
-        lacking = {call.turn for call in self._calls.values()}
-        found, self._results = self._results, []
-        for call, output in found:
-            if call.turn in lacking:
-                self._results.append((call, output))
-        return [(call, output) for call, output in found if call.turn not in lacking]
-
-    def take_texts(self, items: Iterable[str] | None = None) -> str:
-        """Remove and return the user's texts, one per line: all of them, or those of `items`."""
-        among = list(self._texts) if items is None else [one for one in items if one in self._texts]
-        return "\n".join(self._texts.pop(one) for one in among)

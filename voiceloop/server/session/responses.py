@@ -10,8 +10,7 @@ from typing import Protocol
 from voiceloop.errors import ProtocolError
 from voiceloop.server.session.audio import ResponseEncoder, SocketSpeaker
 from voiceloop.types import FILTERED, Clause, Pcm, TokenBurst, ToolCall, TurnTrace
-from voiceloop.wire.client_events import ItemTruncate
-from voiceloop.wire.extensions import OutputClause, Played
+from voiceloop.wire.client_events import ItemTruncate, Played
 from voiceloop.wire.items import FunctionCall, FunctionCallOutput, NewId
 from voiceloop.wire.ledger import PER_MS, Ledger
 from voiceloop.wire.responses import (
@@ -24,8 +23,7 @@ from voiceloop.wire.responses import (
     Response,
     failed,
 )
-from voiceloop.wire.server_events import ServerEvent
-from voiceloop.wire.session_events import StatusDetails, Usage
+from voiceloop.wire.server_events import OutputClause, ServerEvent, StatusDetails, Usage
 from voiceloop.wire.settings import ResponseSettings
 
 REMEMBERED = 4

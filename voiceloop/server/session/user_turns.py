@@ -22,11 +22,11 @@ from voiceloop.server.session.audio import SocketMicrophone
 from voiceloop.session import Session
 from voiceloop.settings.config import TurnConfig
 from voiceloop.types import Transcript, TurnHeard
-from voiceloop.wire import session_events
-from voiceloop.wire.extensions import TentativeTranscript
+from voiceloop.wire import server_events
+from voiceloop.wire.client_events import InputAudioAppend, InputAudioCommit
 from voiceloop.wire.items import RATE, InputAudioPart, Message, NewId
 from voiceloop.wire.ledger import Ledger
-from voiceloop.wire.server_events import ServerEvent
+from voiceloop.wire.server_events import ServerEvent, TentativeTranscript
 from voiceloop.wire.settings import (
     AudioFormat,
     SemanticVad,
@@ -71,9 +71,10 @@ class InputBuffer:
         self._detector, policy = _found_by(settings, self._turns)
         self._session.listen(self._detector, policy)
 
-    def append(self, audio: bytes) -> None:
+    def append(self, event: InputAudioAppend) -> None:
         """Append the audio of a message. Raises ProtocolError if it is not a whole number of
         samples."""
+        audio = event.audio
         if len(audio) % self._format.sample_bytes:
             raise ProtocolError(
                 f"audio has {len(audio)} byte{'s' * (len(audio) != 1)}, not a whole number of "
@@ -85,13 +86,13 @@ class InputBuffer:
         self._uncommitted += length(audio, self._format)
         self._microphone.feed(audio)
 
-    def commit(self, event_id: str | None) -> None:
+    def commit(self, event: InputAudioCommit) -> None:
         """End the turn after the audio so far, as the client requests. Raises ProtocolError if the
         client ends all turns itself, and this one is too short."""
         if self._committed and self._uncommitted * 1000 < LEAST_MS * RATE:
             raise _empty(f"less than {LEAST_MS} ms of audio have come since the last turn")
         self._uncommitted = 0
-        self._microphone.then(partial(self._end_turn, event_id), over=True)
+        self._microphone.then(partial(self._end_turn, event.event_id), over=True)
 
     def clear(self) -> None:
         """Forget the audio since the last turn."""
@@ -207,10 +208,10 @@ class UserTurns:
             self._send(change)
         if settings.audio.input.transcription is None:
             return
-        self._send(session_events.TranscriptionDelta(item_id, 0, event.text))
+        self._send(server_events.TranscriptionDelta(item_id, 0, event.text))
         begin, end = self._heard.get(event.turn, (0, 0))
-        usage = session_events.TranscriptionUsage(round((end - begin) / SPEECH_RATE, 3))
-        self._send(session_events.TranscriptionCompleted(item_id, 0, event.text, usage))
+        usage = server_events.TranscriptionUsage(round((end - begin) / SPEECH_RATE, 3))
+        self._send(server_events.TranscriptionCompleted(item_id, 0, event.text, usage))
 
     def fail(self, turn: int, reason: str, sample: int, settings: SessionSettings) -> None:
         """Report that the speech up to `sample` could not be recognised. If the turn was still in
@@ -221,8 +222,8 @@ class UserTurns:
         if not any(item.id == item_id for item in self._ledger.items):
             self._report(TurnHeard(turn, sample, over=True), settings)
         if settings.audio.input.transcription is not None:
-            error = session_events.TranscriptionError("server_error", reason)
-            self._send(session_events.TranscriptionFailed(item_id, 0, error))
+            error = server_events.TranscriptionError("server_error", reason)
+            self._send(server_events.TranscriptionFailed(item_id, 0, error))
 
     def idle(self, position: int, settings: SessionSettings) -> bool:
         """Report a long silence, once, with an empty message of the user. Return whether that was
@@ -239,7 +240,7 @@ class UserTurns:
         self.silent_since = None
         item_id = self._new_id("item")
         begin, end = (at * 1000 // SPEECH_RATE for at in (since, position))
-        self._send(session_events.InputTimeout(item_id, begin, end))
+        self._send(server_events.InputTimeout(item_id, begin, end))
         self._commit(Message("user", (InputAudioPart(transcript=""),), item_id))
         return True
 
@@ -250,14 +251,14 @@ class UserTurns:
         found = settings.audio.input.turn_detection is not None
         if not event.over:
             if found:
-                self._send(session_events.InputSpeechStarted(item_id, ms))
+                self._send(server_events.InputSpeechStarted(item_id, ms))
             return
         if found:
-            self._send(session_events.InputSpeechStopped(item_id, ms))
+            self._send(server_events.InputSpeechStopped(item_id, ms))
         self._commit(Message("user", (InputAudioPart(),), item_id))
 
     def _commit(self, item: Message) -> None:
         """Report that audio has become a message, and add the message to the conversation."""
-        self._send(session_events.InputCommitted(item.id, self._ledger.last_id))
+        self._send(server_events.InputCommitted(item.id, self._ledger.last_id))
         for change in (*self._ledger.begin(item), *self._ledger.finish(item)):
             self._send(change)
