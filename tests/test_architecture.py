@@ -97,7 +97,8 @@ ROOMS = {
     "uvicorn": ("server/paced.py", "server/app.py"),
     "starlette": ("server/",),
     "prometheus_client": ("server/ops/metrics.py",),
-    **dict.fromkeys(("cryptography", "segno"), ("server/phone.py",)),
+    "cryptography": ("server/phone.py", "server/port.py"),
+    "segno": ("server/phone.py",),
     "opentelemetry": ("server/ops/telemetry.py",),
     # Not for Windows, so each is guarded where it is; benchmarks are for other systems.
     "fcntl": ("catalog/store.py",),

@@ -253,13 +253,6 @@ def test_a_folder_without_a_page_is_a_broken_installation(tmp_path: Path) -> Non
     assert complaint(tmp_path / "absent") == f"no web page in {tmp_path / 'absent'}"
 
 
-@pytest.mark.parametrize("name", [".env", "lib/.git", "a b.js", "b\u00fc.js", "a%2e.js", "a?b.js"])
-def test_a_name_that_needs_decoding_is_not_served(tmp_path: Path, name: str) -> None:
-    write(tmp_path, "index.html")
-    path = write(tmp_path, name)
-    assert complaint(tmp_path) == f"{path} cannot be served under that name"
-
-
 @pytest.mark.parametrize("name", ["app.py", "app", "app.JS", "app.html~", "app.js.map"])
 def test_a_file_of_an_unknown_type_is_not_served(tmp_path: Path, name: str) -> None:
     write(tmp_path, "index.html")
@@ -268,17 +261,6 @@ def test_a_file_of_an_unknown_type_is_not_served(tmp_path: Path, name: str) -> N
         f"{path} is of no known type",
         f"{path} cannot be served under that name",
     )
-
-
-def test_links_are_not_followed(tmp_path: Path) -> None:
-    secret = write(tmp_path, "secret.txt")
-    write(tmp_path, "web/index.html")
-    for name, target in (("a.txt", secret), ("b.txt", tmp_path / "absent"), ("c", tmp_path)):
-        link = tmp_path / "web" / name
-        link.symlink_to(target)
-        assert complaint(tmp_path / "web") == f"{link} is a link"
-        link.unlink()
-    assert set(load(tmp_path / "web").assets) == {"/", "/index.html"}
 
 
 def test_a_file_that_cannot_be_read_is_named(unprivileged: Path) -> None:

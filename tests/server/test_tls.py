@@ -121,7 +121,7 @@ def test_a_chain_is_taken_by_its_first_certificate(authority: Authority) -> None
     chain.write_text(f"issued by somebody\n{own.read_text()}{above.read_text()}")
     assert tls_context(chain, key)
     chain.write_text(above.read_text() + own.read_text())
-    assert "does not belong to" in complaint(chain, key)
+    assert "not that of the certificate" in complaint(chain, key)
 
 
 def test_a_certificate_is_valid_for_its_time_only(authority: Authority) -> None:
@@ -132,14 +132,12 @@ def test_a_certificate_is_valid_for_its_time_only(authority: Authority) -> None:
         try:
             assert tls_context(certificate, key)
         except ConfigError as error:
-            assert f"openssl x509 -noout -dates -in {certificate}" in error.hint
-            assert str(certificate) in error.message
             return error.message
         return ""
 
     assert said_of(-DAY, DAY) == ""
-    assert said_of(-2 * DAY, -DAY).endswith("cannot be used today: certificate has expired")
-    assert said_of(DAY, 2 * DAY).endswith("cannot be used today: certificate is not yet valid")
+    assert "timed.pem is not valid today" in said_of(-2 * DAY, -DAY)
+    assert "timed.pem is not valid today" in said_of(DAY, 2 * DAY)
 
 
 @pytest.mark.parametrize("kind", ["EC", "RSA"])
@@ -147,7 +145,7 @@ def test_a_key_of_another_certificate_is_refused(authority: Authority, kind: str
     certificate = authority.certificate("cert.pem", authority.key("key.pem"))
     other = authority.key("other.pem", kind)
     assert complaint(certificate, other) == (
-        f"the private key {other} does not belong to the certificate {certificate}"
+        f"the private key {other} is damaged, or not that of the certificate {certificate}"
     )
 
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import os
 import socket
 import ssl
 import sys
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from voiceloop.errors import ConfigError, DeviceError
 from voiceloop.server.access.keys import VARIABLE, read_private
 
-PROBE_S, PAGE_BYTES = 1.0, 10_000
-"""Seconds and bytes to wait for and to read of what listens at a port."""
 LOOP: dict[str, Any] = {}
 """Options of `anyio.run` for the server and for clients that measure it. They choose the event loop
 uvloop, which does much less work for sockets. On Windows, where uvloop does not exist, there are no
@@ -100,28 +97,22 @@ def check_binding(binding: Binding, *, keys: bool, names: bool) -> None:
 
 
 def bound(binding: Binding) -> list[socket.socket]:
-    """Return sockets at all addresses of the host, at which nobody listens yet. Raises
-    DeviceError."""
+    """Return sockets that listen at all addresses of the host. Raises DeviceError."""
     with ExitStack() as stack:
         sockets: list[socket.socket] = []
         try:
             found = socket.getaddrinfo(
                 binding.host or None, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
-            for family, kind, protocol, _, address in found:
-                own = stack.enter_context(socket.socket(family, kind, protocol))
-                if os.name == "posix":  # on Windows it would let two programs have the port
-                    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            for family, *_, address in found:
                 try:
-                    own.bind(address)
+                    own = socket.create_server(address[:2], family=family)
                 except OSError as error:
                     # A name may have addresses of a family that this machine lacks.
                     if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
                         raise
                     continue
-                sockets.append(own)
+                sockets.append(stack.enter_context(own))
         except OSError as error:
             raise no_port(binding, error) from error
         stack.pop_all()
@@ -138,21 +129,11 @@ def check_port(binding: Binding) -> None:
 def no_port(binding: Binding, error: OSError) -> DeviceError:
     """Return the error for a port that cannot be opened."""
     hint = "stop what listens there, or choose another with --port"
-    if error.errno == errno.EADDRINUSE and _is_voiceloop(binding.port):
+    if error.errno == errno.EADDRINUSE:
         hint = f"voiceloop may already run: open http://localhost:{binding.port}, or {hint}"
     return DeviceError(
         f"nothing can listen at port {binding.port} of {binding.host}: {error.strerror}", hint
     )
-
-
-def _is_voiceloop(port: int) -> bool:
-    """Return whether voiceloop's page is at `port` of this machine, without TLS."""
-    try:
-        with closing(HTTPConnection("localhost", port, timeout=PROBE_S)) as connection:
-            connection.request("GET", "/")
-            return b"<title>voiceloop" in connection.getresponse().read(PAGE_BYTES)
-    except (OSError, HTTPException):  # another program, or one that hangs
-        return False
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -166,11 +147,6 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return mapped or address
 
 
-_MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
-_OUT_OF_TIME = (9, 10)
-"""OpenSSL's error codes for certificates that are not valid yet, or not any more."""
-
-
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Make the server's TLS context from two PEM files: its certificate, followed by the
     certificates of its issuers, and its private key.
@@ -179,21 +155,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     every user of this machine can read or change the key, if the key is encrypted, and if the
     certificate is not valid now.
     """
-    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    client.check_hostname = False
-    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    try:
-        client.load_verify_locations(certificate)
-    except ssl.SSLError:
-        raise ConfigError(
-            f"{certificate} holds no certificate, or a damaged one",
-            "name the PEM file of the certificate",
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the certificate {certificate}: {error.strerror}",
-            "check its name and permissions",
-        ) from error
+    _check_dates(certificate)
     if b"PRIVATE KEY-----" not in read_private(key, "private key"):
         raise ConfigError(f"{key} holds no private key", "name the PEM file of the key")
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -207,36 +169,35 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
             f"the private key {key} is encrypted", f"openssl pkey -in {key} -out plain.pem"
         ) from None
     except ssl.SSLError as error:
-        if error.reason in _MISMATCH:
-            raise ConfigError(
-                f"the private key {key} does not belong to the certificate {certificate}",
-                "give both files of one certificate",
-            ) from error
         raise ConfigError(
-            f"the certificate {certificate} or its key {key} is damaged", "get them anew"
+            f"the private key {key} is damaged, or not that of the certificate {certificate}",
+            "give both files of one certificate",
         ) from error
-    try:
-        _greet(client, made)
-    except ssl.SSLCertVerificationError as error:
-        if error.verify_code in _OUT_OF_TIME:
-            raise ConfigError(
-                f"the certificate {certificate} cannot be used today: {error.verify_message}",
-                f"renew it; `openssl x509 -noout -dates -in {certificate}` says when it is valid",
-            ) from error
     return made
 
 
-def _greet(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """Let a client that trusts the certificate check it in a handshake, since `ssl` has no other
-    way to check a certificate.
+def _check_dates(certificate: Path) -> None:
+    """Raise ConfigError if a file does not begin with a certificate that is valid now."""
+    from cryptography import x509  # only where there is a certificate: it takes long
 
-    Raises SSLCertVerificationError if the client finds a fault.
-    """
-    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-    near, far = client.wrap_bio(down, up), server.wrap_bio(up, down, server_side=True)
-    for end in (near, far, near):
-        with suppress(ssl.SSLWantReadError):
-            end.do_handshake()
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except ValueError:
+        raise ConfigError(
+            f"{certificate} holds no certificate, or a damaged one",
+            "name the PEM file of the certificate",
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the certificate {certificate}: {error.strerror}",
+            "check its name and permissions",
+        ) from error
+    if not found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc:
+        raise ConfigError(
+            f"the certificate {certificate} is not valid today, but from "
+            f"{found.not_valid_before_utc:%Y-%m-%d} to {found.not_valid_after_utc:%Y-%m-%d}",
+            "renew it",
+        )
 
 
 class _EncryptedError(Exception):

@@ -14,7 +14,6 @@ import hashlib
 import io
 import logging
 import re
-import wave
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from urllib.parse import unquote
 
 import anyio
 import numpy as np
+import soundfile
 from starlette.responses import Response
 
 from voiceloop.audio.frames import silence, to_pcm16
@@ -58,7 +58,6 @@ TYPES: Mapping[str, str] = {
 UNSERVED = (".d.ts", "package.json")
 """Endings of the names of files that only developers of the page need."""
 
-_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*", re.IGNORECASE | re.ASCII)
 _ETAG = re.compile(r'(?:W/)?("[^"]*")')
 _FIXED = {
     "X-Content-Type-Options": "nosniff",
@@ -161,19 +160,14 @@ class Site:
 
 
 def load(folder: Path) -> Site:
-    """Read all files under `folder`.
-
-    Raises ConfigError if index.html is missing, if a file cannot be read, and if the folder has a
-    link, a file of an unknown type, or a name that would have to be escaped in a URL.
-    """
-    assets: dict[str, Asset] = {}
+    """Read all files under `folder`. Raises ConfigError if index.html is missing, if a file is of
+    an unknown type, or if one cannot be read."""
     try:
-        for path in sorted(folder.rglob("*")):
-            if path.is_symlink():
-                raise ConfigError(f"{path} is a link", "put the file itself there")
-            if path.is_file() and not path.name.endswith(UNSERVED):
-                name = _path(path, folder)
-                assets[name] = _asset(path)
+        assets = {
+            f"/{path.relative_to(folder).as_posix()}": _asset(path)
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and not path.name.endswith(UNSERVED)
+        }
     except OSError as error:
         raise ConfigError(
             f"cannot read {error.filename}: {error.strerror}", "install voiceloop again"
@@ -183,22 +177,9 @@ def load(folder: Path) -> Site:
     return Site(assets)
 
 
-def _path(path: Path, folder: Path) -> str:
-    """Return the path in the URL of a file. Raises ConfigError if it would have to be escaped."""
-    parts = path.relative_to(folder).parts
-    if not all(_NAME.fullmatch(part) for part in parts):
-        raise ConfigError(
-            f"{path} cannot be served under that name", "use letters, digits, and . _ - within"
-        )
-    return "/" + "/".join(parts)
-
-
 def _asset(path: Path) -> Asset:
     if path.suffix not in TYPES:
-        raise ConfigError(
-            f"{path} is of no known type",
-            f"known are {', '.join(TYPES)}; others do not belong here",
-        )
+        raise ConfigError(f"{path} is of no known type", f"known are {', '.join(TYPES)}")
     body = path.read_bytes()
     return Asset(body, TYPES[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
@@ -351,9 +332,5 @@ class Samples:
             chunks = runner.stream(steps, priority=GUESS)
             pieces += [chunk.pcm async for chunk in chunks]
         file = io.BytesIO()
-        with wave.open(file, "wb") as wav:
-            wav.setnchannels(1)
-            wav.setsampwidth(2)
-            wav.setframerate(tts.rate)
-            wav.writeframes(to_pcm16(np.concatenate(pieces)).astype("<i2").tobytes())
+        soundfile.write(file, to_pcm16(np.concatenate(pieces)), tts.rate, format="WAV")
         return file.getvalue()

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from voiceloop.wire import server_events
 from voiceloop.wire.items import (
     RATE,
     FunctionCall,
@@ -32,29 +33,7 @@ from voiceloop.wire.items import (
     Status,
 )
 from voiceloop.wire.ledger import Ledger
-from voiceloop.wire.server_events import (
-    ArgumentsDelta,
-    ArgumentsDone,
-    AudioPart,
-    ContentPartAdded,
-    ContentPartDone,
-    OutputAudioDelta,
-    OutputAudioDone,
-    OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
-    OutputTextDone,
-    OutputTranscriptDelta,
-    OutputTranscriptDone,
-    ResponseCreated,
-    ResponseDone,
-    ResponseObject,
-    ServerEvent,
-    StatusDetails,
-    StatusError,
-    TextPart,
-    Usage,
-)
+from voiceloop.wire.server_events import ServerEvent, StatusDetails, StatusError, Usage
 from voiceloop.wire.settings import ResponseSettings, length
 
 TURN_DETECTED = StatusDetails("cancelled", "turn_detected")
@@ -142,7 +121,7 @@ class Response:
         if self._started:
             return []
         self._started = True
-        return [ResponseCreated(self._object("in_progress"))]
+        return [server_events.ResponseCreated(self._object("in_progress"))]
 
     def text(self, delta: str) -> list[ServerEvent]:
         """Append text to the message. In a spoken response it is the text of the audio that
@@ -151,7 +130,7 @@ class Response:
             return []
         events, message = self._opened_message()
         message.text.append(delta)
-        kind = OutputTranscriptDelta if self.spoken else OutputTextDelta
+        kind = server_events.OutputTranscriptDelta if self.spoken else server_events.OutputTextDelta
         return [*events, kind(self.id, message.id, message.index, 0, delta)]
 
     def audio(self, sound: bytes) -> list[ServerEvent]:
@@ -168,7 +147,7 @@ class Response:
         start, lasts = message.samples * format.rate // RATE, length(sound, format)
         message.samples += lasts
         of_part = (self.id, message.id, message.index, 0)
-        return [*events, OutputAudioDelta(*of_part, sound, start, lasts)]
+        return [*events, server_events.OutputAudioDelta(*of_part, sound, start, lasts)]
 
     def take_back(self, samples: int) -> None:
         """Subtract `samples`, counted at 24 kHz, from the length of the audio, because they will
@@ -188,7 +167,9 @@ class Response:
             events += self._added(call)
         if delta:
             call.text.append(delta)
-            events.append(ArgumentsDelta(self.id, call.id, call.index, call_id, delta))
+            events.append(
+                server_events.ArgumentsDelta(self.id, call.id, call.index, call_id, delta)
+            )
         if last:
             del self._calls[call_id]
             events += self._closed(call, "completed")
@@ -216,15 +197,15 @@ class Response:
             events += self._closed(item, "incomplete" if details else "completed")
         self._over = True
         status = details.type if details else "completed"
-        return [*events, ResponseDone(self._object(status, details, usage))]
+        return [*events, server_events.ResponseDone(self._object(status, details, usage))]
 
     def _object(
         self,
         status: Literal["in_progress", "completed", "cancelled", "failed", "incomplete"],
         details: StatusDetails | None = None,
         usage: Usage | None = None,
-    ) -> ResponseObject:
-        return ResponseObject(
+    ) -> server_events.ResponseObject:
+        return server_events.ResponseObject(
             self.id,
             status,
             details,
@@ -248,8 +229,8 @@ class Response:
         message = self._message
         if message is None:
             message = self._message = self._next()
-            part = AudioPart("") if self.spoken else TextPart("")
-            added = ContentPartAdded(self.id, message.id, message.index, 0, part)
+            part = server_events.AudioPart("") if self.spoken else server_events.TextPart("")
+            added = server_events.ContentPartAdded(self.id, message.id, message.index, 0, part)
             events += [*self._added(message), added]
         return events, message
 
@@ -259,7 +240,7 @@ class Response:
             begun = FunctionCall(item.call[1], "", item.call[0], item.id, "in_progress")
         else:
             begun = Message("assistant", (), item.id, "in_progress")
-        events: list[ServerEvent] = [OutputItemAdded(self.id, item.index, begun)]
+        events: list[ServerEvent] = [server_events.OutputItemAdded(self.id, item.index, begun)]
         return events if self._ledger is None else [*events, *self._ledger.begin(begun)]
 
     def _closed(self, item: _Open, status: Status) -> list[ServerEvent]:
@@ -270,21 +251,21 @@ class Response:
         if item.call:
             call_id, name = item.call
             whole = FunctionCall(name, text, call_id, item.id, status)
-            events = [ArgumentsDone(*of_item, call_id, name, text)]
+            events = [server_events.ArgumentsDone(*of_item, call_id, name, text)]
         elif self.spoken:
             whole = Message("assistant", (OutputAudioPart(text),), item.id, status)
             events = [
-                OutputAudioDone(*of_item, 0),
-                OutputTranscriptDone(*of_item, 0, text),
-                ContentPartDone(*of_item, 0, AudioPart(text)),
+                server_events.OutputAudioDone(*of_item, 0),
+                server_events.OutputTranscriptDone(*of_item, 0, text),
+                server_events.ContentPartDone(*of_item, 0, server_events.AudioPart(text)),
             ]
         else:
             whole = Message("assistant", (OutputText(text),), item.id, status)
             events = [
-                OutputTextDone(*of_item, 0, text),
-                ContentPartDone(*of_item, 0, TextPart(text)),
+                server_events.OutputTextDone(*of_item, 0, text),
+                server_events.ContentPartDone(*of_item, 0, server_events.TextPart(text)),
             ]
         self._output[item.index] = whole
         if self._ledger is not None:
             events += self._ledger.finish(whole, item.samples)
-        return [*events, OutputItemDone(self.id, item.index, whole)]
+        return [*events, server_events.OutputItemDone(self.id, item.index, whole)]
